@@ -1,0 +1,53 @@
+"""Record an AI agent's run once; replay it offline, exactly, for ever."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reenact._version import __version__
+
+if TYPE_CHECKING:
+    from reenact.errors import (
+        CheckFailed,
+        DigestMismatch,
+        Diverged,
+        FormatError,
+        LiveCallBlocked,
+        ReenactError,
+        StoreError,
+        UnknownVersion,
+        UsageError,
+    )
+
+# Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
+_HOMES = {
+    "CheckFailed": "errors",
+    "DigestMismatch": "errors",
+    "Diverged": "errors",
+    "FormatError": "errors",
+    "LiveCallBlocked": "errors",
+    "ReenactError": "errors",
+    "StoreError": "errors",
+    "UnknownVersion": "errors",
+    "UsageError": "errors",
+}
+
+__all__ = [
+    "CheckFailed",
+    "DigestMismatch",
+    "Diverged",
+    "FormatError",
+    "LiveCallBlocked",
+    "ReenactError",
+    "StoreError",
+    "UnknownVersion",
+    "UsageError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'reenact' has no attribute {name!r}")
+    return getattr(import_module(f"reenact.{_HOMES[name]}"), name)

@@ -1,0 +1,1 @@
+"""Comparing, counting and exporting finished runs."""

@@ -1,0 +1,1 @@
+"""Where a call leaves the agent: Call, Step, and the context that decides what happens to it."""

@@ -1,0 +1,213 @@
+"""Canonical JSON and digests, in two profiles.
+
+``replay``  keys in code-point order, no white space, raw UTF-8, minimal escapes, ``1.0`` stays
+            ``1.0``, integers exact in 64 bits. Digests are written ``sha256:<64 hex>``.
+``jcs``     RFC 8785, digests in bare hex. Integers beyond ±(2**53 - 1) are refused, because there
+            two different integers would get one text.
+
+Both refuse what JSON cannot hold instead of changing it; the error names the JSON path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+import orjson
+
+from reenact.errors import FormatError
+
+Profile: TypeAlias = Literal["replay", "jcs"]
+
+MAX_DEPTH: Final = 250
+"""Deeper nesting is refused; it is the depth every JSON library we know can take."""
+
+_encoder = msgspec.json.Encoder(order="sorted")
+_float_marks = msgspec.msgpack.Encoder().encode
+_STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+encode_clean: Final[Callable[[Any], bytes]] = _encoder.encode
+"""The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
+
+
+def encode(value: Any, profile: Profile = "replay") -> bytes:
+    """The canonical text of *value*; :class:`FormatError` with the path of what JSON cannot hold."""
+    if profile == "jcs":
+        return "".join(_jcs(value, "$", 0)).encode()
+    try:
+        text = _encoder.encode(value)
+        # The encoder takes bytes, sets and huge integers for JSON; this one refuses them, at C speed.
+        orjson.dumps(value, option=_STRICT)
+        if b"null" in text:
+            # Both write NaN as null. MessagePack keeps the bits: exponents of all ones start 7f or ff.
+            bits = _float_marks(value)
+            if b"\xcb\x7f" in bits or b"\xcb\xff" in bits:
+                refuse_unholdable(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        refuse_unholdable(value)
+        raise FormatError(f"not JSON: {error}", json_path="$") from error
+    return text
+
+
+def digest(value: Any, profile: Profile = "replay") -> str:
+    """SHA-256 over the canonical text, written the way the profile writes it."""
+    text = encode(value, profile)
+    return sha256(text).hexdigest() if profile == "jcs" else digest_of_bytes(text)
+
+
+def digest_of_bytes(data: bytes) -> str:
+    """``sha256:<hex>`` of bytes that are canonical, or opaque, already."""
+    return "sha256:" + sha256(data).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Whether *text* has the form ``sha256:<64 lowercase hex>``."""
+    return (
+        isinstance(text, str)
+        and len(text) == 71
+        and text.startswith("sha256:")
+        and all(character in "0123456789abcdef" for character in text[7:])
+    )
+
+
+def child_path(path: str, key: str | int) -> str:
+    """The JSON path of a member or item below *path*: ``$.a[0]['odd key']``."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if key.isidentifier():
+        return f"{path}.{key}"
+    return f"{path}[{msgspec.json.encode(key.encode('utf-8', 'replace').decode()).decode()}]"
+
+
+def refuse_unholdable(value: Any) -> None:
+    """Raise :class:`FormatError` for the first thing in *value* that the ``replay`` profile cannot hold."""
+    for path, reason in _unholdable(value, "$", 0):
+        raise FormatError(reason, json_path=path)
+
+
+def _unholdable(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    kind = type(value)
+    if kind is not dict and kind is not list and kind is not tuple:
+        reason = _scalar_problem(value)
+        if reason:
+            yield path, reason
+    elif depth >= MAX_DEPTH:
+        yield path, f"nested deeper than {MAX_DEPTH} levels"
+    else:
+        for key, child in _children(value):
+            if kind is dict:
+                _refuse_key(key, path)
+            yield from _unholdable(child, child_path(path, key), depth + 1)
+
+
+def _scalar_problem(value: Any) -> str | None:
+    kind = type(value)
+    if kind is str:
+        return None if _is_unicode(value) else "a lone surrogate is not Unicode text"
+    if kind is int:
+        return None if -(2**63) <= value < 2**64 else f"integer {_short(value)} does not fit into 64 bits"
+    if kind is float:
+        return None if math.isfinite(value) else f"{value} is not a JSON number"
+    return None if value is None or kind is bool else f"a {kind.__name__} is not a JSON value"
+
+
+def _refuse_key(key: object, path: str) -> None:
+    if type(key) is not str:
+        raise FormatError(f"the key {key!r} is a {type(key).__name__}; keys are strings", json_path=path)
+    if not _is_unicode(key):
+        raise FormatError(f"the key {key!r} holds a lone surrogate", json_path=path)
+
+
+def _children(value: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else iter(enumerate(value))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _short(value: int) -> str:
+    # Python refuses to print integers of thousands of digits.
+    return str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
+
+
+def _jcs(value: Any, path: str, depth: int) -> Iterator[str]:
+    """RFC 8785, piece by piece; written for correctness, action records are small."""
+    if isinstance(value, dict | list | tuple):
+        if depth >= MAX_DEPTH:
+            raise FormatError(f"nested deeper than {MAX_DEPTH} levels", json_path=path)
+        yield from (
+            _jcs_object(value, path, depth) if isinstance(value, dict) else _jcs_array(value, path, depth)
+        )
+    elif isinstance(value, float):
+        yield _jcs_number(value, path)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 2**53:
+            raise FormatError(f"integer {_short(value)} is beyond ±(2**53 - 1)", json_path=path)
+        yield str(value)
+    else:
+        reason = _scalar_problem(value)
+        if reason:
+            raise FormatError(reason, json_path=path)
+        yield msgspec.json.encode(value).decode()
+
+
+def _jcs_object(value: Any, path: str, depth: int) -> Iterator[str]:
+    for key in value:
+        _refuse_key(key, path)
+    before = "{"
+    for key in sorted(value, key=_utf16):
+        yield f"{before}{msgspec.json.encode(key).decode()}:"
+        yield from _jcs(value[key], child_path(path, key), depth + 1)
+        before = ","
+    yield "{}" if before == "{" else "}"
+
+
+def _jcs_array(value: Any, path: str, depth: int) -> Iterator[str]:
+    before = "["
+    for index, item in enumerate(value):
+        yield before
+        yield from _jcs(item, child_path(path, index), depth + 1)
+        before = ","
+    yield "[]" if before == "[" else "]"
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be")
+
+
+def _jcs_number(value: float, path: str) -> str:
+    """ECMAScript's Number::toString, which RFC 8785 §3.2.2.3 prescribes."""
+    if not math.isfinite(value):
+        raise FormatError(f"{value} is not a JSON number", json_path=path)
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    digits = (whole + fraction).lstrip("0")
+    # The decimal point stands `point` places behind the first significant digit.
+    point = len(whole.lstrip("0")) or len(digits) - len(fraction)
+    point += int(exponent or 0)
+    digits = digits.rstrip("0")
+    return ("-" if value < 0 else "") + _place_point(digits, point)
+
+
+def _place_point(digits: str, point: int) -> str:
+    if len(digits) <= point <= 21:
+        return digits.ljust(point, "0")
+    if 0 < point <= 21:
+        return f"{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"0.{'0' * -point}{digits}"
+    head = digits[0] if len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
+    return f"{head}e{point - 1:+d}"

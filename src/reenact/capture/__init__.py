@@ -1,0 +1,1 @@
+"""Turning calls into recorded events."""

@@ -1,0 +1,1 @@
+"""Validation, verification, seals and publishing of finished artifacts."""

@@ -1,0 +1,1 @@
+"""The wire formats as values: typed, pure, exact in their errors."""

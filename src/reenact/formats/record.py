@@ -1,0 +1,255 @@
+"""What all wire formats share: typed records that keep unknown fields, and their codec.
+
+Reading takes the fast way first: one typed decode that knows every field. Only a record with
+unknown fields, or a wrong one, is walked, to keep the former and to say exactly where the latter is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+import msgspec.inspect as inspect
+
+from reenact import canonical
+from reenact.errors import FormatError, UnknownVersion
+
+# U+2061 is invisible and nobody's key. JSON can spell it in these two ways only (its number has no
+# letters), so the absence of both proves that the name is not in a text.
+_EXTRA: Final = "\u2061extra"
+_EXTRA_RAW: Final = _EXTRA[0].encode()
+_EXTRA_ESCAPED: Final = b"\\u2061"
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+Absent = msgspec.UnsetType
+ABSENT: Final = msgspec.UNSET
+"""The value of an optional field that is not in the file; unlike ``None``, which is a written null."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A value of a wire format; *extra* holds the fields this version does not know.
+
+    A field is either required or defaults to ``ABSENT``; any other default would vanish on writing.
+    """
+
+    extra: dict[str, Any] = msgspec.field(default_factory=dict, name=_EXTRA)
+
+
+R = TypeVar("R")
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Codec(Generic[R]):
+    """Reads and writes the records of one format; *kind* is a record type or a tagged union of some."""
+
+    def __init__(self, kind: Any, *, unknown: Callable[[dict[str, Any]], R] | None = None) -> None:
+        self.kind = kind
+        self._unknown = unknown
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def from_bytes(self, text: bytes) -> R:
+        """One record from its JSON text; :class:`FormatError` with the JSON path."""
+        try:
+            if _EXTRA_RAW not in text and _EXTRA_ESCAPED not in text:
+                record: R = self._decode(text)
+                if canonical.encode_clean(record) == text:
+                    return record
+        except (msgspec.DecodeError, RecursionError):
+            pass  # the exact way below finds the reason, or the unknown field
+        return self.from_json(parse(text))
+
+    def from_json(self, value: Any) -> R:
+        """One record from a decoded JSON value; the value itself is left as it is."""
+        info = _info(self.kind)
+        if self._unknown is not None and _is_unknown_tag(info, value):
+            return self._unknown(value)
+        try:
+            record: R = msgspec.convert(_fold_extras(info, value), self.kind)
+        except msgspec.ValidationError as error:
+            raise _format_error(error) from None
+        return record
+
+    def to_json(self, record: R) -> dict[str, Any]:
+        """The record as plain JSON values, unknown fields back in their places."""
+        value = _unfold_extras(msgspec.to_builtins(record))
+        assert isinstance(value, dict)
+        return value
+
+    def to_bytes(self, record: R) -> bytes:
+        """The record's canonical text, without a line end."""
+        return canonical.encode(self.to_json(record))
+
+
+def parse(text: bytes) -> Any:
+    """A JSON value from its text, exactly: duplicate keys, NaN and invalid UTF-8 are refused.
+
+    A byte order mark is tolerated.
+    """
+    try:
+        value = json.loads(
+            text.decode("utf-8-sig"), object_pairs_hook=_no_duplicates, parse_constant=_no_constants
+        )
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
+        raise FormatError(f"not JSON: {error.msg} at {place}") from None
+    except RecursionError:
+        raise FormatError(f"nested deeper than {canonical.MAX_DEPTH} levels") from None
+    except ValueError as error:  # integers of thousands of digits, and our own hooks
+        raise FormatError(f"not JSON: {error}") from None
+    canonical.refuse_unholdable(_name_duplicates(value, "$"))
+    return value
+
+
+class _Duplicate(dict[str, Any]):
+    """Stands where an object repeated a key, until the walk that knows the path finds it."""
+
+    key = ""
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    seen: set[str] = set()
+    marked = _Duplicate(value)
+    marked.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return marked
+
+
+def _no_constants(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _name_duplicates(value: Any, path: str) -> Any:
+    if isinstance(value, _Duplicate):
+        raise FormatError(f"the key {value.key!r} appears twice", json_path=path)
+    children: Iterator[tuple[str | int, Any]] = iter(())
+    if isinstance(value, dict):
+        children = iter(value.items())
+    elif isinstance(value, list):
+        children = iter(enumerate(value))
+    for key, child in children:
+        if isinstance(child, dict | list):
+            _name_duplicates(child, canonical.child_path(path, key))
+    return value
+
+
+def upgrade(
+    value: dict[str, Any], *, field: str, current: int, steps: Mapping[int, Upgrade], what: str
+) -> dict[str, Any]:
+    """*value* in the *current* major version, upgraded step by step; newer ones are refused."""
+    version = value.get(field)
+    if not isinstance(version, int) or isinstance(version, bool):
+        reason = f"{field} is missing" if field not in value else f"{field} must be an integer"
+        raise FormatError(reason, json_path=f"$.{field}")
+    if version > current:
+        raise UnknownVersion(
+            f"{what} version {version} is newer than {current}, the newest this reenact reads; "
+            "upgrade with: pip install --upgrade reenact",
+            json_path=f"$.{field}",
+        )
+    while version < current:
+        if version not in steps:
+            raise UnknownVersion(f"{what} version {version} was never published", json_path=f"$.{field}")
+        value = steps[version](value)
+        version = value[field]
+    return value
+
+
+@cache
+def _info(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _structs(info: inspect.Type) -> tuple[inspect.StructType, ...]:
+    if isinstance(info, inspect.StructType):
+        return (info,)
+    if isinstance(info, inspect.UnionType):
+        return tuple(member for member in info.types if isinstance(member, inspect.StructType))
+    return ()
+
+
+def _pick(info: inspect.Type, value: dict[str, Any]) -> inspect.StructType | None:
+    """The record type that *value* is meant to be."""
+    structs = _structs(info)
+    for struct in structs:
+        if struct.tag_field is None or value.get(struct.tag_field) == struct.tag:
+            return struct
+    return None
+
+
+def _is_unknown_tag(info: inspect.Type, value: Any) -> bool:
+    structs = _structs(info)
+    if not isinstance(value, dict) or not structs or structs[0].tag_field is None:
+        return False
+    tag = value.get(structs[0].tag_field)
+    return isinstance(tag, str) and all(struct.tag != tag for struct in structs)
+
+
+def _fold_extras(info: inspect.Type, value: Any) -> Any:
+    """*value* with the unknown fields of every record in it moved into its ``extra``."""
+    if isinstance(value, dict):
+        struct = _pick(info, value)
+        if struct is not None:
+            return _fold_struct(struct, value)
+        for member in _members(info, inspect.DictType):
+            return {key: _fold_extras(member.value_type, child) for key, child in value.items()}
+    if isinstance(value, list):
+        for member in _members(info, inspect.ListType):
+            return [_fold_extras(member.item_type, child) for child in value]
+    return value
+
+
+_T = TypeVar("_T", bound=inspect.Type)
+
+
+def _members(info: inspect.Type, kind: type[_T]) -> list[_T]:
+    options = info.types if isinstance(info, inspect.UnionType) else (info,)
+    return [option for option in options if isinstance(option, kind)]
+
+
+def _fold_struct(struct: inspect.StructType, value: dict[str, Any]) -> dict[str, Any]:
+    known = {field.encode_name: field.type for field in struct.fields if field.encode_name != _EXTRA}
+    folded: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, child in value.items():
+        if key in known:
+            folded[key] = _fold_extras(known[key], child)
+        elif key == struct.tag_field:
+            folded[key] = child
+        else:
+            extra[key] = child
+    if extra:
+        folded[_EXTRA] = extra
+    return folded
+
+
+def _unfold_extras(value: Any) -> Any:
+    if isinstance(value, dict):
+        extra = value.pop(_EXTRA, None) or {}
+        return {key: _unfold_extras(child) for key, child in value.items()} | extra
+    if isinstance(value, list | tuple):
+        return [_unfold_extras(child) for child in value]
+    return value
+
+
+_PLACED = re.compile(r"(?P<reason>.*?)(?: - at `(?P<path>\$.*)`)?\Z", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def _format_error(error: msgspec.ValidationError) -> FormatError:
+    """msgspec names the place at the end of its message; ours has it as an attribute."""
+    placed = _PLACED.match(str(error))
+    assert placed is not None
+    reason, path = placed["reason"], (placed["path"] or "$").replace(f".{_EXTRA}", "")
+    if missing := _MISSING.fullmatch(reason):
+        return FormatError("required, but missing", json_path=canonical.child_path(path, missing["name"]))
+    return FormatError(reason[:1].lower() + reason[1:], json_path=path)

@@ -1,0 +1,1 @@
+"""The local HTTP gateway for agents in any language."""

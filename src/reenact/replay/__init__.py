@@ -1,0 +1,1 @@
+"""Answering calls from a recorded run."""

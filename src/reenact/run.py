@@ -1,0 +1,1 @@
+"""capture() and replay(): the only place where seams, context and store are joined."""

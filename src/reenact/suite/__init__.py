@@ -1,0 +1,1 @@
+"""Assertions over recorded behaviour, written in test.yaml."""

@@ -1,0 +1,1 @@
+"""The normalized trace and its projections."""
