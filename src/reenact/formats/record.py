@@ -200,11 +200,11 @@ def _fold_extras(info: inspect.Type, value: Any) -> Any:
         struct = _pick(info, value)
         if struct is not None:
             return _fold_struct(struct, value)
-        for member in _members(info, inspect.DictType):
-            return {key: _fold_extras(member.value_type, child) for key, child in value.items()}
+        for mapping in _members(info, inspect.DictType):
+            return {key: _fold_extras(mapping.value_type, child) for key, child in value.items()}
     if isinstance(value, list):
-        for member in _members(info, inspect.ListType):
-            return [_fold_extras(member.item_type, child) for child in value]
+        for array in _members(info, inspect.ListType):
+            return [_fold_extras(array.item_type, child) for child in value]
     return value
 
 
