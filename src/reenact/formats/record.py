@@ -18,11 +18,9 @@ import msgspec.inspect as inspect
 from reenact import canonical
 from reenact.errors import FormatError, UnknownVersion
 
-# U+2061 is invisible and nobody's key. JSON can spell it in these two ways only (its number has no
-# letters), so the absence of both proves that the name is not in a text.
-_EXTRA: Final = "\u2061extra"
+_EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
 _EXTRA_RAW: Final = _EXTRA[0].encode()
-_EXTRA_ESCAPED: Final = b"\\u2061"
+_encode: Final = canonical.encode_clean
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -56,10 +54,10 @@ class Codec(Generic[R]):
     def from_bytes(self, text: bytes) -> R:
         """One record from its JSON text; :class:`FormatError` with the JSON path."""
         try:
-            if _EXTRA_RAW not in text and _EXTRA_ESCAPED not in text:
-                record: R = self._decode(text)
-                if canonical.encode_clean(record) == text:
-                    return record
+            record: R = self._decode(text)
+            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
+            if _encode(record) == text and _EXTRA_RAW not in text:
+                return record
         except (msgspec.DecodeError, RecursionError):
             pass  # the exact way below finds the reason, or the unknown field
         return self.from_json(parse(text))

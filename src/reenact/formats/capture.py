@@ -1,0 +1,318 @@
+"""The capture directory's manifest and events (``manifest.json``, ``events.jsonl``).
+
+Every event names the run it belongs to, so that events of two runs cannot be mixed unnoticed.
+What an event says beyond the fields here is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from reenact import canonical
+from reenact.errors import DigestMismatch, FormatError
+from reenact.formats.lines import Line, read_lines
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
+
+VERSION: Final = 1
+EVENT_LOG_NAME: Final = "events.jsonl"
+BLOB_THRESHOLD_BYTES: Final = 16 * 1024
+INTERRUPTED: Final = "interrupted"
+
+R = TypeVar("R")
+
+Mode: TypeAlias = Literal["capture", "replay"]
+RedactionProfile: TypeAlias = Literal["none", "default", "strict"]
+RunStatus: TypeAlias = Literal["ok", "error"]
+
+
+class Model(Record, frozen=True):
+    """The model of the run's first model call; both are ``"none"`` when there was none."""
+
+    provider: str
+    model: str
+
+
+NO_MODEL: Final = Model(provider="none", model="none")
+
+
+class Redaction(Record, frozen=True):
+    """What was hidden before anything was written."""
+
+    enabled: bool
+    profile: RedactionProfile
+    salt: str | Absent = ABSENT
+    """Hex; keys the placeholders, so that a replay computes the same ones."""
+
+
+class Integrity(Record, frozen=True):
+    """Digests over the bytes as written."""
+
+    algorithm: Literal["sha256"]
+    eventsHash: str  # noqa: N815 — the wire's own name, as all below
+    manifestHash: str | Absent = ABSENT  # noqa: N815
+    """Over the manifest's canonical text without this member."""
+
+
+class CaptureManifest(Record, frozen=True):
+    """What a finished capture says of itself."""
+
+    version: Literal[1]
+    captureId: str  # noqa: N815
+    runId: str  # noqa: N815
+    createdAt: int | float  # noqa: N815
+    """Milliseconds since the epoch, as all times of a capture."""
+    mode: Mode
+    model: Model
+    eventCount: Count  # noqa: N815
+    eventLogPath: str  # noqa: N815
+    redaction: Redaction
+    integrity: Integrity
+    status: RunStatus
+    completedAt: int | float | Absent = ABSENT  # noqa: N815
+    error: str | Absent = ABSENT
+    producer: str | Absent = ABSENT
+    blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
+    warnings: list[str] | Absent = ABSENT
+
+
+class CaptureSeed(Record, frozen=True):
+    """The manifest of a run that is still open: what is known before its events are."""
+
+    version: Literal[1]
+    captureId: str  # noqa: N815
+    runId: str  # noqa: N815
+    createdAt: int | float  # noqa: N815
+    mode: Mode
+    model: Model
+    eventLogPath: str  # noqa: N815
+    redaction: Redaction
+    producer: str | Absent = ABSENT
+    blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
+
+
+class RunStartData(Record, frozen=True):
+    """Where and how the run began."""
+
+    argv: list[str] | Absent = ABSENT
+    cwd: str | Absent = ABSENT
+    python: str | Absent = ABSENT
+
+
+class RunEndData(Record, frozen=True):
+    """How the run ended."""
+
+    status: RunStatus
+    finalOutput: Any | Absent = ABSENT  # noqa: N815
+    finalOutputHash: str | Absent = ABSENT  # noqa: N815
+    error: str | Absent = ABSENT
+
+
+class LlmRequestData(Record, frozen=True):
+    """A model call as it left the agent."""
+
+    callId: str  # noqa: N815
+    provider: str
+    model: str
+    inputHash: str  # noqa: N815
+    toolSchemaHash: str | Absent = ABSENT  # noqa: N815
+    lane: str | Absent = ABSENT
+    request: Any | Absent = ABSENT
+    requestHash: str | Absent = ABSENT  # noqa: N815
+    """Digest of the whole request; written where *request* refers to earlier events."""
+
+
+class LlmResponseData(Record, frozen=True):
+    """What came back for a model call; *response* holds the payload or the chunks."""
+
+    callId: str  # noqa: N815
+    provider: str
+    model: str
+    stopReason: str | None  # noqa: N815
+    usage: dict[str, Any] | None
+    response: Any | Absent = ABSENT
+    error: Any | Absent = ABSENT
+
+
+class ToolCallData(Record, frozen=True):
+    """A tool called with its arguments."""
+
+    callId: str  # noqa: N815
+    tool: str
+    args: Any
+    lane: str | Absent = ABSENT
+    derived: bool | Absent = ABSENT
+    """True where the call was read from model traffic, not seen happening."""
+
+
+class ToolResultData(Record, frozen=True):
+    """A tool's outcome: *result* when ok, *error* when not."""
+
+    callId: str  # noqa: N815
+    ok: bool
+    result: Any | Absent = ABSENT
+    error: Any | Absent = ABSENT
+    derived: bool | Absent = ABSENT
+
+
+class NondeterministicData(Record, frozen=True):
+    """A value of chance or of the outside world."""
+
+    source: str
+    """``clock``, ``rng``, ``network``, ``process`` or a name of the agent's own."""
+    key: str
+    valueHash: str | Absent = ABSENT  # noqa: N815
+    value: Any | Absent = ABSENT
+    lane: str | Absent = ABSENT
+    callId: str | Absent = ABSENT  # noqa: N815
+    """Present where the value took time: one event for the call, one for its outcome."""
+
+
+class StateMutationData(Record, frozen=True):
+    """A change, or a read, of the agent's state: files, environment, memory."""
+
+    type: str
+    lane: str | Absent = ABSENT
+    group_id: str | Absent = ABSENT
+    source: str | Absent = ABSENT
+    path: str | Absent = ABSENT
+
+
+class _Event(Record, frozen=True, tag_field="type"):
+    version: Literal[1]
+    captureId: str  # noqa: N815
+    runId: str  # noqa: N815
+    seq: Count
+    ts: int | float
+
+
+class RunStart(_Event, frozen=True, tag="run_start"):
+    """The first event."""
+
+    data: RunStartData
+
+
+class RunEnd(_Event, frozen=True, tag="run_end"):
+    """The last event of a run that was not killed."""
+
+    data: RunEndData
+
+
+class LlmRequest(_Event, frozen=True, tag="llm_request"):
+    """A model was called."""
+
+    data: LlmRequestData
+
+
+class LlmResponse(_Event, frozen=True, tag="llm_response"):
+    """A model answered, or failed."""
+
+    data: LlmResponseData
+
+
+class ToolCall(_Event, frozen=True, tag="tool_call"):
+    """A tool was called."""
+
+    data: ToolCallData
+
+
+class ToolResult(_Event, frozen=True, tag="tool_result"):
+    """A tool answered, or failed."""
+
+    data: ToolResultData
+
+
+class StateMutation(_Event, frozen=True, tag="state_mutation"):
+    """State was read or changed."""
+
+    data: StateMutationData
+
+
+class Nondeterministic(_Event, frozen=True, tag="nondeterministic"):
+    """A value came from chance or from outside."""
+
+    data: NondeterministicData
+
+
+CaptureEvent: TypeAlias = (
+    RunStart | RunEnd | LlmRequest | LlmResponse | ToolCall | ToolResult | StateMutation | Nondeterministic
+)
+EVENT_TYPES: Final = (
+    "run_start",
+    "run_end",
+    "llm_request",
+    "llm_response",
+    "tool_call",
+    "tool_result",
+    "state_mutation",
+    "nondeterministic",
+)
+
+manifest_codec: Final[Codec[CaptureManifest]] = Codec(CaptureManifest)
+seed_codec: Final[Codec[CaptureSeed]] = Codec(CaptureSeed)
+event_codec: Final[Codec[CaptureEvent]] = Codec(CaptureEvent)
+
+_UPGRADES: Final[dict[int, Upgrade]] = {}
+"""One function per step, from the version that is its key to the next; version 1 is the first."""
+
+
+def read_manifest(text: bytes, *, file: str) -> CaptureManifest:
+    """A finished manifest; its own digest, where it has one, must hold."""
+    manifest = _read_versioned(text, file, manifest_codec)
+    stated = manifest.integrity.manifestHash
+    if stated is not ABSENT and stated != _manifest_digest(manifest):
+        raise DigestMismatch("the manifest was changed after it was written", file=file)
+    return manifest
+
+
+def read_seed(text: bytes, *, file: str) -> CaptureSeed:
+    """The manifest of a run that was not finished."""
+    return _read_versioned(text, file, seed_codec)
+
+
+def write_manifest(manifest: CaptureManifest) -> bytes:
+    """The manifest's text, sealed with its own digest."""
+    integrity = msgspec.structs.replace(manifest.integrity, manifestHash=_manifest_digest(manifest))
+    return manifest_codec.to_bytes(msgspec.structs.replace(manifest, integrity=integrity)) + b"\n"
+
+
+def _manifest_digest(manifest: CaptureManifest) -> str:
+    integrity = msgspec.structs.replace(manifest.integrity, manifestHash=ABSENT)
+    return canonical.digest(manifest_codec.to_json(msgspec.structs.replace(manifest, integrity=integrity)))
+
+
+def _read_versioned(text: bytes, file: str, codec: Codec[R]) -> R:
+    try:
+        value = parse(text)
+        if not isinstance(value, dict):
+            raise FormatError("expected an object", json_path="$")
+        return codec.from_json(
+            upgrade(value, field="version", current=VERSION, steps=_UPGRADES, what="capture manifest")
+        )
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def read_events(
+    stream: BinaryIO, *, file: str, on_error: Callable[[FormatError], None] | None = None
+) -> Iterator[tuple[Line, CaptureEvent]]:
+    """The events of a log in constant memory; ``seq`` must start at 1 and have no gap.
+
+    Without *on_error* the first bad line raises; with it every bad line is reported and passed over.
+    """
+    expected = 1
+    for line in read_lines(stream, file=file):
+        try:
+            event = event_codec.from_bytes(line.text)
+            if event.seq != expected:
+                raise FormatError(f"expected {expected}, found {event.seq}", json_path="$.seq")
+        except FormatError as error:
+            error.at(file=file, line=line.number)
+            if on_error is None:
+                raise
+            on_error(error)
+        else:
+            yield line, event
+        expected += 1
