@@ -16,9 +16,9 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
-from reenact.capture.context import CaptureContext
-from reenact.capture.redaction import Redactor, default_profile
-from reenact.capture.sink import CaptureSink, FileCaptureSink
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.redaction import Redactor, default_profile
+from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -38,12 +38,12 @@ from reenact.formats.replay_receipt import (
     ReplayReceipt,
     receipt_codec,
 )
-from reenact.replay.allow import Allow
-from reenact.replay.blocked import BlockedCall
-from reenact.replay.engine import Policy, ReplayEngine, diverged
-from reenact.replay.fingerprint import fingerprint
-from reenact.replay.guard import Guard
-from reenact.replay.source import ReplaySource
+from reenact.replayer.allow import Allow
+from reenact.replayer.blocked import BlockedCall
+from reenact.replayer.engine import Policy, ReplayEngine, diverged
+from reenact.replayer.fingerprint import fingerprint
+from reenact.replayer.guard import Guard
+from reenact.replayer.source import ReplaySource
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 from reenact.store.durable import Durability, write_whole
 

@@ -92,7 +92,7 @@ class CaptureReader:
             self._blobs.get(digest)
 
     def _referred(self, value: dict[str, Any]) -> Any:
-        """Follow a reference to an earlier request; see :mod:`reenact.capture.sharing`."""
+        """Follow a reference to an earlier request; see :mod:`reenact.recorder.sharing`."""
         where = value["$ref"]
         call_id, path, items = where["call"], tuple(where["path"]), where.get("items")
         found = self._lists.get((call_id, path))

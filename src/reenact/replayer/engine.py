@@ -21,10 +21,10 @@ from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
 from reenact.formats.values import from_json, to_text
-from reenact.replay import report
-from reenact.replay.lanes import Key, Lanes
-from reenact.replay.source import RecordedCall, ReplaySource, instant_digest
-from reenact.replay.turns import Turns
+from reenact.replayer import report
+from reenact.replayer.lanes import Key, Lanes
+from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
+from reenact.replayer.turns import Turns
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _decode: Final = msgspec.json.Decoder().decode

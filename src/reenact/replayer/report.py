@@ -11,9 +11,9 @@ from reenact.boundary import Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.formats.values import from_text
-from reenact.replay.frames import agent_frame
-from reenact.replay.lanes import Key
-from reenact.replay.source import RecordedCall, ReplaySource
+from reenact.replayer.frames import agent_frame
+from reenact.replayer.lanes import Key
+from reenact.replayer.source import RecordedCall, ReplaySource
 
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 200

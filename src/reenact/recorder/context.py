@@ -19,14 +19,14 @@ import msgspec
 
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.capture.sharing import Sharing
-from reenact.capture.sink import CaptureSink, Ending
+from reenact.recorder.sharing import Sharing
+from reenact.recorder.sink import CaptureSink, Ending
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import failure_text
 from reenact.formats.values import embedded, to_ordered_text, to_text
 
-log: Final = logging.getLogger("reenact.capture")
+log: Final = logging.getLogger("reenact.recorder")
 
 _Raw = msgspec.Raw
 
