@@ -17,8 +17,8 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     """Base of all values of this room."""
 
     def to_json(self) -> dict[str, Any]:
-        """This value as plain JSON."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
+        """This value as plain JSON, sharing nothing with the bodies it was read from."""
+        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return value
 
 
