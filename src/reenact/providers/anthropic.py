@@ -43,6 +43,8 @@ _USAGE: Final = {
     "reasoning_tokens": "output_tokens_details.thinking_tokens",
 }
 _GROWING: Final = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
+_INPUT_TEXT: Final = "\u2061input"
+"""Nobody's key: holds the pieces of a tool's input until they are whole."""
 
 
 def recognises(url_path: str, body: dict[str, Any]) -> bool:
@@ -152,9 +154,6 @@ def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
     if message or blocks:
         message["content"] = [_with_input(blocks[index]) for index in sorted(blocks)]
     return message
-
-
-_INPUT_TEXT: Final = "\u2061input"  # nobody's key: the pieces of a tool's input, until they are whole
 
 
 def _grow_block(block: dict[str, Any], delta: dict[str, Any], growth: Growth) -> None:
