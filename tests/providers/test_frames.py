@@ -8,7 +8,7 @@ import json
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact.providers.frames import loads, read_frames
@@ -64,6 +64,7 @@ def test_aws_exception() -> None:
     assert read_frames(aws_message({"message": "Too many"})).objects == [{"error": {"message": "Too many"}}]
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes(body: bytes) -> None:
     """Whatever comes, only objects come out."""

@@ -6,7 +6,7 @@ import json
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reenact.providers import (
@@ -59,6 +59,8 @@ JSON = st.recursive(
     ),
     max_leaves=30,
 )
+# A busy machine is no finding.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 OBJECTS = st.dictionaries(WORDS, JSON, max_size=8)
 
 
@@ -70,6 +72,7 @@ def use(response: ModelResponse) -> None:
     assert not (response.complete and response.error)
 
 
+@patient
 @given(st.text(max_size=5), PATHS, JSON)
 def test_any_request(method: str, path: str, body: Any) -> None:
     """Any JSON under any path is a request or is none."""
@@ -79,6 +82,7 @@ def test_any_request(method: str, path: str, body: Any) -> None:
         json.dumps([request.to_json(), request_fields(request)])
 
 
+@patient
 @given(st.data())
 def test_any_recognised_request(data: st.DataObject) -> None:
     """A recognised request is read whatever its members hold."""
@@ -92,24 +96,28 @@ def test_any_recognised_request(data: st.DataObject) -> None:
         json.dumps([request.to_json(), request_fields(request)])
 
 
+@patient
 @given(PROVIDERS, st.sampled_from([200, 400, 529]), st.dictionaries(st.text(), st.text()), st.binary())
 def test_any_bytes(provider: Provider, status: int, headers: dict[str, str], body: bytes) -> None:
     """Any bytes are a response, incomplete if need be."""
     use(read_response(provider, status, headers, body))
 
 
+@patient
 @given(PROVIDERS, st.sampled_from([200, 500]), JSON)
 def test_any_body(provider: Provider, status: int, body: Any) -> None:
     """Any JSON is a response."""
     use(read_response(provider, status, {}, json.dumps(body).encode()))
 
 
+@patient
 @given(PROVIDERS, st.lists(OBJECTS, max_size=5), st.booleans())
 def test_any_stream(provider: Provider, events: list[dict[str, Any]], lines: bool) -> None:
     """Any stream of JSON objects is a response."""
     use(read_response(provider, 200, {}, ndjson(*events) if lines else sse(*events)))
 
 
+@patient
 @given(st.data())
 def test_damaged_stream(data: st.DataObject) -> None:
     """A real stream whose events are lost, repeated, out of order or changed is still read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact.providers import ToolCall, ToolResult, derive_tool_results, pair_tool_results, read_request
@@ -78,6 +78,7 @@ def test_an_id_never_meets_a_name() -> None:
     assert pairs([call("f", "a")], [result(1, "f"), result(2, "f", "b")]) == []
 
 
+@settings(deadline=None)
 @given(st.permutations(range(8)))
 def test_pairs_in_any_order(order: list[int]) -> None:
     """Equal results are told apart by their ids."""
