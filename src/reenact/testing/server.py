@@ -55,6 +55,9 @@ class LoopbackServer:
 
     def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         self.connections += 1
+        # asyncio does this only where the socket names its protocol, which ``create_server``'s do not;
+        # without it every stream would stall for the client's delayed acknowledgement.
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = asyncio.create_task(self._attend(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
