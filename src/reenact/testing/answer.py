@@ -58,7 +58,7 @@ class Voice:
         if "content-encoding" in usual:
             chunks = (b"".join(_gzipped(chunks)),)
         length = {"content-length": str(len(chunks[0]))}
-        return Answer(status=status, headers={**usual, **length, **(headers or {})}, chunks=chunks)
+        return Answer(status=status, headers={**usual, **length, **_lowered(headers or {})}, chunks=chunks)
 
     def stream(self, parts: Iterable[bytes], content_type: str) -> Answer:
         """A chunked answer: each part goes out as one chunk."""
@@ -137,7 +137,7 @@ def _broken(turn: Disconnect, wire: Wire, voice: Voice) -> Answer:
 
 
 def _raw(raw: Raw) -> Answer:
-    given = {name.lower(): value for name, value in raw.headers.items()}
+    given = _lowered(raw.headers)
     chunks = (raw.body,) if raw.chunks is None else tuple(raw.chunks)
     if any(name in given for name in _FRAMING):
         framing = {}
@@ -152,6 +152,10 @@ def _raw(raw: Raw) -> Answer:
         chunk_delay_ms=raw.chunk_delay_ms,
         ends=bool(framing),
     )
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def phrase(status: int) -> str:

@@ -48,7 +48,8 @@ class Script(ABC):
     def by_text(answers: Mapping[str, ScriptSource], default: ScriptSource | None = None) -> Script:
         """One script per key, chosen by the longest key that the user's last words contain.
 
-        Conversations with different keys may run in parallel: each sees only its own turns.
+        Conversations with different keys may run in parallel: each sees only its own turns. *default* answers
+        what no key matches; its turns need not be used.
         """
         return _ByText(answers, default)
 
@@ -118,7 +119,7 @@ class _ByText(Script):
 
     @property
     def unused(self) -> tuple[Turn, ...]:
-        return tuple(turn for script in (*self._scripts.values(), self._default) for turn in script.unused)
+        return tuple(turn for script in self._scripts.values() for turn in script.unused)
 
 
 def echo(
