@@ -19,12 +19,12 @@ import msgspec
 
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.recorder.sharing import Sharing
-from reenact.recorder.sink import CaptureSink, Ending
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import failure_text
 from reenact.formats.values import embedded, to_ordered_text, to_text
+from reenact.recorder.sharing import Sharing
+from reenact.recorder.sink import CaptureSink, Ending
 
 log: Final = logging.getLogger("reenact.recorder")
 
@@ -109,11 +109,14 @@ class CaptureContext:
             self._fail(error)
         return value
 
+    def loop_seen(self, loop: Any) -> None:
+        """Recording does not care what runs where."""
+
     def lane_began(self, lane: Lane) -> None:
-        """Recording does not care when threads start."""
+        """Nor when it starts."""
 
     def lane_ended(self, lane: Lane) -> None:
-        """Nor when they end."""
+        """Nor when it ends."""
 
     # The seed's side
 
@@ -198,13 +201,19 @@ class CaptureContext:
     def _record_instant(self, instant: Instant, lane: Lane, value: Any) -> None:
         if self._failure is not None:
             return
-        text = self._redactor.redact_json(to_ordered_text(value))
-        data = {**instant.request, "lane": lane.name, "value": self._stored_answer(text)}
-        if instant.type == "nondeterministic":
-            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
+        data = {**instant.request, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within
-        self._append(instant.type.encode(), self._redactor.redact_json(encode_clean(data)))
+        if instant.is_plain:
+            text = encode_clean(value)
+            data["value"] = _Raw(text)
+        else:
+            text = self._redactor.redact_json(to_ordered_text(value))
+            data = msgspec.json.decode(self._redactor.redact_json(to_text(data)))
+            data["value"] = self._stored_answer(text)
+        if instant.type == "nondeterministic":
+            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
+        self._append(instant.type.encode(), encode_clean(data))
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
