@@ -1,1 +1,299 @@
-"""Where a call leaves the agent: Call, Step, and the context that decides what happens to it."""
+"""Where a call leaves the agent: the call, the step it becomes, and the lane it is made in.
+
+A seam turns one outside call into a :class:`Call` and crosses the boundary with it. The context of
+the current run, never the seam, knows whether the call is recorded or answered from a recording.
+
+A *lane* is the logical task that makes calls: a thread, an asyncio task, a job given to an executor.
+Its name is its parent's name and the ordinal at which the parent started it, so the same program gets
+the same lanes however its tasks interleave. It travels by context variable and belongs to one owner;
+code that inherited the variable without being tracked as a task of its own (a callback, a foreign
+thread pool) falls into the lane's *loose* child, where order means nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import msgspec
+
+CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
+RunMode: TypeAlias = Literal["off", "capture", "replay"]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One outside call: *request* is what must be equal in replay, *facts* are recorded beside it."""
+
+    kind: CallKind
+    name: str
+    request: Any
+    facts: dict[str, Any] = {}
+
+
+class Instant(msgspec.Struct, frozen=True):
+    """A call whose outcome is there at once: a clock read, a random number, a change of state."""
+
+    type: Literal["nondeterministic", "state_mutation"]
+    request: dict[str, Any]
+    """The event's own fields; all must be equal in replay."""
+
+
+class Step(Protocol):
+    """One crossing of the boundary under way."""
+
+    call_id: str
+    live: bool
+    """Whether the seam must make the call itself and leave its outcome in *answer*."""
+    answer: Any
+    facts: dict[str, Any]
+    """What the seam knows of the outcome beside the answer; recorded with it."""
+
+    def piece(self, value: Any) -> None:
+        """A live stream has handed out *value*."""
+
+    def pieces(self) -> Iterator[Any]:
+        """The recorded pieces of a stream; raises at their end what the recorded stream raised."""
+
+    def wait(self) -> None:
+        """In replay: block until the outcome's turn has come; raises what the recorded call raised."""
+
+    async def turn(self) -> None:
+        """The same without blocking the event loop."""
+
+    def close(self, error: BaseException | None) -> None:
+        """The call is over, with *answer* or with *error*."""
+
+
+class Context(Protocol):
+    """What a run does with the calls that reach the boundary."""
+
+    mode: RunMode
+
+    def step(self, call: Call, lane: Lane) -> Step:
+        """Begin one crossing; raises :class:`~reenact.errors.Diverged` where replay refuses it."""
+
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        """The value of *instant*: produced and recorded, or answered from the recording."""
+
+    def lane_began(self, lane: Lane) -> None:
+        """A thread or job has started in *lane*."""
+
+    def lane_ended(self, lane: Lane) -> None:
+        """The thread or job of *lane* is over."""
+
+
+class Lane:
+    """One logical task of a run; see the module's docstring."""
+
+    __slots__ = ("_loose", "calls", "context", "name", "owner", "parent", "recorded", "spawned", "within")
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        *,
+        parent: Lane | None = None,
+        owner: int = 0,
+        within: str | None = None,
+    ) -> None:
+        self.context = context
+        self.name = name
+        self.parent = parent
+        self.owner = owner
+        """The identity of the thread or task whose code runs in this lane; 0 until it is known."""
+        self.within = within
+        """The id of the call inside which this lane lives."""
+        self.spawned = 0
+        self.calls = 0
+        self.recorded: Any = None
+        """The lane of the recording this one is bound to; owned by the replay engine."""
+        self._loose: Lane | None = None
+
+    def child(self) -> Lane:
+        """The lane of the next task this one starts."""
+        ordinal, self.spawned = self.spawned, self.spawned + 1
+        return Lane(self.context, f"{self.name}.{ordinal}", parent=self, within=self.within)
+
+    def inside(self, call_id: str) -> Lane:
+        """The lane of what happens inside this lane's latest call."""
+        name = f"{self.name}/{self.calls}"
+        return Lane(self.context, name, parent=self, owner=self.owner, within=call_id)
+
+    def loose(self) -> Lane:
+        """The lane of code that runs in this lane's name but in no known order."""
+        if self._loose is None:
+            self._loose = Lane(self.context, f"{self.name}~", parent=self, within=self.within)
+        return self._loose
+
+    @property
+    def is_loose(self) -> bool:
+        return self.name.endswith("~")
+
+
+ROOT: Final = "0"
+
+lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
+_owned: dict[int, Lane] = {}
+"""Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
+_open_runs: dict[int, Lane] = {}
+"""Root lanes of the open runs, by the identity of their context."""
+_lock = threading.Lock()
+
+
+def identity() -> int:
+    """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
+    loops = sys.modules.get("asyncio")
+    if loops is None or loops._get_running_loop() is None:  # noqa: SLF001 — in asyncio's __all__
+        return threading.get_ident()
+    task = loops.current_task()
+    return id(task) if task is not None else 0
+
+
+def current_lane() -> Lane | None:
+    """The lane the calling code runs in; ``None`` outside any run."""
+    lane = lane_var.get()
+    if lane is None:
+        return _stray_lane() if _open_runs else None
+    me = identity()
+    if lane.owner == me:
+        return lane
+    owned = _owned.get(me)
+    return owned if owned is not None else lane.loose()
+
+
+def _stray_lane() -> Lane | None:
+    """The lane of code that inherited none: it can only belong to the one open run."""
+    owned = _owned.get(identity())
+    if owned is not None:
+        return owned
+    with _lock:
+        roots = list(_open_runs.values())
+    return roots[0].loose() if len(roots) == 1 else None
+
+
+def own(owner: int, lane: Lane) -> None:
+    """Let *lane* be the lane of *owner* whatever context its code runs in."""
+    lane.owner = owner
+    _owned[owner] = lane
+
+
+def disown(owner: int) -> None:
+    """*owner* is over."""
+    _owned.pop(owner, None)
+
+
+def open_contexts() -> list[Context]:
+    """The contexts of all open runs of this process."""
+    with _lock:
+        return [root.context for root in _open_runs.values()]
+
+
+@contextmanager
+def entered(context: Context) -> Iterator[Lane]:
+    """Make *context* the current one, with a fresh root lane, for the block."""
+    root = Lane(context, ROOT, owner=identity())
+    with _lock:
+        _open_runs[id(context)] = root
+    before = lane_var.get()
+    lane_var.set(root)
+    try:
+        yield root
+    finally:
+        with _lock:
+            del _open_runs[id(context)]
+        # Not reset by token: an async context manager may close in another context than it opened in.
+        lane_var.set(before)
+
+
+class _Off:
+    """The step outside any run: the seam makes its call and nobody looks."""
+
+    __slots__ = ("answer", "facts")
+    live = True
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+
+    def piece(self, value: Any) -> None:
+        """Nobody looks."""
+
+    def wait(self) -> None:
+        """Nothing to wait for."""
+
+    async def turn(self) -> None:
+        """Nothing to wait for."""
+
+
+class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress` is
+    """Cross the boundary with *call*: ``with`` in sync code, ``async with`` in async code.
+
+    The block runs with a step; when ``step.live`` it makes the call and sets ``step.answer``. What the
+    block raises is recorded as the call's outcome. In replay the answer is there when the block begins,
+    and a recorded error is raised before it does.
+
+    With *streaming* the block hands out pieces while it runs. It pulls them from the live source under
+    :meth:`inside`, because what runs between two pieces is the agent's code, not the call's.
+    """
+
+    __slots__ = ("_before", "_call", "_lane", "_step", "_streaming")
+
+    def __init__(self, call: Call, *, streaming: bool = False) -> None:
+        self._call = call
+        self._streaming = streaming
+
+    def __enter__(self) -> Any:
+        step = self._begin()
+        step.wait()
+        return self._enter(step)
+
+    async def __aenter__(self) -> Any:
+        step = self._begin()
+        await step.turn()
+        return self._enter(step)
+
+    def _begin(self) -> Any:
+        lane = current_lane()
+        self._lane = lane
+        if lane is None:
+            return _Off()
+        lane.calls += 1
+        return lane.context.step(self._call, lane)
+
+    def _enter(self, step: Any) -> Any:
+        self._step = step
+        if step.live and not self._streaming and self._lane is not None:
+            self._before = lane_var.get()
+            lane_var.set(self._lane.inside(step.call_id))
+        return step
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What the block does now belongs to the call, not to the agent between two pieces."""
+        if self._lane is None:
+            yield
+            return
+        before = lane_var.get()
+        lane_var.set(self._lane.inside(self._step.call_id))
+        try:
+            yield
+        finally:
+            lane_var.set(before)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lane is None:
+            return
+        if self._step.live and not self._streaming:
+            lane_var.set(self._before)
+        self._step.close(error)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)

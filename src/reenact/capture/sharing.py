@@ -1,0 +1,71 @@
+"""Chat histories repeat: request N+1 contains request N. Write each message once.
+
+A list that begins like a list written before becomes a reference to it and the rest:
+``{"$ref": {"call": "c7", "path": ["body", "messages"], "items": 20}, "then": [...]}``. A large value
+that was written before, such as the tool schemas, becomes a reference without ``items``. References
+point to the call before, not to each message, so a run of N turns costs O(N) bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from reenact.canonical import encode_clean
+
+REF: Final = "$ref"
+THEN: Final = "then"
+_MIN_BYTES: Final = 200
+"""Smaller values are cheaper to repeat than to refer to."""
+
+
+class _Place(NamedTuple):
+    call_id: str
+    path: tuple[str, ...]
+    items: int | None
+
+    def reference(self) -> dict[str, Any]:
+        where: dict[str, Any] = {"call": self.call_id, "path": list(self.path)}
+        if self.items is not None:
+            where["items"] = self.items
+        return {REF: where}
+
+
+class Sharing:
+    """What a run has written so far, by digest; one per run."""
+
+    def __init__(self) -> None:
+        self._written: dict[bytes, _Place] = {}
+        self._lock = threading.Lock()
+
+    def shrink(self, call_id: str, value: Any) -> Any:
+        """*value*, a request about to be written as *call_id*, with references for what is there already."""
+        with self._lock:
+            return self._shrink(call_id, value, ())
+
+    def _shrink(self, call_id: str, value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, dict) and len(path) < 2:
+            return {key: self._shrink(call_id, child, (*path, key)) for key, child in value.items()}
+        if isinstance(value, list) and len(value) > 1:
+            return self._shrink_list(call_id, value, path)
+        text = encode_clean(value)
+        if len(text) < _MIN_BYTES:
+            return value
+        found = self._written.setdefault(blake2b(text, digest_size=16).digest(), _Place(call_id, path, None))
+        return value if found.call_id == call_id else found.reference()
+
+    def _shrink_list(self, call_id: str, value: list[Any], path: tuple[str, ...]) -> Any:
+        """The longest beginning known already, then the rest; every new beginning becomes known."""
+        chain = blake2b(digest_size=16)
+        known: _Place | None = None
+        for count, item in enumerate(value, 1):
+            text = encode_clean(item)
+            chain.update(b"%d:" % len(text))
+            chain.update(text)
+            place = self._written.setdefault(chain.copy().digest(), _Place(call_id, path, count))
+            if place.call_id != call_id:
+                known = place
+        if known is None or known.items is None:
+            return value
+        return known.reference() | {THEN: value[known.items :]}

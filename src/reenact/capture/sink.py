@@ -1,0 +1,100 @@
+"""Where a run's events go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from reenact.formats.capture import (
+    CaptureManifest,
+    CaptureSeed,
+    Integrity,
+    Model,
+    RunStatus,
+    seed_codec,
+    write_manifest,
+)
+from reenact.formats.record import ABSENT
+from reenact.store.journal import Durability
+from reenact.store.rundir import RunDir
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What is known of a run only when it is over."""
+
+    status: RunStatus
+    completed_at_ms: int
+    model: Model
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class CaptureSink(Protocol):
+    """Append-only: what was appended is never changed, and :meth:`finalize` makes it whole at once."""
+
+    def start(self, seed: CaptureSeed) -> None:
+        """Begin the run."""
+
+    def append(self, event: bytes) -> None:
+        """Keep one event, the canonical text of a line; returns when it is safe."""
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep a large payload; returns its digest."""
+
+    def finalize(self, ending: Ending) -> CaptureManifest:
+        """Finish the run atomically."""
+
+    def abandon(self) -> None:
+        """Let go without finishing: a forked child must not touch its parent's run."""
+
+
+class FileCaptureSink:
+    """A capture directory: ``events.jsonl`` line by line, ``manifest.json`` at the end."""
+
+    def __init__(self, path: str | Path, *, durability: Durability = "process") -> None:
+        self._path = Path(path)
+        self._durability: Durability = durability
+
+    def start(self, seed: CaptureSeed) -> None:
+        self._seed = seed
+        self._run = RunDir.create(self._path, seed_codec.to_bytes(seed) + b"\n", self._durability)
+        self._count = 0
+        self.append = self._run.journal.append
+        self.put_blob = self._run.blobs.put
+
+    def finalize(self, ending: Ending) -> CaptureManifest:
+        journal = self._run.journal
+        journal.close()
+        manifest = finished_manifest(self._seed, ending, journal.count, journal.sha256_hex)
+        self._run.finish(write_manifest(manifest))
+        return manifest
+
+    def abandon(self) -> None:
+        self._run.abandon()
+
+
+def finished_manifest(
+    seed: CaptureSeed, ending: Ending, event_count: int, sha256_hex: str
+) -> CaptureManifest:
+    """The manifest of a run that began with *seed* and ended with *ending*."""
+    return CaptureManifest(
+        version=1,
+        captureId=seed.captureId,
+        runId=seed.runId,
+        createdAt=seed.createdAt,
+        completedAt=ending.completed_at_ms,
+        mode=seed.mode,
+        model=ending.model,
+        eventCount=event_count,
+        eventLogPath=seed.eventLogPath,
+        redaction=seed.redaction,
+        integrity=Integrity(algorithm="sha256", eventsHash=f"sha256:{sha256_hex}"),
+        status=ending.status,
+        error=ending.error if ending.error is not None else ABSENT,
+        producer=seed.producer,
+        blobThresholdBytes=seed.blobThresholdBytes,
+        warnings=list(ending.warnings) or ABSENT,
+        extra=seed.extra,
+    )

@@ -1,0 +1,88 @@
+"""A divergence as a value: what the recording has, what happened instead, and where they differ.
+
+CLI, tests, viewer and JSON reports all render this one value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from reenact.formats.differences import Difference
+
+DivergenceCode: TypeAlias = Literal[
+    "event_type_mismatch",
+    "event_payload_mismatch",
+    "event_missing",
+    "event_unexpected",
+    "nondeterministic_underflow",
+]
+
+
+class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The call that was made in replay."""
+
+    type: str
+    data: dict[str, Any]
+
+
+class Candidate(msgspec.Struct, frozen=True, rename="camel"):
+    """A recorded call that the observed one may have been meant to be."""
+
+    event_seq: int
+    name: str
+    lane: str
+    differences: int
+    """At how many places it differs from the observed call."""
+    is_taken: bool
+    """Whether another call has been answered with it already."""
+
+
+class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One difference between a replay and its recording."""
+
+    code: DivergenceCode
+    detail: str
+    expected: dict[str, Any] | None = None
+    """The recorded event, whole."""
+    observed: Observed | None = None
+    event_seq: int | None = None
+    json_path: str | None = None
+    """The first place at which *expected* and *observed* differ."""
+    differences: tuple[Difference, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    lane: str | None = None
+    source_line: str | None = None
+    """Where in the agent's own code the call was made."""
+
+    @property
+    def headline(self) -> str:
+        """The divergence on one line."""
+        place = f"event {self.event_seq}: " if self.event_seq is not None else ""
+        first = f" at {self.differences[0].describe()}" if self.differences else ""
+        return f"{self.code}: {place}{self.detail}{first}"
+
+    def explain(self) -> str:
+        """The divergence in full, for a person."""
+        lines = [self.headline]
+        if self.source_line:
+            lines.append(f"  called from  {self.source_line}")
+        if self.lane:
+            lines.append(f"  lane         {self.lane}")
+        lines += [f"  differs      {difference.describe()}" for difference in self.differences[:20]]
+        if len(self.differences) > 20:
+            lines.append(f"               … and {len(self.differences) - 20} more places")
+        for candidate in self.candidates:
+            taken = ", already taken" if candidate.is_taken else ""
+            places = f"{candidate.differences} place{'s' if candidate.differences != 1 else ''}"
+            lines.append(
+                f"  near         event {candidate.event_seq} ({candidate.name}, lane {candidate.lane}): "
+                f"differs at {places}{taken}"
+            )
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The divergence as plain JSON, with the seed's member names."""
+        value: dict[str, Any] = msgspec.to_builtins(self)
+        return value

@@ -1,0 +1,45 @@
+"""What a replay may still do for real."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from reenact.replay.egress import Connect, ConnectLocal, Egress, Spawn, is_loopback
+from reenact.replay.frames import asking_module
+
+HOST_QUESTIONS: Final = frozenset(
+    {"ctypes.util", "distro.distro", "multiprocessing.resource_tracker", "platform", "uuid"}
+)
+"""Modules whose child processes are housekeeping: they ask this host about itself or tidy up after it.
+
+SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop
+every replay over something the agent never asked for.
+"""
+
+_PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The exceptions of one run; beyond this host there are none, for that a tool is passed through."""
+
+    loopback_ports: Collection[int] = ()
+    """Ports the run itself serves, reached as ``localhost`` or by any loopback address."""
+    unix_sockets: Collection[str] = ()
+    """Paths as the caller writes them."""
+    commands: Collection[tuple[str, ...]] = ()
+    """First words of allowed command lines, as the caller writes them: ``("git", "status")``."""
+
+    def permits(self, egress: Egress) -> bool:
+        """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
+        match egress:
+            case Connect(host, port):
+                return port in self.loopback_ports and is_loopback(host)
+            case ConnectLocal(path):
+                return path in self.unix_sockets
+            case Spawn(argv):
+                listed = any(words and argv[: len(words)] == words for words in self.commands)
+                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS
+        return False

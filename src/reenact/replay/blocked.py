@@ -1,0 +1,46 @@
+"""One refused attempt to go live, and the error that carries it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reenact.errors import LiveCallBlocked
+from reenact.replay.egress import Egress, Kind
+from reenact.replay.frames import agent_frame
+
+_DEED: Final[Mapping[Kind, str]] = {
+    "connect": "connecting to {}",
+    "dns": "looking up {}",
+    "spawn": "running `{}`",
+}
+_REMEDY: Final[Mapping[Kind, str]] = {
+    "connect": "record it through a seam, or allow its loopback port or Unix socket",
+    "dns": "record the call through a seam, or pass its tool through",
+    "spawn": "record it as a tool, or allow its command (multiprocessing: use threads)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedCall:
+    """What tried to leave, and who asked for it."""
+
+    kind: Kind
+    target: str
+    """Address, host name or command line, shortened."""
+    frame: str | None
+    """``file:line in function`` of the agent; ``None`` where only library code was on the stack."""
+    thread: str
+
+    @classmethod
+    def here(cls, egress: Egress) -> BlockedCall:
+        """*egress* as attempted by the calling thread, right now."""
+        return cls(egress.kind, egress.target, agent_frame(), threading.current_thread().name)
+
+    def error(self) -> LiveCallBlocked:
+        """The exception to raise in the caller, with this value as its divergence."""
+        place = self.frame or f"thread {self.thread}"
+        deed = _DEED[self.kind].format(self.target)
+        return LiveCallBlocked(f"{place}: {deed} is refused in replay; {_REMEDY[self.kind]}", self)

@@ -1,0 +1,168 @@
+"""What a standard-library audit event would send out of this process, read into a value.
+
+Only what can leave is read. Looking up a numeric address, ``localhost`` or nothing at all asks no
+server, and a message on a connected socket has no destination of its own: both read as ``None``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from socket import AF_INET, AF_INET6, AF_UNIX
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["connect", "dns", "spawn"]
+
+KINDS: Final[tuple[Kind, ...]] = ("connect", "dns", "spawn")
+
+MAX_TARGET_CHARACTERS: Final = 200
+"""Longer targets are cut: a command line may carry a whole script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """A connection or datagram to an internet address."""
+
+    kind: ClassVar[Kind] = "connect"
+    host: str
+    port: int
+
+    @property
+    def target(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return _shown(f"{host}:{self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectLocal:
+    """A connection or datagram to a Unix socket, or to an address of another family as text."""
+
+    kind: ClassVar[Kind] = "connect"
+    path: str
+
+    @property
+    def target(self) -> str:
+        return _shown(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A question to the name service: a name's addresses, or an address's name."""
+
+    kind: ClassVar[Kind] = "dns"
+    host: str
+
+    @property
+    def target(self) -> str:
+        return _shown(self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """A program started as a child or in place of this process; ``argv[0]`` is what is really run."""
+
+    kind: ClassVar[Kind] = "spawn"
+    argv: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        return _shown(shlex.join(self.argv))
+
+
+Egress: TypeAlias = Connect | ConnectLocal | Lookup | Spawn
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* is ``localhost`` or a numeric address that stays on this machine."""
+    address = _numeric(host)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return address.is_loopback if address else host.lower() == "localhost"
+
+
+def _connect(arguments: tuple[Any, ...]) -> Egress | None:
+    sock, address = arguments
+    if address is None:
+        return None
+    if sock.family in (AF_INET, AF_INET6):
+        return Connect(_text(address[0]), address[1])
+    return ConnectLocal(_text(address) if sock.family == AF_UNIX else str(address))
+
+
+def _lookup_of_name(arguments: tuple[Any, ...]) -> Egress | None:
+    host = _text(arguments[0] or "")
+    stays_here = not host or _numeric(host) or is_loopback(host)
+    return None if stays_here else Lookup(host)
+
+
+def _lookup_of_address(arguments: tuple[Any, ...]) -> Egress | None:
+    """An address is asked for its name, so here a numeric host does send a question."""
+    asked = arguments[0]
+    host = _text(asked[0] if isinstance(asked, tuple) else asked)
+    return None if is_loopback(host) else Lookup(host)
+
+
+def _spawn(arguments: tuple[Any, ...]) -> Egress:
+    executable, argv = arguments[0], arguments[1]
+    return Spawn((_text(executable), *_texts(argv)[1:]))
+
+
+def _spawn_through_shell(arguments: tuple[Any, ...]) -> Egress:
+    return Spawn(("/bin/sh", "-c", _text(arguments[0])))
+
+
+def _spawn_on_terminal(arguments: tuple[Any, ...]) -> Egress:
+    return Spawn(_texts(arguments[0]))
+
+
+def _fork_onto_terminal(_: tuple[Any, ...]) -> Egress:
+    """The program is named only later, in the child; a new terminal is made for nothing else."""
+    return Spawn(("(os.forkpty)",))
+
+
+READERS: Final[Mapping[str, Callable[[tuple[Any, ...]], Egress | None]]] = {
+    "socket.connect": _connect,
+    "socket.sendto": _connect,
+    "socket.sendmsg": _connect,
+    "socket.getaddrinfo": _lookup_of_name,
+    "socket.gethostbyname": _lookup_of_name,
+    "socket.gethostbyaddr": _lookup_of_address,
+    "socket.getnameinfo": _lookup_of_address,
+    "subprocess.Popen": _spawn,
+    "os.posix_spawn": _spawn,
+    "os.exec": _spawn,
+    "os.system": _spawn_through_shell,
+    "pty.spawn": _spawn_on_terminal,
+    "os.forkpty": _fork_onto_terminal,
+}
+"""By audit event. ``os.fork`` is absent on purpose: a forked child is still this program, guarded alike."""
+
+
+def _numeric(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytearray):
+        value = bytes(value)
+    # Not only text comes here: os.execve takes an open file's number, a netlink address is a pair.
+    return os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else str(value)
+
+
+def _texts(argv: object) -> tuple[str, ...]:
+    if isinstance(argv, str | bytes | os.PathLike) or not isinstance(argv, Iterable):
+        return (_text(argv),)
+    return tuple(_text(word) for word in argv)
+
+
+def _shown(text: str) -> str:
+    """*text* on one line, escaped where a terminal could be fooled, cut where it is too long."""
+    if len(text) > MAX_TARGET_CHARACTERS:
+        text = text[: MAX_TARGET_CHARACTERS - 1] + "…"
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)

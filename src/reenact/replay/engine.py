@@ -1,0 +1,278 @@
+"""Replay: every call is answered from the recording, or refused.
+
+The engine is the context of a replayed run. It matches a call (:mod:`lanes`), waits for the outcome's
+turn (:mod:`turns`) and hands out what was recorded. What does not match is a divergence: strict replay
+raises at the first and at everything after it, lenient replay notes it and answers with the nearest
+recorded call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from hashlib import sha256
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from reenact.boundary import Call, CallKind, Instant, Lane
+from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.errors import Diverged
+from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.failures import rebuild
+from reenact.formats.values import from_json, to_text
+from reenact.replay import report
+from reenact.replay.lanes import Key, Lanes
+from reenact.replay.source import RecordedCall, ReplaySource, instant_digest
+from reenact.replay.turns import Turns
+
+Policy: TypeAlias = Literal["strict", "lenient"]
+_decode: Final = msgspec.json.Decoder().decode
+
+_CALL_TYPES: Final[dict[CallKind, str]] = {
+    "tool": "tool_call",
+    "llm": "llm_request",
+    "network": "nondeterministic",
+    "process": "nondeterministic",
+}
+_ANSWERS: Final = {"tool_result": "result", "llm_response": "response", "nondeterministic": "value"}
+
+
+class Redacting(Protocol):
+    """What the engine needs of a redactor: calls are compared as they would have been written."""
+
+    def redact_json(self, text: bytes) -> bytes:
+        """Canonical JSON without its secrets."""
+
+    def redact_text(self, text: str) -> str:
+        """A message without its secrets."""
+
+
+class ReplayEngine:
+    """The context of a run that is being replayed."""
+
+    mode: Literal["replay"] = "replay"
+
+    def __init__(
+        self,
+        source: ReplaySource,
+        redactor: Redacting,
+        *,
+        policy: Policy = "strict",
+        passthrough: Collection[str] = (),
+        stall_s: float = 10.0,
+        on_divergence: Callable[[ReplayDivergence], None] | None = None,
+    ) -> None:
+        self.source = source
+        self.policy: Policy = policy
+        self._redactor = redactor
+        self._passthrough = frozenset(passthrough)
+        self._on_divergence = on_divergence
+        self._divergences: list[ReplayDivergence] = []
+        self._lock = threading.Lock()
+        self._lanes = Lanes(source.calls, self._key_of)
+        self._nested = _nested_calls(source.calls)
+        self.notes: list[str] = []
+        """Outcomes that could not be delivered in recorded order, and why; not divergences."""
+        self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
+
+    # The boundary's side
+
+    def step(self, call: Call, lane: Lane) -> ReplayStep:
+        event_type = _CALL_TYPES[call.kind]
+        text = self._redactor.redact_json(to_text(call.request))
+        name = self._name(call)
+        recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
+        is_live = call.kind == "tool" and name in self._passthrough
+        self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
+        return ReplayStep(self, recorded, lane, is_live=is_live)
+
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        request = _decode(self._redactor.redact_json(encode_clean(instant.request)))
+        name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
+        recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
+        self.turns.happened([recorded.seq])
+        return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+
+    def lane_began(self, lane: Lane) -> None:
+        self.turns.lane_began(lane)
+
+    def lane_ended(self, lane: Lane) -> None:
+        self.turns.lane_ended(lane)
+
+    # The seed's side
+
+    def replay_llm_request(self, request: Any, lane: Lane) -> Any:
+        """The recorded answer to a model call."""
+        return self._replay(Call("llm", "", request), lane)
+
+    def replay_tool_call(self, tool: str, args: Any, lane: Lane) -> Any:
+        """The recorded answer to a tool call."""
+        return self._replay(Call("tool", tool, args), lane)
+
+    def replay_nondeterministic(self, source: str, key: str, lane: Lane) -> Any:
+        """The next recorded value of a source of chance."""
+        return self.instant(Instant("nondeterministic", {"source": source, "key": key}), lane, lambda: None)
+
+    def divergences(self) -> list[ReplayDivergence]:
+        """All found so far, in the order they were found."""
+        with self._lock:
+            return list(self._divergences)
+
+    def _replay(self, call: Call, lane: Lane) -> Any:
+        step = self.step(call, lane)
+        step.wait()
+        step.close(None)
+        return step.answer
+
+    # Matching
+
+    def _name(self, call: Call) -> str:
+        if call.kind == "llm":
+            return ""
+        return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
+
+    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall:
+        with self._lock:
+            self._refuse_after_divergence()
+            recorded = self._lanes.take(lane, key)
+        if recorded is not None:
+            return recorded
+        expected = self._expected(lane)
+        divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected, self._lanes)
+        self.diverge(divergence)
+        return self._nearest(key, expected, divergence)
+
+    def _refuse_after_divergence(self) -> None:
+        if self._divergences and self.policy == "strict":
+            raise diverged(self._divergences[0])
+
+    def _expected(self, lane: Lane) -> RecordedCall | None:
+        with self._lock:
+            place = self._lanes.expected(lane)
+            return place.upcoming() if place is not None else None
+
+    def _nearest(self, key: Key, expected: RecordedCall | None, divergence: ReplayDivergence) -> RecordedCall:
+        """In lenient replay: the call that was meant, else the next of the same name, else nothing."""
+        with self._lock:
+            options = [expected] if expected is not None else []
+            options += self.source.calls
+            for call in options:
+                if not call.taken and (call.type, call.name) == (key.type, key.name):
+                    call.taken = True
+                    return call
+        raise diverged(divergence)
+
+    def _key_of(self, call: RecordedCall) -> Key:
+        if call.request_digest is None:
+            call.request_digest = instant_digest(self.source.request(call))
+        return Key(call.type, call.name, call.request_digest)
+
+    def _set_aside(self, call: RecordedCall) -> list[int]:
+        """What happened inside a call that is now served from the recording will not happen again."""
+        inner = self._nested.get(call.call_id or "", ())
+        seqs: list[int] = []
+        for nested in inner:
+            nested.taken = True
+            seqs += [nested.seq, nested.outcome_seq, *self._set_aside(nested)]
+        return seqs
+
+    # Divergences
+
+    def diverge(self, divergence: ReplayDivergence) -> None:
+        """Latch *divergence*; strict replay raises it."""
+        with self._lock:
+            self._divergences.append(divergence)
+        if self._on_divergence is not None:
+            self._on_divergence(divergence)
+        if self.policy == "strict":
+            raise diverged(divergence)
+
+    def finish(self, final_output: Any) -> str | None:
+        """Report what never came and a differing final output; returns the output's digest."""
+        self.turns.close()
+        found = [] if self._divergences and self.policy == "strict" else report.left_over(self.source)
+        digest = None
+        if final_output is not None:
+            text = self._redactor.redact_json(to_text(final_output))
+            digest = digest_of_bytes(text)
+            found += report.differing_output(self.source, text, digest)
+        for divergence in found:
+            self._divergences.append(divergence)
+            if self._on_divergence is not None:
+                self._on_divergence(divergence)
+        return digest
+
+
+class ReplayStep:
+    """A crossing answered from the recording; live only where a tool may pass through."""
+
+    __slots__ = ("_data", "_engine", "_is_stream", "_lane", "_recorded", "answer", "call_id", "facts", "live")
+
+    def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
+        self._engine = engine
+        self._recorded = recorded
+        self._lane = lane
+        self.live = is_live
+        self.call_id = recorded.call_id or ""
+        self.answer: Any = None
+        self.facts: dict[str, Any] = {}
+        self._is_stream = recorded.due_after != recorded.outcome_seq - 1
+
+    def wait(self) -> None:
+        if not self.live:
+            self._take(self._engine.turns.wait(self._recorded, self._lane))
+
+    async def turn(self) -> None:
+        if not self.live:
+            self._take(await self._engine.turns.turn(self._recorded, self._lane))
+
+    def piece(self, value: Any) -> None:
+        """A live stream in replay is not recorded."""
+
+    def pieces(self) -> Iterator[Any]:
+        yield from self._payload("pieces") or ()
+        self._raise_recorded_error()
+        if self._data.get("cancelled"):
+            self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
+
+    def close(self, error: BaseException | None) -> None:
+        if self.live or self._is_stream:
+            self._engine.turns.happened([self._recorded.outcome_seq])
+
+    def _take(self, came: bool) -> None:
+        recorded = self._recorded
+        if not came or not recorded.outcome_seq or recorded.never_ends:
+            divergence = report.never_answered(self._engine.source, recorded, self._lane)
+            self._engine.diverge(divergence)
+            raise diverged(divergence)
+        self._data = self._engine.source.data(recorded.outcome_seq)
+        if not self._is_stream:
+            self._raise_recorded_error()
+        member = _ANSWERS["tool_result" if recorded.type == "tool_call" else _outcome_type(recorded.type)]
+        self.answer = self._payload(member)
+
+    def _payload(self, member: str) -> Any:
+        stored = self._data.get(member)
+        return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
+
+    def _raise_recorded_error(self) -> None:
+        if "error" in self._data:
+            raise rebuild(self._engine.source.reader.resolved(self._data["error"]))
+
+
+def _outcome_type(call_type: str) -> str:
+    return {"tool_call": "tool_result", "llm_request": "llm_response"}.get(call_type, call_type)
+
+
+def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:
+    nested: dict[str, list[RecordedCall]] = {}
+    for call in calls:
+        if call.parent is not None:
+            nested.setdefault(call.parent, []).append(call)
+    return nested
+
+
+def diverged(divergence: ReplayDivergence) -> Diverged:
+    """The exception that carries *divergence*."""
+    return Diverged(divergence.headline, divergence)

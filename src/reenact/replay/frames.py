@@ -1,0 +1,53 @@
+"""Who on the stack asked for it: the agent's own line, or the module at the edge of the library."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from inspect import currentframe
+from itertools import islice
+from os import sep
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+DEPTH_LIMIT: Final = 200
+"""Frames looked at from the inside; SDK stacks stay under a hundred."""
+
+_LIBRARY_MARKS: Final = (f"{sep}site-packages{sep}", f"{sep}dist-packages{sep}")
+_LIBRARY_ROOTS: Final = (
+    *(sysconfig.get_path(name) + sep for name in ("stdlib", "platstdlib")),
+    str(Path(__file__).resolve().parents[1]) + sep,
+    "<frozen ",
+)
+
+
+def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
+    """``file:line in function`` of the innermost caller that is neither library nor reenact.
+
+    ``None`` where a thread runs library code alone, such as the event loop's name lookups.
+    """
+    for frame in islice(_callers(), depth_limit):
+        code = frame.f_code
+        if not _is_library(code.co_filename):
+            return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
+    return None
+
+
+def asking_module(passed_on_by: frozenset[str]) -> str | None:
+    """The innermost calling module beyond reenact and the modules that only pass the request on."""
+    names = (str(frame.f_globals.get("__name__")) for frame in islice(_callers(), DEPTH_LIMIT))
+    return next((n for n in names if n not in passed_on_by and not n.startswith("reenact.")), None)
+
+
+def _callers() -> Iterator[FrameType]:
+    frame = currentframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+@cache
+def _is_library(filename: str) -> bool:
+    return filename.startswith(_LIBRARY_ROOTS) or any(mark in filename for mark in _LIBRARY_MARKS)

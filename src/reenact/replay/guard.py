@@ -1,0 +1,141 @@
+"""Nothing goes live in replay: connections, name lookups and new processes that bypass the seams stop here.
+
+The guard listens to CPython's audit events, so it holds in every thread, executor and event loop, and in
+forks; a child program is refused before it starts. Libraries may swallow or rewrap what it raises, hence it
+keeps every refusal. It is a net for mistakes, not a sandbox. What it cannot see: sockets that C code opens
+by itself (uvloop, gRPC, pycurl, libpq), calls through ``ctypes``, and bytes on a connection opened before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, Self
+
+from reenact.errors import LiveCallBlocked
+from reenact.replay.allow import Allow
+from reenact.replay.audited import audited
+from reenact.replay.blocked import BlockedCall
+from reenact.replay.egress import KINDS, READERS, Egress, Kind
+from reenact.replay.forked import ForkReports
+
+_guards: tuple[Guard, ...] = ()
+"""Those that are open; replaced, never changed, because the hook reads it without a lock."""
+_changing = Lock()
+_attached = ExitStack()
+_is_hooked = False
+_suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replay.guard.suspended", default=())
+
+
+def always() -> bool:
+    """Every context is guarded."""
+    return True
+
+
+class Guard:
+    """Refuses what would leave the process while it is open; several may be open at once.
+
+    *applies* is asked in the thread and context of each attempt; where it cannot tell, as in an executor's
+    worker, it should say yes. *on_blocked* runs right before the refusal is raised, in the same thread; what
+    a forked child was refused is passed to it when :attr:`blocked` is next read, at the latest on close.
+    """
+
+    def __init__(
+        self,
+        allow: Allow | None = None,
+        applies: Callable[[], bool] = always,
+        on_blocked: Callable[[BlockedCall], None] | None = None,
+    ) -> None:
+        self._allow = allow or Allow()
+        self._applies = applies
+        self._on_blocked = on_blocked
+        self._blocked: list[BlockedCall] = []
+        self._forks = ForkReports()
+
+    @property
+    def blocked(self) -> list[BlockedCall]:
+        """Every refusal so far, whatever became of the exception."""
+        self._collect()
+        return list(self._blocked)
+
+    @property
+    def counts(self) -> dict[Kind, int]:
+        """Refusals by kind; a kind without any counts zero."""
+        kinds = [call.kind for call in self.blocked]
+        return {kind: kinds.count(kind) for kind in KINDS}
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Let the calling task go live, for a tool that is passed through.
+
+        It travels like any context variable: into tasks and ``asyncio.to_thread``, but not into a bare
+        ``Thread``, ``Executor.submit`` or ``run_in_executor`` unless these are given a copied context.
+        """
+        token = _suspended.set((*_suspended.get(), self))
+        try:
+            yield
+        finally:
+            _suspended.reset(token)
+
+    def judge(self, egress: Egress) -> None:
+        """Raise :class:`LiveCallBlocked` if *egress* must not happen here."""
+        if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
+            return
+        call = BlockedCall.here(egress)
+        self._note(call)
+        self._forks.send(call)
+        raise call.error()
+
+    def _note(self, call: BlockedCall) -> None:
+        self._blocked.append(call)
+        if self._on_blocked:
+            self._on_blocked(call)
+
+    def _collect(self) -> None:
+        for call in self._forks.receive():
+            self._note(call)
+
+    def __enter__(self) -> Self:
+        global _guards
+        with _changing:
+            if not _guards:
+                _attach()
+            if self not in _guards:
+                self._forks.open()
+            _guards = (*_guards, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _guards
+        with _changing:
+            position = _guards.index(self)
+            _guards = _guards[:position] + _guards[position + 1 :]
+            if not _guards:
+                _attached.close()
+        if self not in _guards:
+            self._collect()
+            self._forks.close()
+
+
+def _attach() -> None:
+    global _is_hooked
+    _attached.enter_context(audited())
+    if not _is_hooked:
+        # An audit hook stays for the life of the process, so there is one for all guards.
+        sys.addaudithook(_hook)
+        _is_hooked = True
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if _guards and (read := READERS.get(event)) and (egress := read(arguments)):
+        try:
+            for guard in _guards:
+                guard.judge(egress)
+        except LiveCallBlocked:
+            if event == "socket.connect":
+                # The standard library closes a socket it could not connect only after an OSError.
+                arguments[0].close()
+            raise

@@ -1,0 +1,159 @@
+"""Matching live calls with recorded ones: by lane first, then by content.
+
+A live lane is bound to a recorded one at its first call: the one of the same name under the bound
+parent if its first request is equal, else an unbound sibling whose first request is equal. It stays
+bound, and its calls must come in recorded order. In a loose lane any recorded call with an equal
+request will do, the earliest first. Every lookup is O(1).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from reenact.boundary import Lane
+from reenact.replay.source import RecordedCall
+
+
+class Key(NamedTuple):
+    """What makes two calls the same call."""
+
+    type: str
+    name: str
+    request_digest: bytes
+
+
+KeyOf: TypeAlias = Callable[[RecordedCall], Key]
+
+
+class RecordedLane:
+    """The calls one logical task made, in order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls: list[RecordedCall] = []
+        self.position = 0
+        self.is_bound = False
+        self.children: dict[str, RecordedLane] = {}
+        self.unbound: dict[Key, deque[RecordedLane]] | None = None
+        """Children by their first call; built when a child is first looked for by content."""
+        self.by_key: dict[Key, deque[RecordedCall]] | None = None
+        """The calls of a loose lane; built at its first call."""
+
+    @property
+    def is_loose(self) -> bool:
+        return self.name.endswith("~")
+
+    def upcoming(self) -> RecordedCall | None:
+        """The next call that must come in this lane."""
+        while self.position < len(self.calls) and self.calls[self.position].taken:
+            self.position += 1
+        return self.calls[self.position] if self.position < len(self.calls) else None
+
+
+class Lanes:
+    """All recorded lanes and which live lane plays which."""
+
+    def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf) -> None:
+        self._key_of = key_of
+        self._lanes: dict[str, RecordedLane] = {}
+        for call in calls:
+            self._lane(call.lane).calls.append(call)
+
+    def _lane(self, name: str) -> RecordedLane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = RecordedLane(name)
+            parent = _parent_name(name)
+            if parent is not None:
+                self._lane(parent).children[name] = lane
+        return lane
+
+    def __iter__(self) -> Iterator[RecordedLane]:
+        return iter(self._lanes.values())
+
+    def take(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """The recorded call that *lane*'s call *key* is; ``None`` where there is none."""
+        recorded = self.bound(lane, key)
+        if recorded is None:
+            return None
+        call = self._take_loose(recorded, key) if recorded.is_loose else recorded.upcoming()
+        if call is None or self._key_of(call) != key:
+            return None
+        call.taken = True
+        return call
+
+    def bound(self, lane: Lane, key: Key | None) -> RecordedLane | None:
+        """The recorded lane that *lane* plays; bound now if it was not, by *key* where it is known."""
+        if lane.recorded is None:
+            lane.recorded = self._bind(lane, key)
+            if lane.recorded is not None:
+                lane.recorded.is_bound = True
+        recorded: RecordedLane | None = lane.recorded
+        return recorded
+
+    def expected(self, lane: Lane) -> RecordedLane | None:
+        """The recorded lane that *lane* would play by its place alone."""
+        if lane.recorded is not None:
+            recorded: RecordedLane = lane.recorded
+            return recorded
+        return self._by_place(lane)
+
+    def _bind(self, lane: Lane, key: Key | None) -> RecordedLane | None:
+        by_place = self._by_place(lane)
+        if key is None or lane.parent is None or not lane.name[len(lane.parent.name) :].startswith("."):
+            return by_place
+        if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
+            return by_place
+        return self._by_content(lane.parent, key)
+
+    def _by_place(self, lane: Lane) -> RecordedLane | None:
+        if lane.parent is None:
+            return self._lane(lane.name)
+        parent = self.bound(lane.parent, None)
+        if parent is None:
+            return None
+        name = parent.name + lane.name.removeprefix(lane.parent.name)
+        found = self._lanes.get(name)
+        return None if found is not None and found.is_bound and not found.is_loose else found
+
+    def _by_content(self, live_parent: Lane, key: Key) -> RecordedLane | None:
+        parent = self.bound(live_parent, None)
+        if parent is None:
+            return None
+        if parent.unbound is None:
+            parent.unbound = {}
+            for child in parent.children.values():
+                if child.calls and not child.is_loose:
+                    parent.unbound.setdefault(self._key_of(child.calls[0]), deque()).append(child)
+        candidates = parent.unbound.get(key, deque())
+        while candidates:
+            child = candidates.popleft()
+            if not child.is_bound:
+                return child
+        return None
+
+    def _begins_with(self, lane: RecordedLane, key: Key) -> bool:
+        first = lane.upcoming()
+        return first is not None and self._key_of(first) == key
+
+    def _take_loose(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
+        if lane.by_key is None:
+            lane.by_key = {}
+            for call in lane.calls:
+                lane.by_key.setdefault(self._key_of(call), deque()).append(call)
+        candidates = lane.by_key.get(key, deque())
+        while candidates:
+            call = candidates.popleft()
+            if not call.taken:
+                return call
+        return None
+
+
+def _parent_name(name: str) -> str | None:
+    """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``."""
+    if name.endswith("~"):
+        return name[:-1]
+    cut = max(name.rfind("."), name.rfind("/"))
+    return name[:cut] if cut > 0 else None

@@ -1,0 +1,389 @@
+"""Delivering recorded outcomes in recorded order, so that races and completion order repeat.
+
+An outcome's turn has come when every event recorded before it has happened and what the last delivery
+set in motion has come to rest: event loops have run dry, threads have reached their next call or their
+end. That is a preference, not a condition. Where an earlier event does not come although it was waited
+for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
+that was waiting is answered. Nobody waits for ever, and a synchronous call on an event loop's own thread
+does not wait at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from heapq import heappop, heappush
+from time import monotonic
+from typing import Any, Final
+
+from reenact.boundary import Lane
+from reenact.replay.idle import BlockedThreads
+from reenact.replay.source import RecordedCall
+
+_GRACE_S: Final = 0.05
+"""How much longer than the recording an event is waited for."""
+_LOOK_S: Final = 0.001
+_HANDOVER_S: Final = 0.0005
+"""How long a finished job's result may take to reach the event loop that awaits it."""
+_MAX_SPINS: Final = 200
+"""A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
+
+
+class _Waiter:
+    """A call that waits for its turn."""
+
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None) -> None:
+        self.call = call
+        self.lane = lane
+        self.stalls_at = stalls_at
+        """When waiting becomes pointless; only for calls that have no answer to give."""
+        self.is_done = False
+        self.stalled = False
+
+    def release(self) -> None:
+        raise NotImplementedError
+
+
+class _ThreadWaiter(_Waiter):
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None) -> None:
+        super().__init__(call, lane, stalls_at)
+        self.came = threading.Event()
+
+    def release(self) -> None:
+        self.came.set()
+
+
+class _LoopWaiter(_Waiter):
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None, loop: _Loop) -> None:
+        super().__init__(call, lane, stalls_at)
+        self.loop = loop
+        self.future: asyncio.Future[None] = loop.loop.create_future()
+
+    def release(self) -> None:
+        self.loop.run(self._release)
+
+    def _release(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class _Loop:
+    """An event loop with calls of this run, and whether it has anything left to do."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None]) -> None:
+        self.loop = loop
+        self.is_dry = False
+        self.stirred_at = monotonic()
+        self._thread_id = threading.get_ident()
+        self._on_dry = on_dry
+        self._is_probing = False
+        self._spins = 0
+
+    def run(self, callback: Callable[[], None]) -> None:
+        """Run *callback* on the loop, from whatever thread."""
+        if threading.get_ident() == self._thread_id:
+            self.loop.call_soon(callback)
+        else:
+            with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
+                self.loop.call_soon_threadsafe(callback)
+
+    def stir(self, delay_s: float = 0.0) -> None:
+        """Something was set in motion; find out when it has come to rest."""
+        self.is_dry = False
+        self.stirred_at = monotonic()
+        self._spins = 0
+        if not self._is_probing:
+            self._is_probing = True
+            self.run(lambda: self._probe_in(delay_s))
+
+    def _probe_in(self, delay_s: float) -> None:
+        if delay_s:
+            self.loop.call_later(delay_s, self._probe)
+        else:
+            self.loop.call_soon(self._probe)
+
+    def _probe(self) -> None:
+        self._spins += 1
+        # The queue of callbacks that are due; a loop without one is taken to be dry.
+        if getattr(self.loop, "_ready", None) and self._spins < _MAX_SPINS:
+            self.loop.call_soon(self._probe)
+            return
+        self._is_probing = False
+        self.is_dry = True
+        self._on_dry()
+
+    @property
+    def is_gone(self) -> bool:
+        return self.loop.is_closed() or not self.loop.is_running()
+
+
+class Turns:
+    """The order of a recorded run and who is waiting for what."""
+
+    def __init__(
+        self,
+        by_seq: dict[int, RecordedCall],
+        times_ms: Sequence[float],
+        *,
+        stall_s: float,
+        on_note: Callable[[str], None],
+    ) -> None:
+        self._by_seq = by_seq
+        self._times_ms = times_ms
+        self._stall_s = stall_s
+        self._on_note = on_note
+        self._lock = threading.RLock()
+        self._happened = bytearray(len(times_ms) + 2)
+        for seq in range(1, len(times_ms) + 1):
+            if seq not in by_seq:
+                self._happened[seq] = 1
+        self._next = 1
+        self._next_since = monotonic()
+        self._overdue: set[str] = set()
+        """Recorded lanes that did not come in time; nobody waits for them until they do."""
+        self._queue: list[tuple[int, int, _Waiter]] = []
+        self._endless: list[_Waiter] = []
+        """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
+        self._moving: dict[Lane, float] = {}
+        """Threads that run since a delivery or since their start, and since when."""
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self._blocked = BlockedThreads()
+        self._ticker: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._advance()
+
+    # Facts that come in
+
+    def happened(self, seqs: Sequence[int]) -> None:
+        """These recorded events have happened, or never need to."""
+        with self._lock:
+            for seq in seqs:
+                self._happened[seq] = 1
+            self._advance()
+            if self._queue:
+                self._deliver()
+
+    def lane_began(self, lane: Lane) -> None:
+        with self._lock:
+            self._set_moving(lane)
+
+    def lane_ended(self, lane: Lane) -> None:
+        with self._lock:
+            self._moving.pop(lane, None)
+            for loop in self._loops.values():
+                loop.stir(_HANDOVER_S)
+            self._deliver()
+
+    def close(self) -> None:
+        """The run is over; whoever still waits is let go."""
+        with self._lock:
+            self._is_closed = True
+            for waiter in (*(entry[2] for entry in self._queue), *self._endless):
+                waiter.release()
+            self._queue.clear()
+            self._endless.clear()
+        self._wake.set()
+
+    # Waiting
+
+    def wait(self, call: RecordedCall, lane: Lane) -> bool:
+        """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
+        if _on_loop() or self._is_closed:
+            self._pass(call)
+            return True
+        with self._lock:
+            self._moving.pop(lane, None)
+            self._overdue.discard(call.lane)
+            if not call.never_ends and self._is_due(call) and not self._queue and self._at_rest():
+                self._note_delivery(call)
+                self._set_moving(lane)
+                return True
+            waiter = _ThreadWaiter(call, lane, self._stalls_at(call))
+            self._enqueue(waiter)
+        waiter.came.wait()
+        return not waiter.stalled
+
+    async def turn(self, call: RecordedCall, lane: Lane) -> bool:
+        """The same on an event loop, without creating a task."""
+        if call.inline or self._is_closed:
+            self._pass(call)
+            return True
+        running = asyncio.get_running_loop()
+        with self._lock:
+            self._overdue.discard(call.lane)
+            loop = self._loops.get(running)
+            if loop is None:
+                loop = self._loops[running] = _Loop(running, self._loop_is_dry)
+            waiter = _LoopWaiter(call, lane, self._stalls_at(call), loop)
+            loop.stir()
+            self._enqueue(waiter)
+        try:
+            await waiter.future
+        except asyncio.CancelledError:
+            self._give_up(waiter)
+            raise
+        return not waiter.stalled
+
+    def _pass(self, call: RecordedCall) -> None:
+        """Answer without waiting: recorded order does not apply to this call."""
+        self.happened([call.outcome_seq] if call.due_after == call.outcome_seq - 1 else [])
+
+    def _stalls_at(self, call: RecordedCall) -> float | None:
+        if not call.never_ends:
+            return None
+        took_s = max(0.0, call.ended_ms - call.made_ms) / 1000
+        return monotonic() + took_s * 2 + self._stall_s
+
+    def _enqueue(self, waiter: _Waiter) -> None:
+        if waiter.call.never_ends:
+            self._endless.append(waiter)
+        else:
+            heappush(self._queue, (waiter.call.due_after, waiter.call.seq, waiter))
+            self._deliver()
+        if not waiter.is_done:
+            self._start_ticker()
+
+    def _give_up(self, waiter: _Waiter) -> None:
+        with self._lock:
+            waiter.is_done = True
+            if waiter in self._endless:
+                self._endless.remove(waiter)
+            self.happened([waiter.call.outcome_seq])
+
+    # Delivering
+
+    def _loop_is_dry(self) -> None:
+        with self._lock:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Answer whoever's turn it is, as long as everything is at rest."""
+        while self._queue:
+            waiter = self._queue[0][2]
+            if not waiter.is_done:
+                if not self._is_due(waiter.call) or not self._at_rest():
+                    return
+                waiter.is_done = True
+                self._note_delivery(waiter.call)
+                waiter.release()
+                self._stir(waiter)
+            heappop(self._queue)
+
+    def _note_delivery(self, call: RecordedCall) -> None:
+        # A stream's outcome is its end, which comes when the agent has read it.
+        if call.due_after == call.outcome_seq - 1:
+            self._happened[call.outcome_seq] = 1
+            self._advance()
+
+    def _stir(self, waiter: _Waiter) -> None:
+        """What was answered goes on; the next delivery waits until it has come to rest."""
+        if isinstance(waiter, _LoopWaiter):
+            waiter.loop.stir()
+        else:
+            self._set_moving(waiter.lane)
+
+    def _set_moving(self, lane: Lane) -> None:
+        self._moving[lane] = monotonic()
+        self._blocked.forget(lane.owner)
+
+    def _is_due(self, call: RecordedCall) -> bool:
+        return self._next > call.due_after
+
+    def _at_rest(self) -> bool:
+        if self._moving:
+            return False
+        for key, loop in list(self._loops.items()):
+            if loop.is_gone:
+                del self._loops[key]
+            elif not loop.is_dry:
+                return False
+        return True
+
+    def _advance(self) -> None:
+        """Move on to the first event that has not happened and is still waited for."""
+        last = len(self._times_ms)
+        before = self._next
+        while self._next <= last:
+            if not self._happened[self._next] and self._by_seq[self._next].lane not in self._overdue:
+                break
+            self._next += 1
+        if self._next != before:
+            self._next_since = monotonic()
+
+    # Time passing
+
+    def _start_ticker(self) -> None:
+        if self._ticker is None:
+            self._ticker = threading.Thread(target=self._tick, name="reenact-turns", daemon=True)
+            # Started past the seam: the engine's own thread is nobody's child.
+            start: Any = threading.Thread.start
+            getattr(start, "__wrapped__", start)(self._ticker)
+        self._wake.set()
+
+    def _tick(self) -> None:
+        while not self._is_closed:
+            with self._lock:
+                now = monotonic()
+                self._look_at_threads(now)
+                self._look_at_loops(now)
+                self._pass_over_late_event(now)
+                self._let_stalled_go(now)
+                self._deliver()
+                pause_s = self._pause_s(now)
+            self._wake.wait(pause_s)
+            self._wake.clear()
+
+    def _pause_s(self, now: float) -> float | None:
+        """Until the next moment at which time alone can change something."""
+        moments = [waiter.stalls_at for waiter in self._endless if waiter.stalls_at is not None]
+        if self._queue:
+            if not self._at_rest():
+                return _LOOK_S
+            moments.append(self._late_at())
+        return max(_LOOK_S, min(moments) - now) if moments else None
+
+    def _look_at_threads(self, now: float) -> None:
+        for lane, since in list(self._moving.items()):
+            if self._blocked.look(lane.owner) or now - since > _GRACE_S:
+                del self._moving[lane]
+
+    def _look_at_loops(self, now: float) -> None:
+        for loop in self._loops.values():
+            if not loop.is_dry and now - loop.stirred_at > _GRACE_S:
+                loop.is_dry = True
+
+    def _late_at(self) -> float:
+        """When the next event has been waited for long enough."""
+        index = min(self._next, len(self._times_ms)) - 1
+        gap_ms = self._times_ms[index] - self._times_ms[max(0, index - 1)]
+        return self._next_since + max(0.0, gap_ms) / 1000 + _GRACE_S
+
+    def _pass_over_late_event(self, now: float) -> None:
+        if not self._queue or now < self._late_at() or not self._at_rest():
+            return
+        if self._next > len(self._times_ms) or self._is_due(self._queue[0][2].call):
+            return
+        late = self._by_seq[self._next]
+        self._on_note(
+            f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
+            f"event {self._queue[0][2].call.outcome_seq} was delivered before it"
+        )
+        if self._next == late.seq:
+            self._overdue.add(late.lane)
+        else:
+            self._happened[self._next] = 1
+        self._advance()
+
+    def _let_stalled_go(self, now: float) -> None:
+        for waiter in list(self._endless):
+            if waiter.stalls_at is not None and now > waiter.stalls_at:
+                self._endless.remove(waiter)
+                waiter.is_done = waiter.stalled = True
+                waiter.release()
+
+
+def _on_loop() -> bool:
+    return asyncio._get_running_loop() is not None  # noqa: SLF001 — in asyncio's __all__

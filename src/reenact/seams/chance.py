@@ -1,0 +1,53 @@
+"""The run's own clock, random numbers and state: sources of chance an agent reads on purpose."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from reenact.boundary import Instant, current_lane
+
+_NOW = Instant("nondeterministic", {"source": "clock", "key": "now"})
+_MONOTONIC = Instant("nondeterministic", {"source": "clock", "key": "monotonic"})
+_RANDOM = Instant("nondeterministic", {"source": "rng", "key": "random"})
+
+
+def instant(moment: Instant, produce: Callable[[], Any]) -> Any:
+    """The value of *moment* in the current run; outside any run it is just produced."""
+    lane = current_lane()
+    return produce() if lane is None else lane.context.instant(moment, lane, produce)
+
+
+class Clock:
+    """Recorded time."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        value: float = instant(_NOW, time.time)
+        return value
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never goes back."""
+        value: float = instant(_MONOTONIC, time.monotonic)
+        return value
+
+
+class RecordedRandom(random.Random):
+    """A random generator whose every draw is recorded; all of ``random.Random`` is built on these two."""
+
+    def random(self) -> float:
+        value: float = instant(_RANDOM, super().random)
+        return value
+
+    def getrandbits(self, k: int, /) -> int:
+        draw = Instant("nondeterministic", {"source": "rng", "key": f"getrandbits({k})"})
+        value: int = instant(draw, lambda: super(RecordedRandom, self).getrandbits(k))
+        return value
+
+
+def uuid4(rng: RecordedRandom) -> uuid.UUID:
+    """A random UUID from recorded bits."""
+    return uuid.UUID(int=rng.getrandbits(128), version=4)

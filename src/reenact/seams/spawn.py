@@ -1,0 +1,125 @@
+"""Where an agent starts something that runs beside it: tasks, threads, jobs for an executor.
+
+Each gets its lane when it is started, not when it first runs, so its name does not depend on scheduling.
+A pool's own worker threads are nobody's children: they come and go with the load, and the jobs they run
+have lanes of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.base_events
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Final
+
+from reenact.boundary import Lane, current_lane, disown, lane_var, own
+from reenact.seams.patches import Patch
+
+_POOLS: Final = ("concurrent.futures.", "anyio.", "multiprocessing.pool")
+
+
+def patches() -> list[Patch]:
+    """What to replace while a run is open."""
+    return [
+        Patch(asyncio.base_events.BaseEventLoop, "create_task", _create_task),
+        Patch(asyncio, "as_completed", _as_completed),
+        Patch(threading.Thread, "start", _start),
+        Patch(ThreadPoolExecutor, "submit", _submit),
+    ]
+
+
+def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+    def create_task(self: Any, coro: Any, *, context: Any = None, **options: Any) -> Any:
+        lane = current_lane()
+        if lane is None:
+            return original(self, coro, context=context, **options)
+        child = lane.child()
+        if context is not None:
+            # A context the caller shares between tasks says nothing about who is running.
+            task = original(self, coro, context=context, **options)
+            own(id(task), child)
+            weakref.finalize(task, disown, id(task))
+            return task
+        context = copy_context()
+        context.run(lane_var.set, child)
+        task = original(self, coro, context=context, **options)
+        child.owner = id(task)
+        return task
+
+    return create_task
+
+
+def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+    def as_completed(fs: Any, **options: Any) -> Iterator[Any]:
+        """The original starts bare coroutines in the order of a set; this one in the order given."""
+        if current_lane() is not None and not asyncio.iscoroutine(fs) and not asyncio.isfuture(fs):
+            fs = [asyncio.ensure_future(item) for item in fs]
+        result: Iterator[Any] = original(fs, **options)
+        return result
+
+    return as_completed
+
+
+def _start(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start(self: threading.Thread) -> None:
+        lane = current_lane()
+        if lane is None or _is_pool_worker(self):
+            original(self)
+            return
+        child = lane.child()
+        run = self.run
+        self.run = lambda: _run_thread(child, run)  # type: ignore[method-assign]
+        original(self)
+
+    return start
+
+
+def _is_pool_worker(thread: threading.Thread) -> bool:
+    target = getattr(thread, "_target", None)
+    return any(
+        str(getattr(part, "__module__", "")).startswith(_POOLS) for part in (target, type(thread)) if part
+    )
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        lane = current_lane()
+        if lane is None:
+            future: Future[Any] = original(self, fn, *args, **kwargs)
+            return future
+        child = lane.child()
+
+        def job() -> Any:
+            return _run_in(child, lambda: fn(*args, **kwargs))
+
+        future = original(self, job)
+        # Not when the job returns: those who wait for its result must have been told first.
+        future.add_done_callback(lambda _: child.context.lane_ended(child))
+        return future
+
+    return submit
+
+
+def _run_thread(lane: Lane, run: Callable[[], None]) -> None:
+    try:
+        _run_in(lane, run)
+    finally:
+        lane.context.lane_ended(lane)
+
+
+def _run_in(lane: Lane, work: Callable[[], Any]) -> Any:
+    """Do *work* in *lane*, also where it enters a context of its own (``asyncio.to_thread`` does)."""
+    me = threading.get_ident()
+    before = lane_var.get()
+    own(me, lane)
+    lane_var.set(lane)
+    lane.context.lane_began(lane)
+    try:
+        return work()
+    finally:
+        lane_var.set(before)
+        disown(me)

@@ -1,0 +1,152 @@
+"""``@reenact.tool``: a plain function as a seam of its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from typing import Any, TypeVar, overload
+
+from reenact.boundary import Call, crossing, current_lane
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def tool(fn: F, /) -> F: ...
+@overload
+def tool(*, name: str | None = None) -> Callable[[F], F]: ...
+def tool(fn: F | None = None, /, *, name: str | None = None) -> F | Callable[[F], F]:
+    """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
+
+    Takes sync and async functions, methods and generators; a generator's items are recorded one by one.
+    Outside a run the function is called as it is. The tool's name is the function's qualified name, or
+    *name*.
+    """
+    if fn is None:
+        return functools.partial(_wrap, name=name)
+    return _wrap(fn, name=name)
+
+
+def _wrap(fn: F, *, name: str | None) -> F:
+    call = _Caller(fn, name or fn.__qualname__.rpartition("<locals>.")[2])
+    wrapper: Any
+    if inspect.isasyncgenfunction(fn):
+        wrapper = _async_generator(fn, call)
+    elif inspect.isgeneratorfunction(fn):
+        wrapper = _generator(fn, call)
+    elif inspect.iscoroutinefunction(fn):
+        wrapper = _coroutine(fn, call)
+    else:
+        wrapper = _function(fn, call)
+    functools.update_wrapper(wrapper, fn)
+    return wrapper  # type: ignore[no-any-return]  # same signature as fn, by update_wrapper
+
+
+class _Caller:
+    """Binds arguments by name, so that positional and keyword calls are the same call."""
+
+    def __init__(self, fn: Callable[..., Any], name: str) -> None:
+        self._name = name
+        self._signature = inspect.signature(fn)
+        parameters = list(self._signature.parameters.values())
+        self._is_method = bool(parameters) and parameters[0].name in ("self", "cls")
+        simple = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = tuple(parameter.name for parameter in parameters if parameter.kind in simple)
+        self._is_simple = len(self._names) == len(parameters)
+        self._defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.default is not inspect.Parameter.empty
+        }
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        if self._is_simple and len(args) <= len(self._names):
+            arguments = {**self._defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
+        else:
+            arguments = self._bind(args, kwargs)
+        if self._is_method:
+            arguments.pop(self._names[0], None)
+        return Call("tool", self._name, arguments)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            # The call itself will fail, with Python's own words; it is recorded as it was made.
+            return {"*args": list(args), **kwargs}
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+
+def _function(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if current_lane() is None:
+            return fn(*args, **kwargs)
+        with crossing(call(args, kwargs)) as step:
+            if step.live:
+                step.answer = fn(*args, **kwargs)
+        return step.answer
+
+    return wrapper
+
+
+def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if current_lane() is None:
+            return await fn(*args, **kwargs)
+        async with crossing(call(args, kwargs)) as step:
+            if step.live:
+                step.answer = await fn(*args, **kwargs)
+        return step.answer
+
+    return wrapper
+
+
+def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        if current_lane() is None:
+            return (yield from fn(*args, **kwargs))
+        boundary = crossing(call(args, kwargs), streaming=True)
+        with boundary as step:
+            if not step.live:
+                yield from step.pieces()
+                return step.answer
+            with closing(fn(*args, **kwargs)) as source:
+                while True:
+                    with boundary.inside():
+                        try:
+                            item = next(source)
+                        except StopIteration as end:
+                            step.answer = end.value
+                            return step.answer
+                    step.piece(item)
+                    yield item
+
+    return wrapper
+
+
+def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        if current_lane() is None:
+            async for item in fn(*args, **kwargs):
+                yield item
+            return
+        boundary = crossing(call(args, kwargs), streaming=True)
+        async with boundary as step:
+            if not step.live:
+                for item in step.pieces():
+                    yield item
+                return
+            async with aclosing(fn(*args, **kwargs)) as source:
+                while True:
+                    with boundary.inside():
+                        try:
+                            item = await anext(source)
+                        except StopAsyncIteration:
+                            return
+                    step.piece(item)
+                    yield item
+
+    return wrapper

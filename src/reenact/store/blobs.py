@@ -1,0 +1,105 @@
+"""Blobs: bytes kept once, under the name of their digest."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from reenact import canonical
+from reenact.errors import DigestMismatch, FormatError, StoreError
+from reenact.store.durable import Durability, sync_folder, unwritable, write_whole
+from reenact.store.paths import inside, open_inside
+
+_FOLDER_NAME: Final = re.compile("[0-9a-f]{2}")
+
+
+class BlobStore:
+    """The blobs below *root*, as ``sha256/ab/cdef…``; safe for any number of threads and processes."""
+
+    def __init__(self, root: Path, *, durability: Durability = "process") -> None:
+        self.root = root
+        self._sync = durability == "disk"
+        self._known: set[str] = set()
+
+    def put(self, data: bytes) -> str:
+        """Keep *data* and return its digest; cheap when it is kept already."""
+        digest = canonical.digest_of_bytes(data)
+        if digest not in self._known:
+            path = self.path_of(digest)
+            # A file of another length is what a power loss left of it.
+            if _size_if_file(path) != len(data):
+                self._make_folders(path.parent)
+                write_whole(path, data, temp_folder=self.root, sync=self._sync)
+            self._known.add(digest)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of *digest*, or :class:`DigestMismatch` if the file holds others."""
+        with open_inside(self.root, _name_of(digest)) as stream:
+            data = stream.read()
+        if canonical.digest_of_bytes(data) != digest:
+            raise DigestMismatch(
+                f"the bytes have the digest {canonical.digest_of_bytes(data)}; copy the blob again",
+                file=str(self.path_of(digest)),
+            )
+        return data
+
+    def path_of(self, digest: str) -> Path:
+        """Where *digest* is kept, whether or not it is."""
+        return inside(self.root, _name_of(digest))
+
+    def size_bytes(self, digest: str) -> int:
+        path = self.path_of(digest)
+        size_bytes = _size_if_file(path)
+        if size_bytes is None:
+            raise StoreError(f"{path}: is missing; the capture is incomplete, copy it again")
+        return size_bytes
+
+    def missing(self, digests: Iterable[str]) -> list[str]:
+        """Those of *digests* that are not kept, each once, in their order."""
+        return [digest for digest in dict.fromkeys(digests) if _size_if_file(self.path_of(digest)) is None]
+
+    def __iter__(self) -> Iterator[str]:
+        """All digests kept, sorted; files with other names are not blobs."""
+        top = inside(self.root, "sha256")
+        for folder in filter(_FOLDER_NAME.fullmatch, _names_in(top)):
+            for rest in _names_in(inside(top, folder)):
+                digest = f"sha256:{folder}{rest}"
+                if canonical.is_digest(digest):
+                    yield digest
+
+    def _make_folders(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make_folders(folder.parent)
+        try:
+            folder.mkdir(exist_ok=True)
+            if self._sync:
+                sync_folder(folder.parent)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+
+
+def _name_of(digest: str) -> str:
+    if not canonical.is_digest(digest):
+        raise FormatError(f"{digest!r} is not a digest; one is written sha256:<64 lowercase hex digits>")
+    return f"sha256/{digest[7:9]}/{digest[9:]}"
+
+
+def _size_if_file(path: Path) -> int | None:
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

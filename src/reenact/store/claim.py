@@ -1,0 +1,109 @@
+"""The claim of the recording process on its directory: a locked file that goes when the run is finished.
+
+The system drops the lock when the process ends, however it ends. So the file alone says that a run was
+started and not finished, and its lock says whether somebody is still at it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from reenact.errors import FormatError, StoreError
+from reenact.store.durable import open_temp, unwritable, write_all
+from reenact.store.paths import find_inside
+
+OPEN_MANIFEST: Final = "manifest.open.json"
+
+
+class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file holds: who records, and the manifest as far as it is known at the start."""
+
+    pid: int
+    manifest: msgspec.Raw
+
+
+class Claim:
+    """An open ``manifest.open.json``, with or without its lock."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self._folder = folder
+        self._fd = fd
+
+    @classmethod
+    def make(cls, folder: Path, seed_manifest: bytes, *, sync: bool) -> Claim:
+        """Write the file and lock it; nobody ever sees it unlocked."""
+        content = OpenManifest(pid=os.getpid(), manifest=msgspec.Raw(seed_manifest))
+        try:
+            fd, temp = open_temp(folder)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                write_all(fd, msgspec.json.encode(content))
+                if sync:
+                    os.fsync(fd)
+                os.replace(temp, folder / OPEN_MANIFEST)
+            except BaseException:
+                os.close(fd)
+                temp.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise unwritable(folder / OPEN_MANIFEST, error) from error
+        return cls(folder, fd)
+
+    @classmethod
+    def find(cls, folder: Path) -> Claim | None:
+        """The file somebody left or holds, not locked by us; ``None`` if there is none."""
+        fd = find_inside(folder, OPEN_MANIFEST)
+        return None if fd is None else cls(folder, fd)
+
+    def read(self) -> OpenManifest:
+        """What the file says, even if it was removed after it was found."""
+        text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+        try:
+            return msgspec.json.decode(text, type=OpenManifest)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise FormatError(
+                f"{error}; record the run again", file=str(self._folder / OPEN_MANIFEST)
+            ) from error
+
+    @property
+    def is_ours(self) -> bool:
+        """False once let go, and in a forked child."""
+        return self._fd >= 0
+
+    def is_held(self) -> bool:
+        """Whether another process, or another part of this one, records or recovers the run.
+
+        A free claim is locked shared from then on, until it is let go.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+    def take_over(self) -> None:
+        """Lock the file of a process that is gone; :class:`StoreError` if it is not."""
+        if self.is_held():
+            recorder = f"process {self.read().pid}"
+            raise StoreError(f"{self._folder}: is still being recorded by {recorder}; wait until it ends")
+        # Only readers asking for the state can be in the way now, and they let go at once.
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the file, then the lock: the run is finished."""
+        try:
+            (self._folder / OPEN_MANIFEST).unlink()
+        except OSError as error:
+            raise unwritable(self._folder / OPEN_MANIFEST, error) from error
+        self.let_go()
+
+    def let_go(self) -> None:
+        # Closing only: unlocking in a forked child would take the lock from the parent as well.
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)

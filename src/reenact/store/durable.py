@@ -1,0 +1,144 @@
+"""What it takes for bytes and names to survive: whole files, synced directories, one sync for many."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from contextlib import suppress
+from pathlib import Path
+from threading import Condition, get_ident
+from typing import Final, Literal, TypeAlias
+
+from reenact.errors import StoreError
+
+Durability: TypeAlias = Literal["process", "disk"]
+"""What a written event survives: the end of the process (``kill -9``), or of the machine's power too."""
+
+TEMP_PREFIX: Final = ".tmp-"
+
+# Bound here because a capture may replace the names in `os` while it records what the agent does.
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+_temp_numbers = itertools.count()
+
+_REMEDIES: Final = {
+    errno.ENOSPC: "free some space and record again",
+    errno.EDQUOT: "free some space and record again",
+    errno.EFBIG: "raise the file size limit and record again",
+    errno.EACCES: "choose a place you may write to",
+    errno.EPERM: "choose a place you may write to",
+    errno.EROFS: "choose a place you may write to",
+    errno.ENOTDIR: "choose a path whose parents are directories",
+}
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """The refusal to hand on when the system would not write *path*."""
+    remedy = _REMEDIES.get(error.errno or 0, "check the path and the disk")
+    return StoreError(f"{path}: cannot be written: {error.strerror or error}; {remedy}")
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write *data* however many writes the system makes of it."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def open_temp(folder: Path) -> tuple[int, Path]:
+    """A new empty file that no reader takes for anything; named without drawing on recorded chance."""
+    while True:
+        temp = folder / f"{TEMP_PREFIX}{os.getpid()}-{next(_temp_numbers)}"
+        with suppress(FileExistsError):
+            return os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temp
+
+
+def write_whole(target: Path, data: bytes, *, temp_folder: Path, sync: bool) -> None:
+    """Let *target* appear with all of *data* or not at all; with *sync*, on the disk before returning."""
+    try:
+        fd, temp = open_temp(temp_folder)
+        try:
+            _fill(fd, data, sync=sync)
+            os.replace(temp, target)
+        except BaseException:
+            temp.unlink(missing_ok=True)
+            raise
+        if sync:
+            sync_folder(target.parent)
+    except OSError as error:
+        raise unwritable(target, error) from error
+
+
+def _fill(fd: int, data: bytes, *, sync: bool) -> None:
+    try:
+        write_all(fd, data)
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in *folder* as durable as synced files are."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class GroupSync:
+    """One sync of a file for all threads that wait for theirs.
+
+    Whoever finds nobody syncing does it for everything written so far; the others wait, and mostly
+    find themselves covered.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = Condition()
+        self._leader: int | None = None
+        self._written_bytes = 0
+        self._synced_bytes = 0
+        self._failure: OSError | None = None
+
+    def wait(self, end_bytes: int) -> None:
+        """Return when the first *end_bytes* of the file, written already, are on the disk."""
+        with self._turn:
+            self._written_bytes = max(self._written_bytes, end_bytes)
+            while self._synced_bytes < end_bytes:
+                if self._failure is not None:
+                    # After a failed sync the system forgets what it could not write: trying again would lie.
+                    raise self._failure
+                if self._is_free():
+                    self._lead()
+                else:
+                    self._turn.wait()
+
+    def settle(self, end_bytes: int) -> None:
+        """Acknowledge what a sync made elsewhere covers, once nobody uses the file any more."""
+        with self._turn:
+            while not self._is_free():
+                self._turn.wait()
+            self._synced_bytes = max(self._synced_bytes, end_bytes)
+            self._turn.notify_all()
+
+    def _is_free(self) -> bool:
+        # A signal handler may append on top of its own thread's sync; waiting for it would be for ever.
+        return self._leader is None or self._leader == get_ident()
+
+    def _lead(self) -> None:
+        self._leader, covered = get_ident(), self._written_bytes
+        self._turn.release()
+        try:
+            _fdatasync(self._fd)
+        except OSError as error:
+            self._failure, covered = error, 0
+        except BaseException:
+            covered = 0
+            raise
+        finally:
+            self._turn.acquire()
+            self._leader = None
+            self._synced_bytes = max(self._synced_bytes, covered)
+            self._turn.notify_all()

@@ -1,0 +1,247 @@
+"""The journal: lines of JSON, appended one write each, whole again after any kill.
+
+Once :meth:`Journal.append` has returned, the line is in the kernel and outlives the process; with
+``durability="disk"`` it is on the disk. What a kill leaves behind an acknowledged line is at most one
+torn line, which :func:`cut_torn_tail` removes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import RLock
+from typing import BinaryIO, Final
+
+import msgspec
+
+from reenact.errors import StoreError
+from reenact.formats.lines import MAX_LINE_BYTES
+from reenact.store.durable import Durability, GroupSync, sync_folder, unwritable, write_all
+from reenact.store.forks import leave_to_parent_on_fork
+from reenact.store.paths import open_inside
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_NEW: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_write = os.write
+
+
+class Journal:
+    """An append-only file of lines, for any number of threads of the process that made it."""
+
+    def __init__(self, path: Path, fd: int, durability: Durability) -> None:
+        self.path = path
+        self._fd = fd
+        # Re-entrant: a signal handler or a finaliser may append in the middle of an append.
+        self._lock = RLock()
+        self._group = GroupSync(fd) if durability == "disk" else None
+        self._count = 0
+        self._size_bytes = 0
+        self._hash = sha256()
+        self._hashed_bytes = 0
+        self._closed_because = ""
+        leave_to_parent_on_fork(self)
+
+    @classmethod
+    def create(cls, path: Path, *, durability: Durability = "process") -> Journal:
+        """A new empty journal; an existing file is a :class:`StoreError`, never continued."""
+        try:
+            fd = os.open(path, _NEW, 0o666)
+            if durability == "disk":
+                sync_folder(path.parent)
+        except FileExistsError:
+            raise StoreError(f"{path}: exists already; remove it or record elsewhere") from None
+        except OSError as error:
+            raise unwritable(path, error) from error
+        return cls(path, fd, durability)
+
+    def append(self, line: bytes) -> int:
+        """Add *line*, which has no line end yet, and return the offset in bytes where it starts.
+
+        A line that cannot be written whole leaves no trace and is a :class:`StoreError`.
+        """
+        if b"\n" in line or not 0 < len(line) <= MAX_LINE_BYTES:
+            raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
+        text = line + b"\n"
+        length = len(text)
+        with self._lock:
+            offset = self._size_bytes
+            # Before the write, so that an append on top of this one finds the truth.
+            self._size_bytes = end = offset + length
+            self._count += 1
+            try:
+                written = _write(self._fd, text)
+                if written != length:
+                    write_all(self._fd, text[written:])
+            except BaseException as error:
+                self._take_back(offset, error)
+                raise
+        if self._group is not None:
+            self._wait_for_disk(self._group, end)
+        return offset
+
+    @property
+    def count(self) -> int:
+        """How many lines were appended."""
+        return self._count
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    @property
+    def sha256_hex(self) -> str:
+        """SHA-256 of all bytes appended so far.
+
+        Taken from the file when asked, each byte once: that keeps it off the path of every append and
+        right even when an append was interrupted half-way.
+        """
+        with self._lock:
+            while self._hashed_bytes < self._size_bytes:
+                self._hash_next_chunk()
+            return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Put everything on the disk, whatever the durability, and refuse further lines."""
+        with self._lock:
+            if self._fd < 0:
+                return
+            _ = self.sha256_hex
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                raise unwritable(self.path, error) from error
+            if self._group is not None:
+                self._group.settle(self._size_bytes)
+            self._shut("is closed; start a new run to record more")
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: let go of the parent's file without touching it."""
+        self._lock = RLock()  # the old one may be held by a thread that does not exist here
+        self._shut("belongs to the parent process; start a run of its own in the child")
+
+    def _shut(self, because: str) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._closed_because = because
+            os.close(fd)
+
+    def _take_back(self, offset: int, error: BaseException) -> None:
+        """Make file and counters agree again after an append that did not end normally."""
+        if self._fd >= 0 and os.fstat(self._fd).st_size == self._size_bytes:
+            return  # interrupted after the write: the line is there
+        self._size_bytes = offset
+        self._count -= 1
+        if self._fd < 0:
+            raise StoreError(f"{self.path}: {self._closed_because}") from None
+        try:
+            os.ftruncate(self._fd, offset)
+        except OSError:
+            self._shut("ends in a torn line after a failed write; run: reenact recover")
+        if isinstance(error, OSError):
+            raise unwritable(self.path, error) from error
+
+    def _wait_for_disk(self, group: GroupSync, end_bytes: int) -> None:
+        try:
+            group.wait(end_bytes)
+        except OSError as error:
+            with self._lock:
+                self._shut("could not be put on the disk; check the disk and record again")
+            raise unwritable(self.path, error) from error
+
+    def _hash_next_chunk(self) -> None:
+        left_bytes = self._size_bytes - self._hashed_bytes
+        try:
+            chunk = os.pread(self._fd, min(left_bytes, _CHUNK_BYTES), self._hashed_bytes)
+        except OSError as error:
+            reason = self._closed_because or f"cannot be read: {error.strerror}; check the disk"
+            raise StoreError(f"{self.path}: {reason}") from error
+        if not chunk:
+            raise StoreError(f"{self.path}: was cut by someone else while being recorded; record again")
+        self._hash.update(chunk)
+        self._hashed_bytes += len(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalScan:
+    """What a journal file holds: its whole lines, and what is torn behind them."""
+
+    count: int
+    size_bytes: int
+    """Of the whole lines alone, as are *count* and *sha256_hex*."""
+    torn_bytes: int
+    sha256_hex: str
+
+
+def scan(source: Path | BinaryIO) -> JournalScan:
+    """Measure a journal in constant memory; *source* is a path or a seekable stream.
+
+    Torn is a last line without its end, or one that is not JSON. Damage further up is not looked for.
+    """
+    if isinstance(source, Path):
+        with open_inside(source.parent, source.name) as stream:
+            return scan(stream)
+    total_bytes = source.seek(0, os.SEEK_END)
+    good_bytes = _good_end(source, total_bytes)
+    count, digest = _measure(source, good_bytes)
+    return JournalScan(count, good_bytes, total_bytes - good_bytes, digest)
+
+
+def cut_torn_tail(path: Path) -> int:
+    """Cut what :func:`scan` calls torn and return how many bytes that were."""
+    torn_bytes = scan(path).torn_bytes
+    if torn_bytes:
+        try:
+            _cut(path, torn_bytes)
+        except OSError as error:
+            raise unwritable(path, error) from error
+    return torn_bytes
+
+
+def _cut(path: Path, torn_bytes: int) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.ftruncate(fd, os.fstat(fd).st_size - torn_bytes)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _good_end(stream: BinaryIO, total_bytes: int) -> int:
+    end = _behind_last_lf(stream, total_bytes)
+    start = _behind_last_lf(stream, end - 1)
+    stream.seek(start)
+    return end if _is_json(stream.read(min(end - start, MAX_LINE_BYTES + 1))) else start
+
+
+def _behind_last_lf(stream: BinaryIO, before_bytes: int) -> int:
+    """Where the last line that starts before *before_bytes* starts."""
+    end = before_bytes
+    while end > 0:
+        start = max(0, end - _CHUNK_BYTES)
+        stream.seek(start)
+        found = stream.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _measure(stream: BinaryIO, size_bytes: int) -> tuple[int, str]:
+    count, digest = 0, sha256()
+    stream.seek(0)
+    while size_bytes > 0 and (chunk := stream.read(min(size_bytes, _CHUNK_BYTES))):
+        count += chunk.count(b"\n")
+        digest.update(chunk)
+        size_bytes -= len(chunk)
+    return count, digest.hexdigest()
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True

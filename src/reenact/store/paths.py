@@ -1,0 +1,96 @@
+"""Names written inside an artifact, made into paths that stay inside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from reenact.errors import StoreError
+
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK opening a planted pipe would wait for ever.
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def inside(root: Path, name: str) -> Path:
+    """The path of *name* below *root*, whether or not it exists yet.
+
+    Refused with :class:`StoreError` is every name that is not a plain relative path with ``/``, and
+    every path with a symbolic link below *root*, even one that would stay inside.
+    """
+    path = root
+    for part in _parts(root, name):
+        path /= part
+        if _is_link(path):
+            raise StoreError(f"{root}: {name!r} leads through the link {path.name!r}; put a real file there")
+    return path
+
+
+def open_inside(root: Path, name: str) -> BinaryIO:
+    """The regular file *name* below *root*, open for reading; :class:`StoreError` if it is missing."""
+    fd = find_inside(root, name)
+    if fd is None:
+        raise StoreError(f"{root / name}: is missing; the capture is incomplete, copy it again")
+    return os.fdopen(fd, "rb")
+
+
+def find_inside(root: Path, name: str) -> int | None:
+    """A descriptor of the regular file *name* below *root*, or ``None`` if there is nothing.
+
+    Each part is opened relative to the one before, never following a link, so that nothing can be
+    swapped in between check and use.
+    """
+    path = inside(root, name)
+    try:
+        return _open_regular(root, _parts(root, name))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror or error}; use a real file") from error
+
+
+def _open_regular(root: Path, parts: list[str]) -> int:
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        file = os.open(parts[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError("not a regular file")
+    return file
+
+
+def _parts(root: Path, name: str) -> list[str]:
+    parts = name.split("/")
+    is_plain = not _DRIVE.match(name) and "\\" not in name and "\0" not in name and _is_encodable(name)
+    if not is_plain or any(part in ("", ".", "..") for part in parts):
+        raise StoreError(f"{root}: {name!r} is not a plain relative path; only files inside may be named")
+    return parts
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"
+        ) from error

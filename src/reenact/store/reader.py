@@ -1,0 +1,181 @@
+"""A finished capture opened for reading: verified once, then random access to its events.
+
+The event log is mapped, not loaded. Payloads that live elsewhere, in blobs or in earlier events, are
+put back where they belong when they are asked for.
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact.canonical import is_digest
+from reenact.errors import DigestMismatch, FormatError, StoreError
+from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
+from reenact.store.rundir import RunDir, RunState
+
+_decode: Final = msgspec.json.Decoder().decode
+_CACHED_LISTS: Final = 16
+
+
+class CaptureReader:
+    """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        run = RunDir.open(self.path)
+        _refuse_unfinished(run)
+        self._blobs = run.blobs
+        self._file = str(run.events_path)
+        self.manifest: CaptureManifest = read_manifest(
+            run.read_manifest(), file=str(self.path / "manifest.json")
+        )
+        self._bytes = _mapped(run)
+        self._check_hash()
+        self._starts = _line_starts(self._bytes)
+        self._check_count()
+        self._calls: dict[str, int] = {}
+        self._indexed = 0
+        self._lists: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def line(self, seq: int) -> bytes:
+        """The text of the event *seq*, which is also the line of that number."""
+        return self._bytes[self._starts[seq - 1] : self._starts[seq] - 1]
+
+    def lines(self) -> Iterator[bytes]:
+        """All events' texts, in order."""
+        return (self.line(seq) for seq in range(1, len(self) + 1))
+
+    def event(self, seq: int) -> CaptureEvent:
+        """The event *seq*, typed, with its payloads as stored."""
+        try:
+            return event_codec.from_bytes(self.line(seq))
+        except FormatError as error:
+            raise error.at(file=self._file, line=seq) from None
+
+    def events(self) -> Iterator[CaptureEvent]:
+        """All events, in order."""
+        return (self.event(seq) for seq in range(1, len(self) + 1))
+
+    def resolved(self, value: Any) -> Any:
+        """*value*, read from an event, with every stored-elsewhere payload in its place."""
+        if isinstance(value, dict):
+            if "$blob" in value:
+                return self.resolved(_decode(self.blob(value["$blob"])))
+            if "$ref" in value:
+                return self._referred(value)
+            return {key: self.resolved(child) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(child) for child in value]
+        return value
+
+    def blob(self, digest: object) -> bytes:
+        """The verified bytes of a blob."""
+        if not isinstance(digest, str) or not is_digest(digest):
+            raise FormatError(f"{digest!r} names no blob", file=self._file)
+        return self._blobs.get(digest)
+
+    def check_blobs(self, digests: Iterator[str]) -> None:
+        """Raise for the first of *digests* whose blob is missing or damaged."""
+        for digest in digests:
+            self._blobs.get(digest)
+
+    def _referred(self, value: dict[str, Any]) -> Any:
+        """Follow a reference to an earlier request; see :mod:`reenact.capture.sharing`."""
+        where = value["$ref"]
+        call_id, path, items = where["call"], tuple(where["path"]), where.get("items")
+        found = self._lists.get((call_id, path))
+        if found is None:
+            found = self._find(call_id, path)
+            if len(self._lists) >= _CACHED_LISTS:
+                del self._lists[next(iter(self._lists))]
+            self._lists[call_id, path] = found
+        return found if items is None else found[:items] + self.resolved(value["then"])
+
+    def _find(self, call_id: str, path: tuple[str, ...]) -> Any:
+        request = self._request_of(call_id)
+        for key in path:
+            if isinstance(request, dict) and "$blob" in request:
+                request = _decode(self.blob(request["$blob"]))
+            try:
+                request = request[key]
+            except (KeyError, TypeError, IndexError):
+                raise FormatError(
+                    f"a reference leads nowhere: {call_id} {'.'.join(path)}", file=self._file
+                ) from None
+        return self.resolved(request)
+
+    def _request_of(self, call_id: str) -> Any:
+        while call_id not in self._calls and self._indexed < len(self):
+            self._indexed += 1
+            head = _head(self.line(self._indexed))
+            if head is not None:
+                self._calls.setdefault(head, self._indexed)
+        if call_id not in self._calls:
+            raise FormatError(f"a reference names the unknown call {call_id}", file=self._file)
+        return _decode(self.line(self._calls[call_id]))["data"]["request"]
+
+    def _check_hash(self) -> None:
+        found = "sha256:" + sha256(self._bytes).hexdigest()
+        expected = self.manifest.integrity.eventsHash
+        if found != expected:
+            reason = f"the events are not those that were recorded: expected {expected}, found {found}"
+            raise DigestMismatch(reason, file=self._file)
+
+    def _check_count(self) -> None:
+        if len(self) != self.manifest.eventCount:
+            raise FormatError(
+                f"the manifest counts {self.manifest.eventCount} events, the log has {len(self)}",
+                file=self._file,
+            )
+
+
+class _CallHead(msgspec.Struct):
+    callId: str | None = None  # noqa: N815 — the wire's own name
+    request: msgspec.Raw | None = None
+
+
+class _EventHead(msgspec.Struct):
+    data: _CallHead
+
+
+_decode_head: Final = msgspec.json.Decoder(_EventHead).decode
+
+
+def _head(line: bytes) -> str | None:
+    """The id of the call that *line* makes; ``None`` for other events."""
+    data = _decode_head(line).data
+    return data.callId if data.request is not None else None
+
+
+def _refuse_unfinished(run: RunDir) -> None:
+    if run.state is RunState.OPEN:
+        raise StoreError(f"{run.path}: the run is still being recorded")
+    if run.state is RunState.INTERRUPTED:
+        raise StoreError(f"{run.path}: the run was interrupted; complete it with: reenact recover {run.path}")
+
+
+def _mapped(run: RunDir) -> bytes | mmap.mmap:
+    with run.open_events() as stream:
+        if stream.seek(0, 2) == 0:
+            return b""
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _line_starts(text: bytes | mmap.mmap) -> array[int]:
+    """Where each line starts, and at the end where the next one would."""
+    starts = array("Q", [0])
+    end = text.find(b"\n")
+    while end >= 0:
+        starts.append(end + 1)
+        end = text.find(b"\n", end + 1)
+    return starts

@@ -1,0 +1,231 @@
+"""The capture directory and the life it shows from outside.
+
+manifest.open.json    only while a run is open; the recording process holds a lock on it
+manifest.json         appears when the run is complete, in one step, after the journal is on disk
+recovered.json        beside manifest.json if the run was interrupted and completed later
+events.jsonl          the journal
+blobs/                payloads too large for a line
+.tmp-*                something half-written; never read, removed by recovery
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO, Final, get_args
+
+import msgspec
+
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.store.blobs import BlobStore
+from reenact.store.claim import Claim
+from reenact.store.durable import TEMP_PREFIX, Durability, sync_folder, unwritable, write_whole
+from reenact.store.forks import leave_to_parent_on_fork
+from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
+from reenact.store.paths import inside, open_inside
+
+MANIFEST: Final = "manifest.json"
+RECOVERED: Final = "recovered.json"
+EVENTS: Final = "events.jsonl"
+BLOBS: Final = "blobs"
+
+
+class RunState(Enum):
+    """Where a capture directory is in its life."""
+
+    OPEN = "open"
+    """Being recorded, or being recovered, by a live process."""
+    INTERRUPTED = "interrupted"
+    """The recording process is gone and did not finish."""
+    COMPLETE = "complete"
+    RECOVERED = "recovered"
+    """Interrupted once, completed by recovery."""
+
+
+class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
+    """The one field of a manifest that the store itself follows."""
+
+    event_log_path: str = EVENTS
+
+
+class RunDir:
+    """A capture directory to read from; nothing is kept open, every answer is what the disk says now."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def create(path: Path, seed_manifest: bytes, durability: Durability = "process") -> Recording:
+        """Start a run in *path*, which must be new or empty; *seed_manifest* is JSON."""
+        if durability not in get_args(Durability):
+            raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
+        _make_empty_folder(path)
+        # Of several processes that found the directory empty, one makes the journal.
+        journal = Journal.create(path / EVENTS, durability=durability)
+        try:
+            claim = Claim.make(path, seed_manifest, sync=durability == "disk")
+        except StoreError:
+            journal.close()
+            journal.path.unlink(missing_ok=True)
+            raise
+        if durability == "disk":
+            sync_folder(path)
+            sync_folder(path.parent)
+        return Recording(path, journal, BlobStore(path / BLOBS, durability=durability), claim)
+
+    @staticmethod
+    def open(path: Path) -> RunDir:
+        """The capture in *path*, whatever its state; :class:`StoreError` if there is none."""
+        run = RunDir(path)
+        _ = run.state
+        return run
+
+    @property
+    def state(self) -> RunState:
+        with self._claim_if_unfinished() as claim:
+            if claim is not None:
+                return RunState.OPEN if claim.is_held() else RunState.INTERRUPTED
+        is_recovered = inside(self.path, RECOVERED).exists()
+        return RunState.RECOVERED if is_recovered else RunState.COMPLETE
+
+    def read_manifest(self) -> bytes:
+        """The manifest as written; of an unfinished run the one it was started with."""
+        with self._claim_if_unfinished() as claim:
+            if claim is not None:
+                return bytes(claim.read().manifest)
+        with open_inside(self.path, MANIFEST) as stream:
+            return stream.read()
+
+    @contextmanager
+    def _claim_if_unfinished(self) -> Iterator[Claim | None]:
+        # The claim is looked for first: it goes only after manifest.json has come.
+        claim = Claim.find(self.path)
+        try:
+            is_finished = inside(self.path, MANIFEST).exists()
+            if claim is None and not is_finished:
+                raise StoreError(f"{self.path}: there is no {MANIFEST}; name a capture directory")
+            yield None if is_finished else claim
+        finally:
+            if claim is not None:
+                claim.let_go()
+
+    @property
+    def events_path(self) -> Path:
+        """The journal that the manifest names; never outside the directory."""
+        return inside(self.path, self._events_name())
+
+    def open_events(self) -> BinaryIO:
+        return open_inside(self.path, self._events_name())
+
+    @property
+    def blobs(self) -> BlobStore:
+        return BlobStore(inside(self.path, BLOBS))
+
+    def _events_name(self) -> str:
+        try:
+            return msgspec.json.decode(self.read_manifest(), type=_EventLog).event_log_path
+        except (msgspec.DecodeError, ValueError) as error:
+            raise FormatError(f"{error}; record the run again", file=str(self.path / MANIFEST)) from error
+
+
+class Recording(RunDir):
+    """A run being recorded by this process; finish or abandon it."""
+
+    def __init__(self, path: Path, journal: Journal, blobs: BlobStore, claim: Claim) -> None:
+        super().__init__(path)
+        self.journal = journal
+        self._blobs = blobs
+        self._claim = claim
+        leave_to_parent_on_fork(self)
+
+    @property
+    def blobs(self) -> BlobStore:
+        return self._blobs
+
+    def finish(self, manifest: bytes) -> None:
+        """Close the journal and turn the directory from open to complete.
+
+        A manifest that counts or hashes the journal is made after ``journal.close()``.
+        """
+        if not self._claim.is_ours:
+            raise StoreError(f"{self.path}: is not recorded by this process (any more); start a new run")
+        self.journal.close()
+        write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
+        self._claim.remove()
+
+    def abandon(self) -> None:
+        """Stop without finishing: the directory shows as interrupted and can be recovered."""
+        try:
+            self.journal.close()
+        finally:
+            self._claim.let_go()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the lock stays the parent's, and goes when the parent does."""
+        self._claim.let_go()
+
+
+class Recovery(RunDir):
+    """An interrupted run whose journal consists of whole lines again and which needs its manifest."""
+
+    def __init__(self, path: Path, claim: Claim, removed_bytes: int) -> None:
+        super().__init__(path)
+        self._claim = claim
+        self.removed_bytes = removed_bytes
+        """How much of a torn last line was cut."""
+        self.events: JournalScan = scan(self.events_path)
+
+    def finish(self, manifest: bytes, marker: bytes) -> None:
+        """Turn the directory from interrupted to recovered; *marker* becomes ``recovered.json``."""
+        # The marker comes first: a recovered run never looks like one that ended by itself.
+        for name, text in ((RECOVERED, marker), (MANIFEST, manifest)):
+            write_whole(inside(self.path, name), text, temp_folder=self.path, sync=True)
+        self._claim.remove()
+
+    def abandon(self) -> None:
+        """Leave the directory interrupted, for another recovery."""
+        self._claim.let_go()
+
+
+def reopen_for_recovery(path: Path) -> Recovery:
+    """Take over an interrupted run, cut its torn tail and remove its temporary files."""
+    claim = Claim.find(path)
+    if claim is None:
+        raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
+    try:
+        claim.take_over()
+        # Asked after the lock is taken: the run may have been finished a moment ago.
+        if inside(path, MANIFEST).exists():
+            raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
+        _remove_temps(path)
+        return Recovery(path, claim, cut_torn_tail(RunDir(path).events_path))
+    except BaseException:
+        claim.let_go()
+        raise
+
+
+def _make_empty_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        names = sorted(os.listdir(path))
+    except FileExistsError:
+        raise StoreError(f"{path}: is a file; record into another directory") from None
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if names:
+        raise StoreError(f"{path}: {_describe(path, names)}; remove it or record into another directory")
+
+
+def _describe(path: Path, names: list[str]) -> str:
+    with suppress(StoreError):
+        return f"holds a capture already ({RunDir(path).state.value})"
+    return f"is not empty ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
+
+
+def _remove_temps(folder: Path) -> None:
+    for place in (folder, inside(folder, BLOBS)):
+        for temp in place.glob(f"{TEMP_PREFIX}*"):
+            temp.unlink(missing_ok=True)
