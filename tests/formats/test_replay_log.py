@@ -217,6 +217,36 @@ def test_bad_log_is_refused_with_its_place(data, line, json_path, reason):
     assert "\n" not in str(error)
 
 
+def call_with(params: bytes) -> bytes:
+    return (
+        HEADER + b'{"params":{"a":%s},"params_hash":"h","step_id":"1","tool":"t","type":"ToolCall"}' % params
+    )
+
+
+@pytest.mark.parametrize("space", [b"", b" "], ids=["canonical", "spaced"])
+def test_integers_of_64_bits_are_exact_and_larger_ones_refused(space):
+    """Parameters hold -2**63 to 2**64 - 1 exactly, however the line is spelled."""
+    for holdable in (-(2**63), 2**64 - 1):
+        assert events_of(call_with(b"%d" % holdable + space))[1].params == {"a": holdable}
+    for too_large in (-(2**63) - 1, 2**64, 10**5000):
+        with pytest.raises(FormatError) as caught:
+            events_of(call_with(str_of(too_large) + space))
+        assert caught.value.line == 2
+
+
+def str_of(integer: int) -> bytes:
+    # Python prints no integer of more than 4300 digits.
+    return b"%d" % integer if abs(integer) < 10**100 else b"1" + b"0" * 5000
+
+
+@pytest.mark.parametrize("space", [b"", b" "], ids=["canonical", "spaced"])
+def test_nesting_ends_at_250_levels(space):
+    """The event, params and 248 arrays are read; one more is refused, however the line is spelled."""
+    assert events_of(call_with(b"[" * 248 + b"]" * 248 + space))[1:]
+    with pytest.raises(FormatError, match="nested deeper than 250 levels"):
+        events_of(call_with(b"[" * 249 + b"]" * 249 + space))
+
+
 @pytest.mark.parametrize("dialect", ["current", "legacy"])
 def test_newer_version_is_refused_with_the_remedy(dialect):
     """A newer major version is not half-read, even by a lenient reader."""

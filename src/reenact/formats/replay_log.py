@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import cached_property
 from typing import Any, BinaryIO
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
 from reenact.formats.dialects.common import HEADER, Dialect, DialectName, event_name
-from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_lines
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks
 from reenact.formats.record import ABSENT, parse
 
 ReplayHeader = current.ReplayHeader | legacy.ReplayHeader
@@ -27,28 +27,57 @@ def read_replay_log(
     The first bad line raises its :class:`FormatError`; with *on_error*, each is handed over instead and
     the reading goes on. A newer version is refused either way.
     """
-    report = on_error or raise_error
-    dialect: Dialect[Any] | None = None
-    for line in read_lines(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
-        try:
-            if dialect is None:
-                value = parse(line.text)
-                dialect = dialect_of(value)
-                if dialect.names(value) != HEADER:
-                    report(_missing_header(file, line.number))
-                event = dialect.from_json(value)
+    reading = _Reading(file, on_error or raise_error)
+    for block in read_blocks(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
+        yield from reading.read(block)
+    reading.close()
+
+
+class _Reading:
+    """One pass over a log: the dialect, once the first event has shown it."""
+
+    def __init__(self, file: str, report: OnError) -> None:
+        self._file = file
+        self._report = report
+        self._dialect: Dialect[Any] | None = None
+
+    def read(self, block: list[Line]) -> Iterable[tuple[Line, Event]]:
+        """The lines of *block* with their events: all at once if nothing is odd, else one by one."""
+        if self._dialect is not None:
+            events = self._dialect.from_lines([line.text for line in block])
+            if events is not None:
+                return zip(block, events, strict=True)
+        return self._read_each(block)
+
+    def _read_each(self, block: list[Line]) -> Iterator[tuple[Line, Event]]:
+        for line in block:
+            try:
+                event = self._read_first(line) if self._dialect is None else self._read_next(line)
+            except UnknownVersion as error:
+                raise error.at(file=self._file, line=line.number) from None
+            except FormatError as error:
+                self._report(error.at(file=self._file, line=line.number))
             else:
-                event = dialect.from_bytes(line.text)
-                if isinstance(event, ReplayHeader):
-                    raise FormatError("a second ReplayHeader; a log has one, on its first line")
-        except UnknownVersion as error:
-            raise error.at(file=file, line=line.number) from None
-        except FormatError as error:
-            report(error.at(file=file, line=line.number))
-            continue
-        yield line, event
-    if dialect is None:
-        report(_missing_header(file, 1))
+                yield line, event
+
+    def _read_first(self, line: Line) -> Event:
+        value = parse(line.text)
+        self._dialect = dialect_of(value)
+        if self._dialect.names(value) != HEADER:
+            self._report(_missing_header(self._file, line.number))
+        return self._dialect.from_json(value)
+
+    def _read_next(self, line: Line) -> Event:
+        assert self._dialect is not None
+        event = self._dialect.from_bytes(line.text)
+        if isinstance(event, ReplayHeader):
+            raise FormatError("a second ReplayHeader; a log has one, on its first line")
+        return event
+
+    def close(self) -> None:
+        """Report a log in which not even a dialect was found."""
+        if self._dialect is None:
+            self._report(_missing_header(self._file, 1))
 
 
 def _missing_header(file: str, line: int) -> FormatError:

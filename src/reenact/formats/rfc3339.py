@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
@@ -34,9 +35,14 @@ def is_time(text: str) -> bool:
     return _TIME.fullmatch(text) is not None
 
 
+def are_times(texts: Iterable[str]) -> bool:
+    """Whether all of *texts* are times, at the speed of one C loop."""
+    return all(map(_TIME.fullmatch, texts))
+
+
 def verify_time(text: str, json_path: str) -> None:
     """:class:`FormatError` at *json_path* unless *text* is a time."""
-    if _TIME.fullmatch(text) is None:
+    if not is_time(text):
         raise FormatError(
             f"{text[:40]!r} is not an RFC 3339 time such as 2026-02-15T00:00:00.000Z", json_path=json_path
         )

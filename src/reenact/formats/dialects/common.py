@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
+import orjson
 
 from reenact import canonical
-from reenact.formats.record import ABSENT, Codec, Count, Record, upgrade
-from reenact.formats.rfc3339 import verify_time
+from reenact.formats.record import ABSENT, Codec, Count, Record, parse, upgrade
+from reenact.formats.rfc3339 import are_times, verify_time
 
 DialectName: TypeAlias = Literal["current", "legacy"]
 
@@ -29,27 +31,54 @@ class UnknownEvent(msgspec.Struct, frozen=True):
 
 E = TypeVar("E", bound=Record)
 
+_encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
+_EXTRA: Final = Record.__struct_encode_fields__[0].encode()
+"""The one name that records keep for themselves."""
+
 
 class Dialect(Generic[E]):
-    """How one dialect names and times its events, and their codec; *kind* is the union of them."""
+    """How one dialect names and times its events, and their codec.
+
+    *base* is what its event types derive from; *header* and *kinds* are all of them.
+    """
 
     def __init__(
-        self, name: DialectName, *, tag_field: str, time_field: str, base: type[E], kind: Any
+        self, name: DialectName, *, tag_field: str, time_field: str, base: type[E], header: Any, kinds: Any
     ) -> None:
         self.name = name
         self.tag_field = tag_field
         self.time_field = time_field
+        self.kind = header | kinds
+        """The union of the event types, for a JSON Schema."""
         self._base = base
-        self._codec: Codec[E | UnknownEvent] = Codec(kind, unknown=UnknownEvent)
+        self._time_of = attrgetter(time_field)
+        self._codec: Codec[E | UnknownEvent] = Codec(self.kind, unknown=UnknownEvent)
+        self._decode_lines = msgspec.json.Decoder(kinds).decode_lines
 
-    @property
-    def kind(self) -> Any:
-        """The union of the dialect's event types, for a JSON Schema."""
-        return self._codec.kind
+    def from_lines(self, texts: list[bytes]) -> list[E] | None:
+        """The events of many lines at once; ``None`` unless all are known, canonical and good.
+
+        Then :meth:`from_bytes` tells for each line what is odd about it. A header counts as odd.
+        """
+        block = b"\n".join(texts) + b"\n"
+        try:
+            events: list[Any] = self._decode_lines(block)
+            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
+            if _encode_lines(events) != block or not (block.isascii() or _EXTRA not in block):
+                return None
+            free = [event.params for event in events if type(event).__name__ == "ToolCall"]
+            # Decoding takes integers of any size and nesting of any depth. orjson does not: it takes
+            # 64 bits, and 254 levels, of which the brackets leave MAX_DEPTH less the event itself.
+            orjson.dumps([[[[free]]]], default=_no_params)
+        except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
+            return None
+        times = (time for time in map(self._time_of, events) if time is not ABSENT)
+        return events if are_times(times) else None
 
     def from_bytes(self, text: bytes) -> E | UnknownEvent:
         """One event from its line; :class:`FormatError` with the JSON path."""
-        return self._timed(self._codec.from_bytes(text))
+        events = self.from_lines([text])
+        return events[0] if events else self.from_json(parse(text))
 
     def from_json(self, value: Any) -> E | UnknownEvent:
         """One event from a decoded line; a header of a newer version is refused."""
@@ -57,7 +86,12 @@ class Dialect(Generic[E]):
             value = upgrade(
                 value, field="replay_version", current=REPLAY_VERSION, steps={}, what="REPLAY.jsonl"
             )
-        return self._timed(self._codec.from_json(value))
+        event = self._codec.from_json(value)
+        for field in (self.time_field, "created_at"):
+            time = getattr(event, field, ABSENT)
+            if time is not ABSENT:
+                verify_time(time, f"$.{field}")
+        return event
 
     def to_json(self, event: E | UnknownEvent) -> dict[str, Any]:
         """The event as plain JSON values."""
@@ -80,13 +114,10 @@ class Dialect(Generic[E]):
             return self.names(event.value) is not None
         return isinstance(event, self._base)
 
-    def _timed(self, event: E | UnknownEvent) -> E | UnknownEvent:
-        time = getattr(event, self.time_field, ABSENT)
-        if time is not ABSENT:
-            verify_time(time, f"$.{self.time_field}")
-        elif event_name(event) == HEADER:
-            verify_time(event.created_at, "$.created_at")  # type: ignore[union-attr]  # headers have it
-        return event
+
+def _no_params(value: object) -> None:
+    if value is not ABSENT:
+        raise TypeError(value)
 
 
 def event_name(event: Record | UnknownEvent) -> str:

@@ -88,5 +88,6 @@ DIALECT = Dialect(
     tag_field="type",
     time_field="ts",
     base=Event,
-    kind=ReplayHeader | SessionStart | ToolCall | ToolResult | Verification | SessionEnd,
+    header=ReplayHeader,
+    kinds=SessionStart | ToolCall | ToolResult | Verification | SessionEnd,
 )

@@ -89,12 +89,6 @@ DIALECT = Dialect(
     tag_field="event",
     time_field="t",
     base=Event,
-    kind=ReplayHeader
-    | SessionStart
-    | PlanStart
-    | ToolCall
-    | ToolResult
-    | StepComplete
-    | Verification
-    | SessionEnd,
+    header=ReplayHeader,
+    kinds=SessionStart | PlanStart | ToolCall | ToolResult | StepComplete | Verification | SessionEnd,
 )
