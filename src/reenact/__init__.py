@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from reenact._version import __version__
 
 if TYPE_CHECKING:
+    from reenact.run import Run, capture, replay
+    from reenact.seams.tool import tool
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -28,9 +30,13 @@ _HOMES = {
     "FormatError": "errors",
     "LiveCallBlocked": "errors",
     "ReenactError": "errors",
+    "Run": "run",
     "StoreError": "errors",
     "UnknownVersion": "errors",
     "UsageError": "errors",
+    "capture": "run",
+    "replay": "run",
+    "tool": "seams.tool",
 }
 
 __all__ = [
@@ -40,10 +46,14 @@ __all__ = [
     "FormatError",
     "LiveCallBlocked",
     "ReenactError",
+    "Run",
     "StoreError",
     "UnknownVersion",
     "UsageError",
     "__version__",
+    "capture",
+    "replay",
+    "tool",
 ]
 
 

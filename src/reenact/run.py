@@ -1,1 +1,358 @@
-"""capture() and replay(): the only place where seams, context and store are joined."""
+"""``capture()`` and ``replay()``: the only place where seams, context, store and guard are joined."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeAlias
+
+from reenact import seams
+from reenact._version import __version__
+from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.redaction import Redactor, default_profile
+from reenact.recorder.sink import CaptureSink, FileCaptureSink
+from reenact.errors import Diverged, UsageError
+from reenact.formats.capture import (
+    BLOB_THRESHOLD_BYTES,
+    EVENT_LOG_NAME,
+    NO_MODEL,
+    CaptureManifest,
+    CaptureSeed,
+    Redaction,
+    RedactionProfile,
+)
+from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.replay_receipt import (
+    SCHEMA,
+    Matching,
+    RefusedCall,
+    ReplayedCapture,
+    ReplayReceipt,
+    receipt_codec,
+)
+from reenact.replayer.allow import Allow
+from reenact.replayer.blocked import BlockedCall
+from reenact.replayer.engine import Policy, ReplayEngine, diverged
+from reenact.replayer.fingerprint import fingerprint
+from reenact.replayer.guard import Guard
+from reenact.replayer.source import ReplaySource
+from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
+from reenact.store.durable import Durability, write_whole
+
+Redact: TypeAlias = RedactionProfile | Sequence[str] | None
+MODE_VARIABLE: Final = "REENACT_MODE"
+
+
+class Run:
+    """One execution of an agent under reenact; a context manager for sync and async code alike."""
+
+    mode: RunMode = "off"
+
+    def __init__(self) -> None:
+        self.final_output: Any = None
+        """What the agent came to; recorded at the end, and compared in replay where both runs set it."""
+        self.clock = Clock()
+        self.rng = RecordedRandom()
+        self.divergences: list[ReplayDivergence] = []
+        self.blocked: list[BlockedCall] = []
+        """What tried to go live during a replay."""
+        self.warnings: list[str] = []
+        self.manifest: CaptureManifest | None = None
+        self.receipt: ReplayReceipt | None = None
+
+    def uuid4(self) -> uuid.UUID:
+        """A random UUID; the recorded one in replay."""
+        return uuid4(self.rng)
+
+    def memory_read(
+        self, path: str, read: Callable[[], Any], *, group_id: str | None = None, source: str | None = None
+    ) -> Any:
+        """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
+        return _state("memory_read", {"path": path, "group_id": group_id, "source": source}, read)
+
+    def memory_write(
+        self, path: str, value: Any, *, group_id: str | None = None, source: str | None = None
+    ) -> None:
+        """Record that *value* was written to the agent's memory; in replay it must be the same."""
+        facts = {"path": path, "group_id": group_id, "source": source, "content": value}
+        _state("memory_write", facts, lambda: None)
+
+    def state_mutation(self, kind: str, **details: Any) -> None:
+        """Record a change of state, such as ``file_write``; in replay it must be the same."""
+        _state(kind, details, lambda: None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+def _state(kind: str, details: dict[str, Any], produce: Callable[[], Any]) -> Any:
+    known = {name: value for name, value in details.items() if value is not None}
+    return instant(Instant("state_mutation", {"type": kind, **known}), produce)
+
+
+class CaptureRun(Run):
+    """A run that is being recorded."""
+
+    mode: RunMode = "capture"
+
+    def __init__(
+        self,
+        sink: CaptureSink,
+        *,
+        redact: Redact,
+        blob_threshold_bytes: int,
+        on_warning: Callable[[str], None] | None,
+    ) -> None:
+        super().__init__()
+        profile, values = _redaction(redact)
+        salt = secrets.token_bytes(16)
+        seed = CaptureSeed(
+            version=1,
+            captureId=f"cap_{secrets.token_hex(8)}",
+            runId=f"run_{secrets.token_hex(8)}",
+            createdAt=int(time.time() * 1000),
+            mode="capture",
+            model=NO_MODEL,
+            eventLogPath=EVENT_LOG_NAME,
+            redaction=Redaction(enabled=profile != "none", profile=profile, salt=salt.hex()),
+            producer=f"reenact {__version__}",
+            blobThresholdBytes=blob_threshold_bytes,
+        )
+        redactor = Redactor(profile, secrets=values, salt=salt)
+        self._context = CaptureContext(sink, seed, redactor, on_warning=on_warning)
+        self.warnings = self._context.warnings
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._context.start()
+        self._open.enter_context(seams.attached())
+        self._open.enter_context(entered(self._context))
+        self._context.record_event("run_start", _surroundings())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+        status: Literal["ok", "error"] = "ok" if error is None else "error"
+        message = None if error is None else f"{type(error).__name__}: {error}"
+        self.manifest = self._context.finalize(status, message, self.final_output)
+
+
+class ReplayRun(Run):
+    """A run that is being replayed: offline, and refused where it is not the recorded one."""
+
+    mode: RunMode = "replay"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        policy: Policy,
+        redact: Redact,
+        allow: Allow,
+        allow_passthrough_tools: Collection[str],
+        stall_s: float,
+        receipt_path: Path | None,
+        on_divergence: Callable[[ReplayDivergence], None] | None,
+    ) -> None:
+        super().__init__()
+        source = ReplaySource(path)
+        source.reader.check_blobs(source.blob_digests())
+        self.manifest = source.manifest()
+        _, values = _redaction(redact)
+        redactor = _redactor_of(self.manifest, values)
+        self._engine = ReplayEngine(
+            source,
+            redactor,
+            policy=policy,
+            passthrough=allow_passthrough_tools,
+            stall_s=stall_s,
+            on_divergence=on_divergence,
+        )
+        self._redactor = redactor
+        self._passthrough = sorted(allow_passthrough_tools)
+        self._guard = Guard(allow, self._is_guarded)
+        self._receipt_path = receipt_path
+        self._open = ExitStack()
+
+    @property
+    def notes(self) -> list[str]:
+        """Outcomes that could not be delivered in recorded order; not divergences."""
+        return self._engine.notes
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(seams.attached())
+        self._open.enter_context(entered(self._engine))
+        self._open.enter_context(self._guard)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+        output_hash = self._engine.finish(self.final_output)
+        self.divergences = self._engine.divergences()
+        self.blocked = self._guard.blocked
+        self.receipt = self._make_receipt(output_hash)
+        if self._receipt_path is not None:
+            text = receipt_codec.to_bytes(self.receipt) + b"\n"
+            write_whole(self._receipt_path, text, temp_folder=self._receipt_path.parent, sync=False)
+        if self._engine.policy == "strict" and not isinstance(error, Diverged):
+            self._raise_latched(error)
+
+    def _raise_latched(self, error: BaseException | None) -> None:
+        """What the agent swallowed, or wrapped into an error of its own, is raised again here."""
+        latched = self.divergences[0] if self.divergences else None
+        if self.blocked:
+            raise self.blocked[0].error() from error
+        if latched is not None and (error is None or latched.code != "event_missing"):
+            raise diverged(latched) from error
+
+    def _is_guarded(self) -> bool:
+        lane = current_lane()
+        if lane is None:
+            return True
+        return lane.context is self._engine and not self._engine.is_live(lane)
+
+    def _make_receipt(self, output_hash: str | None) -> ReplayReceipt:
+        manifest = self._engine.source.manifest()
+        redacted = self._redactor.redact_text
+        return ReplayReceipt(
+            schema=SCHEMA,
+            capture=ReplayedCapture(
+                captureId=manifest.captureId,
+                eventsHash=manifest.integrity.eventsHash,
+                eventCount=manifest.eventCount,
+            ),
+            fingerprint=fingerprint(),
+            matching=Matching(
+                policy=self._engine.policy,
+                redaction=manifest.redaction.profile,
+                passthroughTools=self._passthrough,
+                volatile=[],
+            ),
+            divergences=[divergence.to_json() for divergence in self.divergences],
+            liveCallsRefused=[
+                RefusedCall(kind=call.kind, target=redacted(call.target), frame=call.frame)
+                for call in self.blocked
+            ],
+            notes=list(self.notes),
+            finalOutputHash=output_hash,
+            verdict="diverged" if self.divergences or self.blocked else "reproduced",
+            replayedAt=int(time.time() * 1000),
+        )
+
+
+def capture(
+    path: str | Path,
+    *,
+    mode: RunMode | None = None,
+    redact: Redact = None,
+    durability: Durability = "process",
+    blob_threshold_bytes: int = BLOB_THRESHOLD_BYTES,
+    on_warning: Callable[[str], None] | None = None,
+) -> Run:
+    """Record what happens in the block into the new directory *path*.
+
+    *redact* is a profile (``none``, ``default``, ``strict``) or a list of secrets to hide in every form;
+    the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is ``process``, which
+    survives ``kill -9``, or ``disk``, which survives a power cut. With *mode*, or ``REENACT_MODE`` in the
+    environment, the same block can be switched ``off`` or replayed.
+    """
+    chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
+    if chosen == "off":
+        return Run()
+    if chosen == "replay":
+        return replay(path, redact=redact)
+    if chosen != "capture":
+        raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
+    sink = FileCaptureSink(path, durability=durability)
+    return CaptureRun(sink, redact=redact, blob_threshold_bytes=blob_threshold_bytes, on_warning=on_warning)
+
+
+def replay(
+    path: str | Path,
+    *,
+    policy: Policy = "strict",
+    redact: Redact = None,
+    allow: Allow | None = None,
+    allow_passthrough_tools: Collection[str] = (),
+    stall_s: float = 10.0,
+    receipt: str | Path | None = None,
+    on_divergence: Callable[[ReplayDivergence], None] | None = None,
+) -> ReplayRun:
+    """Replay the capture in *path*: every call in the block is answered from it, nothing goes live.
+
+    ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
+    the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
+    on with the nearest recorded answer. Secrets registered at capture must be registered here too.
+    *allow_passthrough_tools* names tools that really run. A call that the recorded agent gave up is
+    reported when this one keeps waiting *stall_s* longer. The receipt is written to *receipt*; without
+    it, to ``run.receipt`` alone.
+    """
+    if policy not in ("strict", "lenient"):
+        raise UsageError(f"policy {policy!r} is unknown; choose strict or lenient")
+    return ReplayRun(
+        path,
+        policy=policy,
+        redact=redact,
+        allow=allow or Allow(),
+        allow_passthrough_tools=allow_passthrough_tools,
+        stall_s=stall_s,
+        receipt_path=Path(receipt) if receipt is not None else None,
+        on_divergence=on_divergence,
+    )
+
+
+def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
+    if redact is None:
+        return default_profile(os.environ), ()
+    if isinstance(redact, str):
+        if redact not in ("none", "default", "strict"):
+            raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
+        return redact, ()
+    return default_profile(os.environ), tuple(redact)
+
+
+def _redactor_of(manifest: CaptureManifest, values: Sequence[str]) -> Redactor:
+    salt = manifest.redaction.salt
+    return Redactor(
+        manifest.redaction.profile,
+        secrets=values,
+        salt=bytes.fromhex(salt) if isinstance(salt, str) else b"",
+    )
+
+
+def _surroundings() -> dict[str, Any]:
+    return {"argv": list(sys.argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+
+
+def _after_fork_in_child() -> None:
+    for context in open_contexts():
+        if isinstance(context, ReplayEngine):
+            context.turns.close()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -26,8 +26,11 @@ from reenact import canonical
 from reenact.errors import FormatError
 
 TAG: Final = "$py"
+JSON_TEXT: Final = "$json"
+"""The only member of an object that stands for the JSON value with this very text."""
 _RESERVED: Final = b'"$'
 _encode: Final = canonical.encode_clean
+_encode_ordered: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 _BASES: Final[tuple[Callable[[Any], Any], ...]] = (str, int, float, dict, list, tuple)
 
@@ -41,10 +44,37 @@ def to_text(value: Any) -> bytes:
             return text
     except (TypeError, ValueError, OverflowError, RecursionError):
         pass
+    return _encode(_tagged_whole(value))
+
+
+def to_ordered_text(value: Any) -> bytes:
+    """*value* as JSON text with the members of its objects in their own order.
+
+    A program may depend on that order, for one by putting an answer into its next prompt.
+    """
     try:
-        return canonical.encode(_tag(value))
+        text = _encode_ordered(value)
+        if _RESERVED not in text and _decode(text) == value:
+            return text
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return _encode_ordered(_tagged_whole(value))
+
+
+def embedded(ordered_text: bytes) -> bytes:
+    """An ordered text as it stands in canonical JSON: itself if canonical, else as a quoted text."""
+    if _encode(_decode(ordered_text)) == ordered_text:
+        return ordered_text
+    return _encode({JSON_TEXT: ordered_text.decode()})
+
+
+def _tagged_whole(value: Any) -> Any:
+    try:
+        tagged = _tag(value)
+        canonical.encode(tagged)
     except (FormatError, RecursionError):  # too deep, or it contains itself
-        return _encode(_opaque(value))
+        return _opaque(value)
+    return tagged
 
 
 def from_text(text: bytes) -> Any:

@@ -1,1 +1,47 @@
 """What the bytes of a model call mean; pure functions from bytes to meaning."""
+
+from reenact.providers.fields import request_fields, response_fields
+from reenact.providers.meaning import (
+    Media,
+    Message,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    Other,
+    Part,
+    Provider,
+    Refusal,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from reenact.providers.registry import read_request, read_response, recognise
+from reenact.providers.tool_results import derive_tool_results, pair_tool_results
+
+__all__ = [
+    "Media",
+    "Message",
+    "ModelError",
+    "ModelRequest",
+    "ModelResponse",
+    "Other",
+    "Part",
+    "Provider",
+    "Refusal",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+    "derive_tool_results",
+    "pair_tool_results",
+    "read_request",
+    "read_response",
+    "recognise",
+    "request_fields",
+    "response_fields",
+]

@@ -1,1 +1,20 @@
 """One file per library or source of chance; each only attaches and detaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from reenact.seams import spawn
+from reenact.seams.patches import attach, detach
+
+
+@contextmanager
+def attached() -> Iterator[None]:
+    """All seams, for as long as a run is open."""
+    patches = spawn.patches()
+    attach(patches)
+    try:
+        yield
+    finally:
+        detach(patches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import aclosing, closing
 from typing import Any, TypeVar, overload
 
@@ -105,7 +105,7 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
 
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
         if current_lane() is None:
             return (yield from fn(*args, **kwargs))
         boundary = crossing(call(args, kwargs), streaming=True)

@@ -17,6 +17,9 @@ Durability: TypeAlias = Literal["process", "disk"]
 
 TEMP_PREFIX: Final = ".tmp-"
 
+_LOOK_AGAIN_S: Final = 0.1
+"""Nobody waits longer for a notice: a Ctrl-C may have hit the thread that was about to give it."""
+
 # Bound here because a capture may replace the names in `os` while it records what the agent does.
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 _temp_numbers = itertools.count()
@@ -113,13 +116,13 @@ class GroupSync:
                 if self._is_free():
                     self._lead()
                 else:
-                    self._turn.wait()
+                    self._turn.wait(_LOOK_AGAIN_S)
 
     def settle(self, end_bytes: int) -> None:
         """Acknowledge what a sync made elsewhere covers, once nobody uses the file any more."""
         with self._turn:
             while not self._is_free():
-                self._turn.wait()
+                self._turn.wait(_LOOK_AGAIN_S)
             self._synced_bytes = max(self._synced_bytes, end_bytes)
             self._turn.notify_all()
 
@@ -129,16 +132,16 @@ class GroupSync:
 
     def _lead(self) -> None:
         self._leader, covered = get_ident(), self._written_bytes
-        self._turn.release()
         try:
+            self._turn.release()
             _fdatasync(self._fd)
-        except OSError as error:
-            self._failure, covered = error, 0
-        except BaseException:
+        except BaseException as error:
             covered = 0
-            raise
+            if not isinstance(error, OSError):
+                raise
+            self._failure = error
         finally:
-            self._turn.acquire()
             self._leader = None
+            self._turn.acquire()
             self._synced_bytes = max(self._synced_bytes, covered)
             self._turn.notify_all()

@@ -73,6 +73,8 @@ class CaptureReader:
                 return self.resolved(_decode(self.blob(value["$blob"])))
             if "$ref" in value:
                 return self._referred(value)
+            if "$json" in value:
+                return self.resolved(_decode(value["$json"]))
             return {key: self.resolved(child) for key, child in value.items()}
         if isinstance(value, list):
             return [self.resolved(child) for child in value]
@@ -90,7 +92,7 @@ class CaptureReader:
             self._blobs.get(digest)
 
     def _referred(self, value: dict[str, Any]) -> Any:
-        """Follow a reference to an earlier request; see :mod:`reenact.capture.sharing`."""
+        """Follow a reference to an earlier request; see :mod:`reenact.recorder.sharing`."""
         where = value["$ref"]
         call_id, path, items = where["call"], tuple(where["path"]), where.get("items")
         found = self._lists.get((call_id, path))
@@ -141,7 +143,7 @@ class CaptureReader:
 
 class _CallHead(msgspec.Struct):
     callId: str | None = None  # noqa: N815 — the wire's own name
-    request: msgspec.Raw | None = None
+    request: msgspec.Raw = msgspec.Raw()
 
 
 class _EventHead(msgspec.Struct):
@@ -154,7 +156,7 @@ _decode_head: Final = msgspec.json.Decoder(_EventHead).decode
 def _head(line: bytes) -> str | None:
     """The id of the call that *line* makes; ``None`` for other events."""
     data = _decode_head(line).data
-    return data.callId if data.request is not None else None
+    return data.callId if bytes(data.request) else None
 
 
 def _refuse_unfinished(run: RunDir) -> None:

@@ -30,7 +30,7 @@ def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
     """
     for frame in islice(_callers(), depth_limit):
         code = frame.f_code
-        if not _is_library(code.co_filename):
+        if not is_library(code.co_filename):
             return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
     return None
 
@@ -49,5 +49,5 @@ def _callers() -> Iterator[FrameType]:
 
 
 @cache
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
     return filename.startswith(_LIBRARY_ROOTS) or any(mark in filename for mark in _LIBRARY_MARKS)

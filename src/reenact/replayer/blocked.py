@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reenact.errors import LiveCallBlocked
-from reenact.replay.egress import Egress, Kind
-from reenact.replay.frames import agent_frame
+from reenact.replayer.egress import Egress, Kind
+from reenact.replayer.frames import agent_frame
 
 _DEED: Final[Mapping[Kind, str]] = {
     "connect": "connecting to {}",

@@ -28,8 +28,8 @@ class _Data(msgspec.Struct):
     source: str | None = None
     key: str | None = None
     provider: str | None = None
-    args: msgspec.Raw | None = None
-    request: msgspec.Raw | None = None
+    args: msgspec.Raw = msgspec.Raw()
+    request: msgspec.Raw = msgspec.Raw()
     requestHash: str | None = None  # noqa: N815
     derived: bool = False
     inline: bool = False
@@ -202,7 +202,7 @@ def _name(head: _Head) -> str:
 def _request_digest(data: _Data) -> bytes:
     if data.requestHash is not None:
         return bytes.fromhex(data.requestHash.removeprefix("sha256:"))
-    text = bytes(data.args or data.request or b"null")
+    text = bytes(data.args) or bytes(data.request) or b"null"
     if text.startswith(b'{"$blob":'):
         return bytes.fromhex(_decode(text)["$blob"].removeprefix("sha256:"))
     return sha256(text).digest()

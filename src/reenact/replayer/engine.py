@@ -15,16 +15,16 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane
+from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
 from reenact.formats.values import from_json, to_text
-from reenact.replay import report
-from reenact.replay.lanes import Key, Lanes
-from reenact.replay.source import RecordedCall, ReplaySource, instant_digest
-from reenact.replay.turns import Turns
+from reenact.replayer import report
+from reenact.replayer.lanes import Key, Lanes
+from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
+from reenact.replayer.turns import Turns
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _decode: Final = msgspec.json.Decoder().decode
@@ -35,7 +35,8 @@ _CALL_TYPES: Final[dict[CallKind, str]] = {
     "network": "nondeterministic",
     "process": "nondeterministic",
 }
-_ANSWERS: Final = {"tool_result": "result", "llm_response": "response", "nondeterministic": "value"}
+_ANSWERS: Final = {"tool_call": "result", "llm_request": "response", "nondeterministic": "value"}
+"""By the call's type: the member of its outcome that holds the answer."""
 
 
 class Redacting(Protocol):
@@ -51,7 +52,7 @@ class Redacting(Protocol):
 class ReplayEngine:
     """The context of a run that is being replayed."""
 
-    mode: Literal["replay"] = "replay"
+    mode: RunMode = "replay"
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class ReplayEngine:
         self._lock = threading.Lock()
         self._lanes = Lanes(source.calls, self._key_of)
         self._nested = _nested_calls(source.calls)
+        self._live_calls: set[str] = set()
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
         self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
@@ -84,6 +86,8 @@ class ReplayEngine:
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
         is_live = call.kind == "tool" and name in self._passthrough
+        if is_live and recorded.call_id is not None:
+            self._live_calls.add(recorded.call_id)
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
@@ -93,6 +97,10 @@ class ReplayEngine:
         recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
         self.turns.happened([recorded.seq])
         return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+
+    def is_live(self, lane: Lane) -> bool:
+        """Whether *lane* runs inside a tool that passes through."""
+        return lane.within in self._live_calls
 
     def lane_began(self, lane: Lane) -> None:
         self.turns.lane_began(lane)
@@ -139,7 +147,7 @@ class ReplayEngine:
         if recorded is not None:
             return recorded
         expected = self._expected(lane)
-        divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected, self._lanes)
+        divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
         self.diverge(divergence)
         return self._nearest(key, expected, divergence)
 
@@ -249,8 +257,7 @@ class ReplayStep:
         self._data = self._engine.source.data(recorded.outcome_seq)
         if not self._is_stream:
             self._raise_recorded_error()
-        member = _ANSWERS["tool_result" if recorded.type == "tool_call" else _outcome_type(recorded.type)]
-        self.answer = self._payload(member)
+        self.answer = self._payload(_ANSWERS[recorded.type])
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
@@ -259,10 +266,6 @@ class ReplayStep:
     def _raise_recorded_error(self) -> None:
         if "error" in self._data:
             raise rebuild(self._engine.source.reader.resolved(self._data["error"]))
-
-
-def _outcome_type(call_type: str) -> str:
-    return {"tool_call": "tool_result", "llm_request": "llm_response"}.get(call_type, call_type)
 
 
 def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:

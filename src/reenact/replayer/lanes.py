@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from reenact.boundary import Lane
-from reenact.replay.source import RecordedCall
+from reenact.replayer.source import RecordedCall
 
 
 class Key(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from reenact.replay.blocked import BlockedCall
+from reenact.replayer.blocked import BlockedCall
 
 _PIPE_BYTES: Final = 64 * 1024
 

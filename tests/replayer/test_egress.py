@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.replay.egress import (
+from reenact.replayer.egress import (
     MAX_TARGET_CHARACTERS,
     READERS,
     Connect,

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from reenact.replay.egress import Connect, ConnectLocal, Egress, Spawn, is_loopback
-from reenact.replay.frames import asking_module
+from reenact.replayer.egress import Connect, ConnectLocal, Egress, Spawn, is_loopback
+from reenact.replayer.frames import asking_module
 
 HOST_QUESTIONS: Final = frozenset(
     {"ctypes.util", "distro.distro", "multiprocessing.resource_tracker", "platform", "uuid"}

@@ -19,9 +19,9 @@ from multiprocessing.resource_tracker import ResourceTracker
 import pytest
 
 from reenact.errors import LiveCallBlocked
-from reenact.replay import frames
-from reenact.replay.allow import Allow
-from reenact.replay.guard import Guard
+from reenact.replayer import frames
+from reenact.replayer.allow import Allow
+from reenact.replayer.guard import Guard
 
 
 @pytest.fixture

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import threading
 from asyncio import CancelledError, get_running_loop
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from time import time
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane
+from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.capture.sharing import Sharing
-from reenact.capture.sink import CaptureSink, Ending
+from reenact.recorder.sharing import Sharing
+from reenact.recorder.sink import CaptureSink, Ending
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import failure_text
-from reenact.formats.values import to_text
+from reenact.formats.values import embedded, to_ordered_text, to_text
 
-log: Final = logging.getLogger("reenact.capture")
+log: Final = logging.getLogger("reenact.recorder")
 
 _Raw = msgspec.Raw
 
@@ -62,7 +61,7 @@ _SHAPES: Final[dict[CallKind, _Shape]] = {
 class CaptureContext:
     """The context of a run that is being recorded."""
 
-    mode: Literal["capture"] = "capture"
+    mode: RunMode = "capture"
 
     def __init__(
         self,
@@ -84,7 +83,6 @@ class CaptureContext:
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
-        self._pid = os.getpid()
         self.seq = 0
         """The number of the latest event."""
         self.warnings: list[str] = []
@@ -157,12 +155,6 @@ class CaptureContext:
             self._fail(failure)
             return None
 
-    def forked(self) -> None:
-        """Called in a forked child: whatever it does is not part of this recording."""
-        self._failure = "recording stays with the parent process"
-        self._sink.abandon()
-        log.warning("process %d was forked from a recorded run; what it does is not recorded", os.getpid())
-
     def warn(self, message: str) -> None:
         """Emit a warning event: to the log, to the listener, into the manifest."""
         message = self._redactor.redact_text(message)
@@ -206,8 +198,8 @@ class CaptureContext:
     def _record_instant(self, instant: Instant, lane: Lane, value: Any) -> None:
         if self._failure is not None:
             return
-        text = self._redactor.redact_json(to_text(value))
-        data = {**instant.request, "lane": lane.name, "value": self._stored(text)}
+        text = self._redactor.redact_json(to_ordered_text(value))
+        data = {**instant.request, "lane": lane.name, "value": self._stored_answer(text)}
         if instant.type == "nondeterministic":
             data["valueHash"] = "sha256:" + sha256(text).hexdigest()
         if lane.within is not None:
@@ -241,12 +233,13 @@ class CaptureContext:
         elif error is not None:
             data["error"] = self._stored(self._redactor.redact_json(failure_text(error)))
         else:
-            text = self._payload_text(step.answer)
-            data[shape.answer_member] = self._stored(text)
+            text = self._redactor.redact_json(to_ordered_text(step.answer))
+            data[shape.answer_member] = self._stored_answer(text)
             if kind not in ("tool", "llm"):
                 data["valueHash"] = digest_of_bytes(text)
         if step.recorded_pieces is not None:
-            data["pieces"] = self._stored(self._payload_text(step.recorded_pieces))
+            pieces = self._redactor.redact_json(to_ordered_text(step.recorded_pieces))
+            data["pieces"] = self._stored_answer(pieces)
 
     def _payload_text(self, value: Any) -> bytes:
         return self._redactor.redact_json(to_text(value))
@@ -256,6 +249,11 @@ class CaptureContext:
         if len(text) <= self._threshold_bytes:
             return _Raw(text)
         return _Raw(encode_clean({"$blob": self._sink.put_blob(text), "bytes": len(text)}))
+
+    def _stored_answer(self, ordered_text: bytes) -> _Raw:
+        """The same for what the agent gets back in replay, where the order of members matters."""
+        is_small = len(ordered_text) <= self._threshold_bytes
+        return _Raw(embedded(ordered_text)) if is_small else self._stored(ordered_text)
 
     def _append(self, event_type: bytes, data: bytes) -> None:
         with self._lock:

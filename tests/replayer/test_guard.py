@@ -23,7 +23,7 @@ import httpx2
 import pytest
 
 from reenact.errors import LiveCallBlocked
-from reenact.replay.guard import Guard
+from reenact.replayer.guard import Guard
 
 
 class CountingServer(ThreadingHTTPServer):

@@ -16,18 +16,18 @@ from threading import Lock
 from typing import Any, Self
 
 from reenact.errors import LiveCallBlocked
-from reenact.replay.allow import Allow
-from reenact.replay.audited import audited
-from reenact.replay.blocked import BlockedCall
-from reenact.replay.egress import KINDS, READERS, Egress, Kind
-from reenact.replay.forked import ForkReports
+from reenact.replayer.allow import Allow
+from reenact.replayer.audited import audited
+from reenact.replayer.blocked import BlockedCall
+from reenact.replayer.egress import KINDS, READERS, Egress, Kind
+from reenact.replayer.forked import ForkReports
 
 _guards: tuple[Guard, ...] = ()
 """Those that are open; replaced, never changed, because the hook reads it without a lock."""
 _changing = Lock()
 _attached = ExitStack()
 _is_hooked = False
-_suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replay.guard.suspended", default=())
+_suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
 
 
 def always() -> bool:

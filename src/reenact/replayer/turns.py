@@ -19,8 +19,8 @@ from time import monotonic
 from typing import Any, Final
 
 from reenact.boundary import Lane
-from reenact.replay.idle import BlockedThreads
-from reenact.replay.source import RecordedCall
+from reenact.replayer.idle import BlockedThreads
+from reenact.replayer.source import RecordedCall
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""

@@ -17,7 +17,7 @@ from reenact.formats.capture import (
     write_manifest,
 )
 from reenact.formats.record import ABSENT
-from reenact.store.journal import Durability
+from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir
 
 
@@ -46,9 +46,6 @@ class CaptureSink(Protocol):
     def finalize(self, ending: Ending) -> CaptureManifest:
         """Finish the run atomically."""
 
-    def abandon(self) -> None:
-        """Let go without finishing: a forked child must not touch its parent's run."""
-
 
 class FileCaptureSink:
     """A capture directory: ``events.jsonl`` line by line, ``manifest.json`` at the end."""
@@ -70,9 +67,6 @@ class FileCaptureSink:
         manifest = finished_manifest(self._seed, ending, journal.count, journal.sha256_hex)
         self._run.finish(write_manifest(manifest))
         return manifest
-
-    def abandon(self) -> None:
-        self._run.abandon()
 
 
 def finished_manifest(

@@ -1,0 +1,72 @@
+"""The replay receipt: what a replay proved, bound to the capture, the code and the rules it ran under."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from reenact.errors import FormatError
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse
+
+SCHEMA: Final = "reenact.replay-receipt.v1"
+
+
+class ReplayedCapture(Record, frozen=True):
+    """Which recording was replayed."""
+
+    captureId: str  # noqa: N815 — the wire's own names, as all below
+    eventsHash: str  # noqa: N815
+    eventCount: Count  # noqa: N815
+
+
+class Fingerprint(Record, frozen=True):
+    """What ran: digests over the agent's own loaded source files and over the installed packages."""
+
+    code: str
+    packages: str
+    python: str
+    platform: str
+    reenact: str
+
+
+class Matching(Record, frozen=True):
+    """The rules under which live and recorded calls were taken for equal."""
+
+    policy: Literal["strict", "lenient"]
+    redaction: str
+    passthroughTools: list[str]  # noqa: N815
+    volatile: list[Any]
+
+
+class RefusedCall(Record, frozen=True):
+    """Something that tried to go live."""
+
+    kind: str
+    target: str
+    frame: str | None
+
+
+class ReplayReceipt(Record, frozen=True):
+    """Written at the end of every replay."""
+
+    schema: Literal["reenact.replay-receipt.v1"]
+    capture: ReplayedCapture
+    fingerprint: Fingerprint
+    matching: Matching
+    divergences: list[dict[str, Any]]
+    liveCallsRefused: list[RefusedCall]  # noqa: N815
+    notes: list[str]
+    finalOutputHash: str | None  # noqa: N815
+    verdict: Literal["reproduced", "diverged"]
+    replayedAt: int | Absent = ABSENT  # noqa: N815
+    """Milliseconds since the epoch."""
+
+
+receipt_codec: Final[Codec[ReplayReceipt]] = Codec(ReplayReceipt)
+
+
+def read_replay_receipt(text: bytes, *, file: str) -> ReplayReceipt:
+    """A receipt from its text."""
+    try:
+        return receipt_codec.from_json(parse(text))
+    except FormatError as error:
+        raise error.at(file=file) from None

@@ -1,0 +1,204 @@
+"""Gemini ``generateContent``, of AI Studio and of Vertex AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+from reenact.providers.growth import Growth
+from reenact.providers.meaning import (
+    Conversation,
+    Message,
+    Part,
+    Provider,
+    Reply,
+    Text,
+    Thinking,
+    Tool,
+    ToolResult,
+)
+from reenact.providers.reading import (
+    join_system,
+    last_segment,
+    media,
+    other,
+    read_params,
+    read_usage,
+    tool_call,
+)
+from reenact.providers.shape import either, integer_of, object_of, objects_of, text_of
+
+NAME: Final[Provider] = "gemini"
+
+_VERBS: Final = frozenset({"generateContent", "streamGenerateContent"})
+_CONVERSATION: Final = frozenset(
+    {
+        "model",
+        "contents",
+        "systemInstruction",
+        "system_instruction",
+        "tools",
+        "generationConfig",
+        "generation_config",
+    }
+)
+_RENAMED: Final = {
+    "maxOutputTokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "topP": "top_p",
+    "topK": "top_k",
+    "stopSequences": "stop",
+    "stop_sequences": "stop",
+}
+_USAGE: Final = {
+    "input_tokens": "promptTokenCount",
+    "output_tokens": "candidatesTokenCount",
+    "cached_input_tokens": "cachedContentTokenCount",
+    "reasoning_tokens": "thoughtsTokenCount",
+}
+
+
+def recognises(url_path: str, body: dict[str, Any]) -> bool:
+    _, verb = _model_and_verb(url_path)
+    return verb in _VERBS and isinstance(body.get("contents"), list)
+
+
+def model_in(url_path: str) -> str | None:
+    model, _ = _model_and_verb(url_path)
+    return unquote(model) or None
+
+
+def _model_and_verb(url_path: str) -> tuple[str, str]:
+    model, _, verb = last_segment(url_path).rpartition(":")
+    return model, verb
+
+
+def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001 - all wires have this shape
+    return _model_and_verb(url_path)[1] == "streamGenerateContent"
+
+
+def read_conversation(body: dict[str, Any]) -> Conversation:
+    """Requests may spell their members in camelCase or in snake_case: protobuf takes both."""
+    system = either(body, "systemInstruction", "system_instruction")
+    texts = [system] if isinstance(system, str) else [text_of(part, "text") for part in _parts(system)]
+    config = object_of(body, "generationConfig") or object_of(body, "generation_config")
+    return Conversation(
+        system=join_system(texts),
+        messages=tuple(map(_read_content, objects_of(body, "contents"))),
+        tools=tuple(tool for group in objects_of(body, "tools") for tool in _read_tools(group)),
+        params=read_params({**body, **config}, without=_CONVERSATION, renamed=_RENAMED),
+    )
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return objects_of(content, "parts")
+
+
+def _read_content(content: dict[str, Any]) -> Message:
+    role = text_of(content, "role") or "user"
+    return Message(
+        role="assistant" if role == "model" else role, parts=tuple(map(_read_part, _parts(content)))
+    )
+
+
+def _read_tools(group: dict[str, Any]) -> Iterator[Tool]:
+    for kind, value in group.items():
+        if kind in ("functionDeclarations", "function_declarations"):
+            yield from map(_read_function, objects_of(group, kind))
+        elif value is not None:
+            yield Tool(name=kind)
+
+
+def _read_function(function: dict[str, Any]) -> Tool:
+    return Tool(
+        name=text_of(function, "name") or "",
+        description=text_of(function, "description"),
+        schema=either(function, "parameters", "parametersJsonSchema", "parameters_json_schema"),
+    )
+
+
+def _read_part(part: dict[str, Any]) -> Part:
+    signature = either(part, "thoughtSignature", "thought_signature")
+    signature = signature if isinstance(signature, str) else None
+    text = text_of(part, "text")
+    if text is not None:
+        if part.get("thought") is True:
+            return Thinking(text=text, signature=signature)
+        return Text(text=text, signature=signature)
+    call = either(part, "functionCall", "function_call")
+    if isinstance(call, dict):
+        return tool_call(
+            text_of(call, "name"), call.get("args") or {}, call_id=text_of(call, "id"), signature=signature
+        )
+    return _read_result_or_media(part)
+
+
+def _read_result_or_media(part: dict[str, Any]) -> Part:
+    result = either(part, "functionResponse", "function_response")
+    if isinstance(result, dict):
+        response = result.get("response")
+        return ToolResult(
+            call_id=text_of(result, "id"),
+            name=text_of(result, "name"),
+            content=response,
+            is_error=isinstance(response, dict) and response.get("error") is not None,
+        )
+    blob = either(part, "inlineData", "inline_data", "fileData", "file_data")
+    if isinstance(blob, dict):
+        media_type, url = either(blob, "mimeType", "mime_type"), either(blob, "fileUri", "file_uri")
+        return media(_text(media_type), url=_text(url), data=text_of(blob, "data"))
+    return other({"type": next(iter(part), "empty"), **part})
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def read_body(body: dict[str, Any]) -> Reply:
+    candidate = next(iter(objects_of(body, "candidates")), {})
+    blocked = text_of(object_of(body, "promptFeedback"), "blockReason")
+    return Reply(
+        id=text_of(body, "responseId"),
+        model=text_of(body, "modelVersion"),
+        stop_reason=text_of(candidate, "finishReason") or blocked,
+        usage=read_usage(object_of(body, "usageMetadata"), _USAGE),
+        parts=tuple(map(_read_part, _parts(object_of(candidate, "content")))),
+    )
+
+
+def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The response that these chunks build: parts add up, everything else is replaced."""
+    body: dict[str, Any] = {}
+    candidates: dict[int, dict[str, Any]] = {}
+    growth = Growth()
+    for chunk in chunks:
+        body |= chunk
+        for candidate in objects_of(chunk, "candidates"):
+            into = candidates.setdefault(integer_of(candidate, "index") or 0, {})
+            _add_content(into, object_of(candidate, "content"), growth)
+            into |= {key: value for key, value in candidate.items() if key != "content"}
+    growth.settle()
+    if candidates:
+        body["candidates"] = [candidates[index] for index in sorted(candidates)]
+    return body
+
+
+def _add_content(into: dict[str, Any], content: dict[str, Any], growth: Growth) -> None:
+    if not content:
+        return
+    known = into.setdefault("content", {})
+    parts: list[dict[str, Any]] = known.setdefault("parts", [])
+    known |= {key: value for key, value in content.items() if key != "parts"}
+    for part in _parts(content):
+        if parts and _continues(parts[-1], part):
+            growth.add(parts[-1], "text", part["text"])
+            parts[-1] |= {key: value for key, value in part.items() if key != "text"}
+        else:
+            parts.append(dict(part))
+
+
+def _continues(last: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Text goes on until it turns into thinking or back, or until a signature closes it."""
+    both_text = "text" in last and isinstance(part.get("text"), str)
+    return both_text and last.get("thought") == part.get("thought") and "thoughtSignature" not in last

@@ -1,0 +1,168 @@
+"""What a model call says, in words that no provider owns: messages, parts, usage, errors.
+
+``to_json`` of every value here is plain JSON in camelCase; members that were not sent are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Provider: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ollama"]
+"""Names the wire format; who answers behind an address is not known from the bytes."""
+
+
+class Meaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Base of all values of this room."""
+
+    def to_json(self) -> dict[str, Any]:
+        """This value as plain JSON, sharing nothing with the bodies it was read from."""
+        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return value
+
+
+class Text(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="text"):
+    text: str
+    signature: str | None = None
+    """Gemini signs ordinary parts too; it expects the signature back."""
+
+
+class Media(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="media"):
+    """A reference to an image, a sound or a document; the bytes stay in the request body."""
+
+    media_type: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+    digest: str | None = None
+    """Of the inline data, as it was sent (mostly base64)."""
+
+
+class Thinking(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="thinking"):
+    text: str
+    """Empty when the provider only sent it sealed."""
+    id: str | None = None
+    signature: str | None = None
+    sealed: str | None = None
+    """What only the provider can read: redacted thinking, encrypted reasoning."""
+
+
+class ToolCall(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_call"):
+    name: str
+    arguments: Any
+    """The decoded JSON; ``None`` when *arguments_text* is there instead."""
+    id: str | None = None
+    arguments_text: str | None = None
+    """The arguments as sent, only where they are not JSON: free text, or cut off."""
+    signature: str | None = None
+
+
+class ToolResult(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_result"):
+    content: Any
+    """As sent: a text, a list of parts or an object."""
+    call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+    """Also false where the wire format has no way to say it."""
+
+
+class Refusal(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="refusal"):
+    text: str
+
+
+class Other(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="other"):
+    """A part without a neutral meaning, such as a tool that the provider ran itself."""
+
+    type: str
+    value: dict[str, Any]
+
+
+Part: TypeAlias = Text | Media | Thinking | ToolCall | ToolResult | Refusal | Other
+
+
+class Message(Meaning, frozen=True, kw_only=True):
+    role: str
+    parts: tuple[Part, ...]
+
+
+class Tool(Meaning, frozen=True, kw_only=True):
+    name: str
+    description: str | None = None
+    schema: Any = None
+    """``None`` for tools that the provider defines and runs."""
+
+
+class Conversation(Meaning, frozen=True, kw_only=True):
+    """What a request asks, apart from whom it asks."""
+
+    messages: tuple[Message, ...]
+    """Without the leading system messages: those are *system*."""
+    system: str | None = None
+    tools: tuple[Tool, ...] = ()
+    params: dict[str, Any] = {}
+    """As sent, but the limit, the sampling and the stop words have one name everywhere:
+    ``max_tokens``, ``temperature``, ``top_p``, ``top_k``, ``seed``, ``stop``."""
+
+
+class ModelRequest(Conversation, frozen=True, kw_only=True):
+    provider: Provider
+    model: str | None
+    """``None`` when neither the body nor the path names one."""
+    stream: bool
+    input_hash: str
+    """Digest of the body as sent, with the model filled in and without ``stream`` and ``stream_options``."""
+    tool_schema_hash: str | None = None
+    """Digest of the tools as sent; ``None`` without tools."""
+
+
+class Usage(Meaning, frozen=True, kw_only=True):
+    """Token counts as sent; whether cached tokens are part of the input differs between providers."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    sent: dict[str, Any] = {}
+    """The provider's own usage object."""
+
+
+class ModelError(Meaning, frozen=True, kw_only=True):
+    type: str
+    message: str
+    status: int
+    """The HTTP status; 200 for an error that arrived inside a stream."""
+
+
+class Reply(Meaning, frozen=True, kw_only=True):
+    """What a response body says; of several choices, the first."""
+
+    parts: tuple[Part, ...] = ()
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+class ModelResponse(Reply, frozen=True, kw_only=True):
+    provider: Provider
+    status: int
+    complete: bool
+    """Whether the model ended its message: false after an error and for a stream that was cut."""
+    error: ModelError | None = None
+    body: dict[str, Any] = {}
+    """The response body as sent; for a stream, the body that the same answer has without streaming."""
+
+    @property
+    def text(self) -> str:
+        """All text, without thinking and refusals."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def thinking(self) -> tuple[Thinking, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Thinking))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls the agent has to run; not those the provider ran itself."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))

@@ -1,0 +1,133 @@
+"""Ollama's own API: ``/api/chat`` and ``/api/generate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reenact.providers.growth import Growth
+from reenact.providers.meaning import Conversation, Message, Part, Provider, Reply, Text, Thinking, ToolResult
+from reenact.providers.openai_chat import read_tool
+from reenact.providers.reading import (
+    join_system,
+    media,
+    path_segments,
+    read_params,
+    read_usage,
+    split_system,
+    tool_call,
+)
+from reenact.providers.shape import list_of, object_of, objects_of, text_of
+
+NAME: Final[Provider] = "ollama"
+
+_CONVERSATION: Final = frozenset(
+    {"model", "messages", "prompt", "system", "images", "tools", "options", "stream"}
+)
+_RENAMED: Final = {"num_predict": "max_tokens"}
+_USAGE: Final = {"input_tokens": "prompt_eval_count", "output_tokens": "eval_count"}
+_TEXTS: Final = ("content", "response", "thinking")
+
+
+def recognises(url_path: str, body: dict[str, Any]) -> bool:
+    if not isinstance(body.get("model"), str):
+        return False
+    match path_segments(url_path)[-2:]:
+        case ["api", "chat"]:
+            return isinstance(body.get("messages"), list)
+        case ["api", "generate"]:
+            return isinstance(body.get("prompt"), str)
+    return False
+
+
+def model_in(url_path: str) -> str | None:  # noqa: ARG001 - all wires have this shape
+    return None
+
+
+def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001
+    """Streaming is the default here."""
+    return body.get("stream") is not False
+
+
+def read_conversation(body: dict[str, Any]) -> Conversation:
+    prompt = text_of(body, "prompt")
+    sent = objects_of(body, "messages")
+    if prompt is not None:
+        sent = [{"role": "user", "content": prompt, "images": list_of(body, "images")}]
+    system, messages = split_system(map(_read_message, sent))
+    return Conversation(
+        system=join_system([text_of(body, "system"), system]),
+        messages=messages,
+        tools=tuple(map(read_tool, objects_of(body, "tools"))),
+        params=read_params({**body, **object_of(body, "options")}, without=_CONVERSATION, renamed=_RENAMED),
+    )
+
+
+def _read_message(message: dict[str, Any]) -> Message:
+    role = text_of(message, "role") or ""
+    if role != "tool":
+        return Message(role=role, parts=tuple(_read_parts(message)))
+    result = ToolResult(
+        call_id=text_of(message, "tool_call_id"),
+        name=text_of(message, "tool_name") or text_of(message, "name"),
+        content=message.get("content"),
+    )
+    return Message(role=role, parts=(result,))
+
+
+def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
+    thinking = text_of(message, "thinking")
+    if thinking:
+        yield Thinking(text=thinking)
+    text = text_of(message, "content")
+    if text:
+        yield Text(text=text)
+    for image in list_of(message, "images"):
+        if isinstance(image, str):
+            yield media("image/*", data=image)
+    for call in objects_of(message, "tool_calls"):
+        function = object_of(call, "function")
+        yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
+
+
+def read_body(body: dict[str, Any]) -> Reply:
+    """``/api/generate`` has the members of the message at the top, and calls its content *response*."""
+    message = object_of(body, "message") or {
+        "content": body.get("response"),
+        "thinking": body.get("thinking"),
+    }
+    done = "done" if body.get("done") is True else None
+    has_counts = any(name in body for name in _USAGE.values())
+    return Reply(
+        model=text_of(body, "model"),
+        stop_reason=text_of(body, "done_reason") or done,
+        usage=read_usage(_counts(body), _USAGE) if has_counts else None,
+        parts=tuple(_read_parts(message)),
+    )
+
+
+def _counts(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name.endswith(("_count", "_duration"))}
+
+
+def fold(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The response that these lines build."""
+    body: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    growth = Growth()
+    for line in lines:
+        body |= {key: value for key, value in line.items() if key not in ("message", *_TEXTS)}
+        _add(body, {key: line[key] for key in _TEXTS if key in line}, growth)
+        _add(message, object_of(line, "message"), growth)
+    growth.settle()
+    return body | {"message": message} if message else body
+
+
+def _add(into: dict[str, Any], piece: dict[str, Any], growth: Growth) -> None:
+    for key, value in piece.items():
+        if key in _TEXTS:
+            growth.add(into, key, value)
+        elif isinstance(value, list):
+            into[key] = [*list_of(into, key), *value]
+        else:
+            into[key] = value

@@ -1,0 +1,234 @@
+"""OpenAI Chat Completions, and the many servers that speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+from reenact.providers.growth import Growth
+from reenact.providers.meaning import (
+    Conversation,
+    Message,
+    Part,
+    Provider,
+    Refusal,
+    Reply,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from reenact.providers.reading import (
+    media,
+    other,
+    path_segments,
+    read_params,
+    read_usage,
+    split_system,
+    tool_call,
+)
+from reenact.providers.shape import integer_of, object_of, objects_of, text_of
+
+NAME: Final[Provider] = "openai_chat"
+
+_CONVERSATION: Final = frozenset({"model", "messages", "tools", "functions", "stream", "stream_options"})
+_RENAMED: Final = {"max_completion_tokens": "max_tokens"}
+_USAGE: Final = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "cached_input_tokens": "prompt_tokens_details.cached_tokens",
+    "cache_write_tokens": "prompt_tokens_details.cache_write_tokens",
+    "reasoning_tokens": "completion_tokens_details.reasoning_tokens",
+}
+_SENT_ONCE: Final = frozenset({"role", "id", "type", "name", "index", "format"})
+"""Texts of a delta that are not pieces: some servers repeat them in every chunk."""
+
+
+def recognises(url_path: str, body: dict[str, Any]) -> bool:
+    return path_segments(url_path)[-2:] == ["chat", "completions"] and isinstance(body.get("messages"), list)
+
+
+def model_in(url_path: str) -> str | None:
+    """Azure names the deployment in the path."""
+    segments = path_segments(url_path)
+    return unquote(segments[-3]) if segments[-4:-3] == ["deployments"] else None
+
+
+def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001 - all wires have this shape
+    return body.get("stream") is True
+
+
+def read_conversation(body: dict[str, Any]) -> Conversation:
+    system, messages = split_system(map(_read_message, objects_of(body, "messages")))
+    tools = objects_of(body, "tools") or objects_of(body, "functions")
+    return Conversation(
+        system=system,
+        messages=messages,
+        tools=tuple(map(read_tool, tools)),
+        params=read_params(body, without=_CONVERSATION, renamed=_RENAMED),
+    )
+
+
+def read_tool(tool: dict[str, Any]) -> Tool:
+    """A tool of Chat Completions or Ollama, also as the older flat ``functions``."""
+    spec = object_of(tool, "function") or object_of(tool, "custom") or tool
+    return Tool(
+        name=text_of(spec, "name") or text_of(spec, "type") or "",
+        description=text_of(spec, "description"),
+        schema=spec.get("parameters"),
+    )
+
+
+def _read_message(message: dict[str, Any]) -> Message:
+    role = text_of(message, "role") or ""
+    if role in ("tool", "function"):
+        result = ToolResult(
+            call_id=text_of(message, "tool_call_id"),
+            name=text_of(message, "name"),
+            content=message.get("content"),
+        )
+        return Message(role=role, parts=(result,))
+    return Message(role=role, parts=tuple(_read_parts(message)))
+
+
+def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
+    yield from _read_thinking(message)
+    text = text_of(message, "content")
+    if text:
+        yield Text(text=text)
+    yield from map(_read_part, objects_of(message, "content"))
+    refusal = text_of(message, "refusal")
+    if refusal:
+        yield Refusal(text=refusal)
+    yield from _read_calls(message)
+
+
+def _read_thinking(message: dict[str, Any]) -> Iterator[Thinking]:
+    """Not OpenAI's own: ``reasoning_details`` is OpenRouter's, the plain texts are DeepSeek's and vLLM's."""
+    details = objects_of(message, "reasoning_details")
+    for detail in details:
+        yield Thinking(
+            text=text_of(detail, "text") or text_of(detail, "summary") or "",
+            id=text_of(detail, "id"),
+            signature=text_of(detail, "signature"),
+            sealed=text_of(detail, "data"),
+        )
+    text = text_of(message, "reasoning_content") or text_of(message, "reasoning")
+    if text and not details:
+        yield Thinking(text=text)
+
+
+def _read_part(part: dict[str, Any]) -> Part:
+    match part.get("type"):
+        case "text":
+            return Text(text=text_of(part, "text") or "")
+        case "refusal":
+            return Refusal(text=text_of(part, "refusal") or "")
+        case "image_url":
+            return media(url=text_of(object_of(part, "image_url"), "url") or text_of(part, "image_url"))
+        case "input_audio":
+            audio = object_of(part, "input_audio")
+            return media(f"audio/{text_of(audio, 'format') or 'unknown'}", data=text_of(audio, "data"))
+        case "file":
+            file = object_of(part, "file")
+            return media(url=text_of(file, "file_data"), file_id=text_of(file, "file_id"))
+    return other(part)
+
+
+def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
+    for call in objects_of(message, "tool_calls"):
+        custom = object_of(call, "custom")
+        if custom:
+            text = text_of(custom, "input") or ""
+            name = text_of(custom, "name") or ""
+            yield ToolCall(id=text_of(call, "id"), name=name, arguments=None, arguments_text=text)
+        else:
+            function = object_of(call, "function")
+            yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
+    older = object_of(message, "function_call")
+    if older:
+        yield tool_call(text_of(older, "name"), older.get("arguments"), call_id=None)
+
+
+def read_body(body: dict[str, Any]) -> Reply:
+    choice = next(iter(objects_of(body, "choices")), {})
+    return Reply(
+        id=text_of(body, "id"),
+        model=text_of(body, "model"),
+        stop_reason=text_of(choice, "finish_reason"),
+        usage=read_usage(object_of(body, "usage"), _USAGE),
+        parts=tuple(_read_parts(object_of(choice, "message"))),
+    )
+
+
+def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The completion that these chunks build."""
+    body: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    growth = Growth()
+    for chunk in chunks:
+        body |= {key: value for key, value in chunk.items() if key != "choices" and value is not None}
+        for choice in objects_of(chunk, "choices"):
+            index = integer_of(choice, "index") or 0
+            _merge_choice(choices.setdefault(index, {"index": index, "message": {}}), choice, growth)
+    growth.settle()
+    if body or choices:
+        body["object"] = "chat.completion"
+        body["choices"] = [_without_call_indexes(choices[index]) for index in sorted(choices)]
+    return body
+
+
+def _merge_choice(into: dict[str, Any], choice: dict[str, Any], growth: Growth) -> None:
+    _merge(into["message"], object_of(choice, "delta"), growth)
+    for key, value in choice.items():
+        if key == "logprobs" and isinstance(value, dict):
+            _merge(_slot(into, key, dict), value, growth)
+        elif key not in ("delta", "message", "index") and (value is not None or key not in into):
+            into[key] = value
+
+
+def _merge(into: dict[str, Any], delta: dict[str, Any], growth: Growth) -> None:
+    for key, value in delta.items():
+        if isinstance(value, dict):
+            _merge(_slot(into, key, dict), value, growth)
+        elif isinstance(value, list):
+            _merge_items(_slot(into, key, list), value, growth)
+        elif isinstance(value, str) and key not in _SENT_ONCE:
+            growth.add(into, key, value)
+        elif value or key not in into:
+            into[key] = value
+
+
+def _slot(into: dict[str, Any], key: str, kind: type) -> Any:
+    if not isinstance(into.get(key), kind):
+        into[key] = kind()
+    return into[key]
+
+
+def _merge_items(into: list[Any], items: list[Any], growth: Growth) -> None:
+    """Items with an index or a function come in pieces, all others whole."""
+    for item in items:
+        if isinstance(item, dict) and ("index" in item or "function" in item):
+            known = _begun(into, item)
+            if known is None:
+                into.append(known := {})
+            _merge(known, item, growth)
+        else:
+            into.append(item)
+
+
+def _begun(items: list[Any], piece: dict[str, Any]) -> dict[str, Any] | None:
+    """The item that *piece* continues; another id is another call, because some servers count no index."""
+    for item in reversed(items):
+        if isinstance(item, dict) and item.get("index") == piece.get("index"):
+            is_other = bool(piece.get("id")) and item.get("id") not in (None, "", piece["id"])
+            return None if is_other else item
+    return None
+
+
+def _without_call_indexes(choice: dict[str, Any]) -> dict[str, Any]:
+    for call in objects_of(choice["message"], "tool_calls"):
+        call.pop("index", None)
+    return choice

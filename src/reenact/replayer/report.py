@@ -1,0 +1,167 @@
+"""Turning a mismatch into a divergence a person can act on."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import Any, Final
+
+import msgspec
+
+from reenact.boundary import Lane
+from reenact.formats.differences import Difference, differences
+from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
+from reenact.formats.values import from_text
+from reenact.replayer.frames import agent_frame
+from reenact.replayer.lanes import Key
+from reenact.replayer.source import RecordedCall, ReplaySource
+
+_CANDIDATES: Final = 3
+_LOOKED_AT: Final = 200
+"""How many recorded calls are compared when looking for near ones."""
+_LEFT_OVER: Final = 20
+"""How many calls that never came are reported one by one."""
+
+
+def mismatch(
+    source: ReplaySource, lane: Lane, key: Key, request: Any, expected: RecordedCall | None
+) -> ReplayDivergence:
+    """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
+    observed = Observed(key.type, _observed_data(key, request))
+    what = _spoken(key.type, key.name)
+    candidates = _near(source, key, request)
+    if expected is None:
+        is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
+        return ReplayDivergence(
+            code="nondeterministic_underflow" if is_chance else "event_unexpected",
+            detail=f"{what} was called, but the recording of this lane has no further call",
+            observed=observed,
+            candidates=candidates,
+            lane=lane.name,
+            source_line=agent_frame(),
+        )
+    recorded_as = _spoken(expected.type, expected.name)
+    is_same = (expected.type, expected.name) == (key.type, key.name)
+    places = differences(source.request(expected), request) if is_same else ()
+    code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
+    return ReplayDivergence(
+        code=code,
+        detail=f"{what} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
+        expected=_event(source, expected.seq),
+        observed=observed,
+        event_seq=expected.seq,
+        json_path=_path_in_event(expected, places),
+        differences=places,
+        candidates=candidates,
+        lane=lane.name,
+        source_line=agent_frame(),
+    )
+
+
+def left_over(source: ReplaySource) -> list[ReplayDivergence]:
+    """The recorded calls that never came."""
+    missing = [call for call in source.calls if not call.taken]
+    found = [
+        ReplayDivergence(
+            code="event_missing",
+            detail=f"{_spoken(call.type, call.name)} was recorded, but never called",
+            expected=_event(source, call.seq),
+            event_seq=call.seq,
+            lane=call.lane,
+        )
+        for call in missing[:_LEFT_OVER]
+    ]
+    if len(missing) > _LEFT_OVER:
+        rest = missing[_LEFT_OVER]
+        detail = f"{len(missing) - _LEFT_OVER} further recorded calls never came"
+        found.append(ReplayDivergence(code="event_missing", detail=detail, event_seq=rest.seq))
+    return found
+
+
+def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[ReplayDivergence]:
+    """The final output is compared where both runs have one."""
+    seq = len(source.reader)
+    event = _event(source, seq)
+    recorded = event["data"] if event["type"] == "run_end" else {}
+    if recorded.get("finalOutputHash") in (None, digest):
+        return []
+    places = differences(source.reader.resolved(recorded["finalOutput"]), from_text(text))
+    return [
+        ReplayDivergence(
+            code="event_payload_mismatch",
+            detail="the final output differs",
+            expected=event,
+            observed=Observed("run_end", {"finalOutput": from_text(text), "finalOutputHash": digest}),
+            event_seq=seq,
+            json_path=places[0].path.replace("$", "$.data.finalOutput", 1) if places else None,
+            differences=places,
+        )
+    ]
+
+
+def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
+    """The recorded caller went away before there was an answer; this one is still waiting."""
+    how = "was cancelled by its caller" if call.outcome_seq else "never ended, the recording broke off"
+    waited_s = (call.ended_ms - call.made_ms) / 1000
+    return ReplayDivergence(
+        code="event_missing",
+        detail=f"{_spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
+        "the agent kept waiting for it",
+        expected=_event(source, call.outcome_seq or call.seq),
+        event_seq=call.outcome_seq or call.seq,
+        lane=lane.name,
+        source_line=agent_frame(),
+    )
+
+
+def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
+    """The recorded reader left the stream half-way; this one reads on."""
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{_spoken(call.type, call.name)}: the stream is read further than it was recorded",
+        expected=_event(source, call.outcome_seq),
+        event_seq=call.outcome_seq,
+        lane=lane.name,
+        source_line=agent_frame(),
+    )
+
+
+def _spoken(event_type: str, name: str) -> str:
+    kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
+    return f"{kinds.get(event_type, '')} {name}".strip()
+
+
+def _observed_data(key: Key, request: Any) -> dict[str, Any]:
+    if key.type == "tool_call":
+        return {"tool": key.name, "args": request}
+    if key.type == "llm_request" or not isinstance(request, dict):
+        return {"request": request}
+    return request
+
+
+def _event(source: ReplaySource, seq: int) -> dict[str, Any]:
+    event: dict[str, Any] = msgspec.json.decode(source.reader.line(seq))
+    return event
+
+
+def _path_in_event(call: RecordedCall, places: tuple[Difference, ...]) -> str | None:
+    if not places:
+        return "$.data" if call.is_instant else None
+    member = {"tool_call": "$.data.args"}.get(call.type, "$.data" if call.is_instant else "$.data.request")
+    return places[0].path.replace("$", member, 1)
+
+
+def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]:
+    """Recorded calls of the same name, nearest first: unanswered ones before answered ones."""
+    same = [call for call in source.calls if (call.type, call.name) == (key.type, key.name)]
+    same.sort(key=lambda call: call.taken)
+    compared = [
+        Candidate(
+            event_seq=call.seq,
+            name=call.name or call.type,
+            lane=call.lane,
+            differences=len(differences(source.request(call), request)),
+            is_taken=call.taken,
+        )
+        for call in same[:_LOOKED_AT]
+    ]
+    return tuple(nsmallest(_CANDIDATES, compared, key=lambda near: (near.differences, near.is_taken)))
