@@ -4,9 +4,13 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec.inspect as inspect
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reenact.formats.dialects import legacy
+
+# A loaded machine is no failure.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # U+2061 starts the one name that records keep for themselves.
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\u2061"), max_size=12)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from reenact.errors import FormatError
 from reenact.formats.lines import Line, read_blocks, read_lines
 
+from .replay_log_strategies import patient
+
 
 def lines_of(data: bytes, **options) -> list[Line]:
     return list(read_lines(io.BytesIO(data), file="f", **options))
@@ -47,6 +49,7 @@ def test_lenient_reading_goes_on_behind_a_long_line():
     assert all(data[line.offset :].startswith(line.text) for line in lines)
 
 
+@patient
 @given(st.lists(st.binary(max_size=20).filter(lambda text: b"\n" not in text), max_size=20))
 def test_lines_are_what_stands_between_line_feeds(texts):
     """Every text that is not blank comes back in order, without the one CR before its LF."""
@@ -56,6 +59,7 @@ def test_lines_are_what_stands_between_line_feeds(texts):
     assert [line.text for line in lines_of(data)][1:] == expected
 
 
+@patient
 @given(st.lists(st.integers(0, 60_000), max_size=8))
 def test_blocks_hold_the_same_lines(sizes):
     """A block has about 64 KiB, and all blocks together are the lines."""

@@ -13,7 +13,7 @@ from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.receipt import LegacyReceipt, Receipt, read_receipt, write_receipt
 
-from .replay_log_strategies import of_kind
+from .replay_log_strategies import of_kind, patient
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CURRENT = (GOLDEN / "receipt" / "current.json").read_bytes()
@@ -46,6 +46,7 @@ def test_the_least_receipt():
     assert write_receipt(read_receipt(json.dumps(value).encode(), "f")) == canonical.encode(value) + b"\n"
 
 
+@patient
 @given(st.data(), st.sampled_from([Receipt, LegacyReceipt]))
 def test_reading_undoes_writing(data, kind):
     """Every receipt, with unknown fields at every level, comes back equal and in the same bytes."""
@@ -110,6 +111,7 @@ def test_writer_refuses_what_could_not_be_read_again():
         write_receipt(receipt)
 
 
+@patient
 @given(st.binary(max_size=60), st.integers(0, len(CURRENT)))
 def test_arbitrary_bytes_raise_nothing_but_format_errors(data, place):
     """Whatever is spliced into a receipt, it is one or a FormatError."""

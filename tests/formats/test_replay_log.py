@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from reenact.formats.lines import Line
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ReplayReader, ReplayWriter, read_replay_log, same_f32
 
-from .replay_log_strategies import of_kind
+from .replay_log_strategies import of_kind, patient
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay_log"
 CURRENT = (GOLDEN / "current.jsonl").read_bytes()
@@ -133,6 +134,7 @@ def test_no_field_name_is_special():
     assert current.DIALECT.to_json(event) == value
 
 
+@patient
 @given(
     st.data(),
     st.sampled_from(
@@ -299,6 +301,7 @@ def test_lenient_reading_without_a_header_keeps_the_first_event():
     assert [error.line for error in errors] == [1]
 
 
+@patient
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_raise_nothing_but_format_errors(data):
     """Whatever stands in a file, alone or behind a header, it is an event or a FormatError."""
@@ -306,6 +309,7 @@ def test_arbitrary_bytes_raise_nothing_but_format_errors(data):
         events_of(log, on_error=lambda error: None)
 
 
+@patient
 @given(st.integers(0, len(CURRENT) - 1), st.binary(min_size=1, max_size=1))
 def test_a_damaged_byte_raises_nothing_but_format_errors(place, byte):
     """One changed byte of a good log is an event, an error or another version, never a crash."""
@@ -325,6 +329,21 @@ def test_blocks_and_single_lines_read_alike():
     assert [event for _, event in read[1:]] == [*body, UnknownEvent({"type": "Odd"}), *body]
     assert [line.number for line, _ in read] == list(range(1, len(read) + 1))
     assert all(data[line.offset :].startswith(line.text + b"\n") for line, _ in read[::97])
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path):
+    """Eight megabytes of log are read in less than one."""
+    log = tmp_path / "REPLAY.jsonl"
+    body = CURRENT[len(HEADER) :]
+    log.write_bytes(HEADER + body * (8_000_000 // len(body)))
+    reader = ReplayReader(lambda: log.open("rb"))
+    reader.total_latency_ms()
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in reader.tool_calls()) > 5_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_events_before_a_bad_line_are_delivered_first():
@@ -436,6 +455,18 @@ def test_writer_wants_the_header_first_and_once():
     header, start, *_ = events_of(CURRENT)
     assert "as its first event" in str(refused([start]))
     assert "as its first event" in str(refused([header, header]))
+
+
+def test_a_field_named_like_the_other_dialects_names_is_only_a_field():
+    """A legacy log may hold an unknown event with a field `type`, whatever it says."""
+    data = LEGACY + b'{"event":"Odd","type":"ReplayHeader"}\n'
+    assert written(events_of(data), "legacy") == data
+
+
+def test_two_lines_are_not_one_event():
+    """A text of two events is refused, not half-read."""
+    with pytest.raises(FormatError, match="not JSON: Extra data"):
+        current.DIALECT.from_bytes(b"\n".join(CURRENT.splitlines()[1:3]))
 
 
 def test_writer_refuses_what_could_not_be_read_again():

@@ -15,7 +15,7 @@ from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ReplayWriter, read_replay_log
 
-from .replay_log_strategies import of_kind, texts
+from .replay_log_strategies import of_kind, patient, texts
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay_log"
 TIME = "2026-02-15T00:00:00Z"
@@ -112,6 +112,7 @@ def session_of(name: str, session_id: str):
 DERIVED = {"session_id", "issue_number", "exit_code"}
 
 
+@patient
 @given(st.data(), st.sampled_from(ALL_KINDS), texts)
 def test_whatever_changes_on_the_way_there_and_back_was_named(data, case, session_id):
     """Each field of each event comes back as it was, or stands among the losses of either way."""
@@ -137,6 +138,7 @@ def test_whatever_changes_on_the_way_there_and_back_was_named(data, case, sessio
     assert all(loss.line == 7 for loss in gone.losses)
 
 
+@patient
 @given(of_kind(current.ToolCall, unknown=False), of_kind(current.ToolResult, unknown=False))
 def test_a_call_and_its_result_stay_tied(call, result):
     """One id ties a call and its result in either dialect."""

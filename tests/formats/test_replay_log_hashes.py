@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from reenact.formats.hashes import output_hash, params_hash, plan_hash, trajectory_hash
 from reenact.formats.previews import output_preview, stream_preview
 
+from .replay_log_strategies import patient
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay_log"
 
 
@@ -64,6 +66,7 @@ def test_a_text_at_the_limit_is_kept(preview, limit):
 
 
 @pytest.mark.parametrize(("preview", "limit"), PREVIEWS)
+@patient
 @given(text=st.text("aé☕", min_size=1, max_size=5))
 def test_a_longer_text_keeps_both_ends(preview, limit, text):
     """Beyond the limit the two halves stand around three dots."""

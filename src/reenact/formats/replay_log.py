@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
-from reenact.formats.dialects.common import HEADER, Dialect, DialectName, event_name
+from reenact.formats.dialects.common import HEADER, Dialect, DialectName
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks
 from reenact.formats.record import ABSENT, parse
 
@@ -63,7 +63,7 @@ class _Reading:
     def _read_first(self, line: Line) -> Event:
         value = parse(line.text)
         self._dialect = dialect_of(value)
-        if self._dialect.names(value) != HEADER:
+        if self._dialect.name_in(value) != HEADER:
             self._report(_missing_header(self._file, line.number))
         return self._dialect.from_json(value)
 
@@ -157,12 +157,12 @@ class ReplayWriter:
 
     def emit(self, event: Event) -> None:
         """Append *event*; what comes out of place or could not be read again is refused."""
-        name = event_name(event)
         if not self._dialect.owns(event):
             raise UsageError(
-                f"{name} is not an event of the {self._dialect.name} dialect; convert it with "
-                "reenact.formats.dialects.conversion first"
+                f"{type(event).__name__} is not an event of the {self._dialect.name} dialect; "
+                "convert it with reenact.formats.dialects.conversion first"
             )
+        name = self._dialect.name_of(event)
         if self._is_empty != (name == HEADER):
             raise UsageError(
                 f"{name}: a log has one ReplayHeader, as its first event; emit it first and once"

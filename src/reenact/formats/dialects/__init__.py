@@ -18,9 +18,9 @@ DIALECTS: Final[dict[DialectName, Dialect[Any]]] = {
 
 def dialect_of(value: Any) -> Dialect[Any]:
     """The dialect of the decoded line *value*; a header decides before any other name."""
-    named = [dialect for dialect in DIALECTS.values() if dialect.names(value) is not None]
+    named = [dialect for dialect in DIALECTS.values() if dialect.name_in(value) is not None]
     for dialect in named:
-        if dialect.names(value) == HEADER:
+        if dialect.name_in(value) == HEADER:
             return dialect
     if named:
         return named[0]

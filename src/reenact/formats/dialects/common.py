@@ -64,7 +64,7 @@ class Dialect(Generic[E]):
         try:
             events: list[Any] = self._decode_lines(block)
             # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode_lines(events) != block or not (block.isascii() or _EXTRA not in block):
+            if _encode_lines(events) != block or len(events) != len(texts) or _mentions_extra(block):
                 return None
             free = [event.params for event in events if type(event).__name__ == "ToolCall"]
             # Decoding takes integers of any size and nesting of any depth. orjson does not: it takes
@@ -82,7 +82,7 @@ class Dialect(Generic[E]):
 
     def from_json(self, value: Any) -> E | UnknownEvent:
         """One event from a decoded line; a header of a newer version is refused."""
-        if self.names(value) == HEADER:
+        if self.name_in(value) == HEADER:
             value = upgrade(
                 value, field="replay_version", current=REPLAY_VERSION, steps={}, what="REPLAY.jsonl"
             )
@@ -103,25 +103,28 @@ class Dialect(Generic[E]):
         self.from_bytes(text)
         return text
 
-    def names(self, value: Any) -> str | None:
-        """The name of the event that the decoded line *value* holds, if it is one of this dialect."""
+    def name_in(self, value: Any) -> str | None:
+        """The name of the event in the decoded line *value*; ``None`` if it is none of this dialect."""
         name = value.get(self.tag_field) if isinstance(value, dict) else None
         return name if isinstance(name, str) else None
+
+    def name_of(self, event: E | UnknownEvent) -> str:
+        """The name under which *event* stands in its log."""
+        if isinstance(event, UnknownEvent):
+            return str(self.name_in(event.value))
+        return type(event).__name__
 
     def owns(self, event: object) -> bool:
         """Whether *event* can stand in a log of this dialect."""
         if isinstance(event, UnknownEvent):
-            return self.names(event.value) is not None
+            return self.name_in(event.value) is not None
         return isinstance(event, self._base)
+
+
+def _mentions_extra(block: bytes) -> bool:
+    return not block.isascii() and _EXTRA in block
 
 
 def _no_params(value: object) -> None:
     if value is not ABSENT:
         raise TypeError(value)
-
-
-def event_name(event: Record | UnknownEvent) -> str:
-    """The name under which *event* stands in its log."""
-    if isinstance(event, UnknownEvent):
-        return str(event.value.get("type", event.value.get("event")))
-    return type(event).__name__

@@ -40,7 +40,7 @@ class Converter:
         """*event*, which stands on *line* of its log, in the target dialect."""
         if self._target.owns(event):
             return Conversion((event,), ())
-        losses = Losses(event, line)
+        losses = Losses(event, self._source.name_of(event), line)
         if isinstance(event, UnknownEvent):
             events = tuple(self._turn_unknown(event, losses))
         else:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from reenact.formats.dialects import Event, current, legacy
-from reenact.formats.dialects.common import Milliseconds, event_name
+from reenact.formats.dialects.common import Milliseconds
 from reenact.formats.record import ABSENT, Absent, Record
 
 
@@ -23,14 +23,15 @@ class Loss(NamedTuple):
 class Losses(list[Loss]):
     """The losses of one event."""
 
-    def __init__(self, event: Event, line: int | None) -> None:
+    def __init__(self, event: Event, name: str, line: int | None) -> None:
         super().__init__()
         self._event = event
+        self._name = name
         self._line = line
 
     def add(self, field: str | None, reason: str) -> None:
         """Name *field*, or the event itself, as lost."""
-        self.append(Loss(self._line, event_name(self._event), field, reason))
+        self.append(Loss(self._line, self._name, field, reason))
 
     def add_present(self, *fields: str) -> None:
         """Name those of *fields* as lost that the event has: the target has none of them."""
