@@ -1,6 +1,7 @@
 """Random JSON values for any record type, drawn from the type itself, with unknown fields at every level."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from typing import Any
 
 import msgspec.inspect as inspect
@@ -38,6 +39,7 @@ def times(draw) -> str:
     return text[:19] + digits + ("Z" if minutes is None else text[19:])
 
 
+@cache
 def of_kind(kind: Any, *, unknown: bool = True) -> st.SearchStrategy[Any]:
     """JSON values of a type that ``msgspec`` can inspect."""
     return _of(inspect.type_info(kind), unknown)
