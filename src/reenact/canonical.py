@@ -83,13 +83,13 @@ def _holds_non_finite(value: Any) -> bool:
 
 def digest(value: Any, profile: Profile = "replay") -> str:
     """SHA-256 over the canonical text, written the way the profile writes it."""
-    text = encode(value, profile)
-    return sha256(text).hexdigest() if profile == "jcs" else digest_of_bytes(text)
+    return digest_of_bytes(encode(value, profile), profile)
 
 
-def digest_of_bytes(data: bytes) -> str:
-    """``sha256:<hex>`` of bytes that are canonical, or opaque, already."""
-    return "sha256:" + sha256(data).hexdigest()
+def digest_of_bytes(data: bytes, profile: Profile = "replay") -> str:
+    """The digest of bytes that are canonical, or opaque, already."""
+    in_hex = sha256(data).hexdigest()
+    return in_hex if profile == "jcs" else "sha256:" + in_hex
 
 
 def is_digest(text: object) -> bool:
