@@ -13,6 +13,7 @@ from __future__ import annotations
 import marshal
 import math
 from collections.abc import Callable, Iterator
+from gc import get_referents
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
@@ -38,7 +39,6 @@ _STRICT: Final = (
 )
 _MARSHAL_VERSION: Final = 4
 _PLUS: Final = ord("+")
-_TUPLE_MARKS: Final = (b"(", b")", b"\xa8", b"\xa9")
 
 encode_clean: Final[Callable[[Any], bytes]] = _encoder.encode
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
@@ -52,7 +52,7 @@ def encode(value: Any, profile: Profile = "replay") -> bytes:
         # Two passes at C speed. orjson alone would write enums and UUIDs as if they were text;
         # marshal knows the plain types only, but among them bytes and sets, which orjson refuses.
         marks = _type_marks(value, _MARSHAL_VERSION)
-        if len(marks) >= 2 * MAX_DEPTH and _may_nest_tuples_deeply(marks):
+        if _may_hold_tuples(marks) and _may_be_deep(value, len(marks)):
             refuse_unholdable(value)
         text = _dump(value, None, _STRICT)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -67,12 +67,21 @@ def encode(value: Any, profile: Profile = "replay") -> bytes:
     return text
 
 
-def _may_nest_tuples_deeply(marks: bytes) -> bool:
-    # orjson 3.13 does not count the depth of tuples and overruns its buffer; each level has a mark.
-    if 0x28 not in marks and 0x29 not in marks and 0xA8 not in marks and 0xA9 not in marks:
-        return False
-    # Replacing skips from one mark to the next, which count() does not.
-    return sum(len(marks) - len(marks.replace(mark, b"")) for mark in _TUPLE_MARKS) >= MAX_DEPTH
+def _may_hold_tuples(marks: bytes) -> bool:
+    # marshal's four ways to begin a tuple; any of them can as well be part of a text or a number.
+    return 0x29 in marks or 0xA9 in marks or 0x28 in marks or 0xA8 in marks
+
+
+def _may_be_deep(value: Any, most_objects: int) -> bool:
+    """Whether a walk is needed to tell: orjson 3.12 and 3.13 count no tuples and overrun their buffer."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = get_referents(*level)
+        if not level:
+            return False
+        if len(level) > most_objects:
+            return True  # the same object more than once: shared, or a cycle
+    return True
 
 
 def _holds_non_finite(value: Any) -> bool:
