@@ -31,7 +31,9 @@ def run(name: str) -> Iterator[Figure]:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether every bar was reached."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Figures of speed beside their floor.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Figures of speed beside their floor."
+    )
     parser.add_argument("name", nargs="*", help=f"one of: {', '.join(names())}; all without any")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args(argv)

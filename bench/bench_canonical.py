@@ -18,7 +18,13 @@ def figures() -> Iterator[Figure]:
     bare = msgspec.json.Encoder(order="sorted").encode
     for name, value in VALUES.items():
         size_bytes = len(bare(value))
-        ours_s, beside_s = best_in_turns(lambda value=value: canonical.encode(value), lambda value=value: bare(value))
+        ours_s, beside_s = best_in_turns(
+            lambda value=value: canonical.encode(value), lambda value=value: bare(value)
+        )
         yield Figure(
-            f"canonical encode, {name}, {size_bytes} B", ours_s, "msgspec, sorted", beside_s, ShareOfSpeed(0.5)
+            f"canonical encode, {name}, {size_bytes} B",
+            ours_s,
+            "msgspec, sorted",
+            beside_s,
+            ShareOfSpeed(0.5),
         )

@@ -42,7 +42,12 @@ def model_event(seq: int = 18) -> dict[str, Any]:
         {"role": "tool", "tool_call_id": "tc_1", "content": "2 × lamp, paid, waiting for stock. " * 8},
     ]
     request = {"model": "large-1", "temperature": 0.2, "messages": messages, "tools": [tool, tool]}
-    data = {"callId": f"call_{seq:06}", "provider": "openai", "model": "large-1", "inputHash": "sha256:" + "0" * 64}
+    data = {
+        "callId": f"call_{seq:06}",
+        "provider": "openai",
+        "model": "large-1",
+        "inputHash": "sha256:" + "0" * 64,
+    }
     return tool_event(seq) | {"type": "llm_request", "data": data | {"request": request}}
 
 

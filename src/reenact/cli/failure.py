@@ -78,7 +78,8 @@ def _defect(error: BaseException) -> str:
 def printable(text: str) -> str:
     """*text* in one line that cannot steer the terminal: names of files and contents of logs are not ours."""
     return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode() for sign in text
+        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
+        for sign in text
     )
 
 
