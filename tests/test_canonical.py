@@ -172,7 +172,7 @@ class Name(str):
     __slots__ = ()
 
 
-class Word(str, enum.Enum):
+class Word(str, enum.Enum):  # noqa: UP042 — the older spelling, which agents still use
     YES = "yes"
 
 

@@ -57,8 +57,8 @@ def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
         "title": name,
         "description": entry.summary,
     }
-    tidy = {defined: _tidy(schema) for defined, schema in sorted(definitions.items())}
-    return head | _tidy(generated) | {"$defs": tidy}
+    body: dict[str, Any] = _tidy(generated)
+    return head | body | {"$defs": {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}}
 
 
 def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
