@@ -21,13 +21,13 @@ _HEAD: Final = re.compile(r"[A-Za-z0-9_\-]*\Z")
 _TAIL: Final = re.compile(r"[A-Za-z0-9_\-]*")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = re.compile(
-    r"""(?P<closed>\\*["'])?\]?[ \t]*(?:=>|:=|[:=])[ \t]*
+    r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
     (?:(?P<quote>\\*["'`])(?P<quoted>.*?)(?<!\\)(?P=quote)
-      |(?P<bare>[^\s"'`\\,;&<>(){}\[\]|]++)(?![(\[{]))""",
+      |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]++)(?![(\[{]))""",
     re.VERBOSE,
 )
-_FIELD_START: Final = re.compile(r"(?:\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
-_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]+)(?=[&#]|\Z)")
+_FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
+_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]+)(?P<joint>[&#\s]|\Z)")
 
 AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*[\[{])"
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
@@ -61,10 +61,11 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
 def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The value of a form field or query parameter: it stands between separators, so it is a value."""
     field = _FIELD.match(text, end)
-    before = _FIELD_START.search(text[max(0, start - _MAX_NAME) : start])
+    before = _FIELD_START.search(text, max(0, start - _MAX_NAME), start)
     if field is None or before is None or HARMLESS.match(field["value"]):
         return None
-    return field.span("value")
+    is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
+    return None if is_call else field.span("value")
 
 
 def _assigned_value(text: str, name: str, end: int, *, strict: bool) -> tuple[int, int] | None:
@@ -80,16 +81,19 @@ def _assigned_value(text: str, name: str, end: int, *, strict: bool) -> tuple[in
     elif found["closed"] is not None:
         is_value = value.isdigit() and holds_numbers(name)
     else:
-        is_value = _looks_secret(name, value, strict=strict)
+        is_variable = found["joint"] == "=" and (strict or name.isupper())
+        is_value = _looks_secret(value) or (is_variable and _is_word(value))
     return found.span(group) if is_value else None
 
 
-def _looks_secret(name: str, value: str, *, strict: bool) -> bool:
+def _looks_secret(value: str) -> bool:
     """Whether a word without quotes is a value rather than prose or an expression of a program."""
-    if not re.search(r"\d", value):
-        is_reference = re.search(CORES, value.lower()) or "." in value or "/" in value
-        return (strict or name.isupper()) and len(value) >= 4 and not is_reference
-    return len(value) >= 6 and bool(re.search(r"[^\W\d]", value) or holds_numbers(name))
+    return len(value) >= 6 and bool(re.search(r"\d", value))
+
+
+def _is_word(value: str) -> bool:
+    """Whether a word without digits is a value: no reference to something that has a secret name."""
+    return len(value) >= 4 and not re.search(rf"(?i:{CORES})|[./]", value)
 
 
 def _plain(value: str) -> str:

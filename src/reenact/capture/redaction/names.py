@@ -57,13 +57,18 @@ def is_secret_name(name: str) -> bool:
     lowered = part.lower()
     found = {match[0] for match in _CORE.finditer(lowered)}
     words = [word.lower() for word in _WORD.findall(part)]
-    if not found or (len(words) > 1 and _DESCRIBING.fullmatch(words[-1])):
+    if not found or _is_description(words):
         return False
     if found == {"token"}:
         return _is_secret_token(words, lowered)
     if found == {"secret"}:
         return "secret" in words or lowered.endswith("secret")
     return found != {"pwd"} or words[-1] == "pwd"
+
+
+def _is_description(words: list[str]) -> bool:
+    # The id of an access key is half of the credentials.
+    return len(words) > 1 and _DESCRIBING.fullmatch(words[-1]) is not None and words[-2:] != ["key", "id"]
 
 
 def _is_secret_token(words: list[str], lowered: str) -> bool:

@@ -42,27 +42,34 @@ class Prefilter:
 
     def may_hold_secret(self, text: bytes) -> bool:
         """False only if no rule behind a trigger or check can match anywhere in *text*."""
-        for search, confirms in self._exact:
-            for number, start, _ in search(text):
-                if confirms[number](text, start):
-                    return True
-        if self._lowered:
-            lowered = text.lower()
-            for search, confirms in self._lowered:
-                for number, start, _ in search(lowered):
-                    if confirms[number](lowered, start):
-                        return True
-        return any(check(text) for check in self._checks)
+        if self._exact and _is_confirmed(self._exact, text):
+            return True
+        if self._lowered and _is_confirmed(self._lowered, text.lower()):
+            return True
+        # No generator: this runs for every recorded event.
+        for check in self._checks:  # noqa: SIM110
+            if check(text):
+                return True
+        return False
 
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
+Groups: TypeAlias = list[tuple[Search, list[Confirm]]]
 
 
-def _groups(triggers: Sequence[Trigger]) -> list[tuple[Search, list[Confirm]]]:
+def _groups(triggers: Sequence[Trigger]) -> Groups:
     confirms = _confirms(triggers)
     anchors = list(confirms)
     groups = [anchors[at : at + _GROUP_SIZE] for at in range(0, len(anchors), _GROUP_SIZE)]
     return [(literal_search(group), [confirms[anchor] for anchor in group]) for group in groups]
+
+
+def _is_confirmed(groups: Groups, text: bytes) -> bool:
+    for search, confirms in groups:
+        for number, start, _ in search(text):
+            if confirms[number](text, start):
+                return True
+    return False
 
 
 def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
@@ -86,13 +93,13 @@ def literal_search(literals: Sequence[bytes]) -> Search:
     try:
         from ahocorasick_rs import BytesAhoCorasick, MatchKind
     except ImportError:
-        return _search_one_by_one(literals)
+        return literal_search_one_by_one(literals)
     automaton = BytesAhoCorasick(list(literals), matchkind=MatchKind.LeftmostFirst)
     search: Search = automaton.find_matches_as_indexes
     return search
 
 
-def _search_one_by_one(literals: Sequence[bytes]) -> Search:
+def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
     """The same without the library, which has no wheels for every platform; a pass per literal."""
 
     def search(text: bytes) -> Iterable[tuple[int, int, int]]:

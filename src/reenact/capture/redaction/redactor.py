@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from threading import Lock
@@ -89,12 +90,12 @@ class Redactor:
         data = b"".join(chunks)
         if not (self._is_suspect(data) or self._is_suspect_stream(data)):
             return list(chunks)
-        text = data.decode("utf-8", "surrogateescape")
-        cuts = [len(data[:cut].decode("utf-8", "ignore")) for cut in accumulate(map(len, chunks))]
-        redacted, moved_cuts = self._redact_stream(text, cuts)
+        pieces = _decoded(chunks)
+        text = "".join(pieces)
+        redacted, cuts = self._redact_stream(text, list(accumulate(map(len, pieces))))
         if self._counted(text, redacted) is text:
             return list(chunks)
-        return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *moved_cuts))]
+        return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
 
     def redact_headers(self, headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
@@ -163,6 +164,12 @@ class Redactor:
             first_only = name.lower().startswith("set")
             return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
         return apply(value, in_order(member_edits(value, self._placeholders)))
+
+
+def _decoded(chunks: Sequence[bytes]) -> list[str]:
+    """The chunks as text; a character that was cut belongs to the chunk in which it ends."""
+    decoder = getincrementaldecoder("utf-8")("surrogateescape")
+    return [decoder.decode(chunk, final=number == len(chunks)) for number, chunk in enumerate(chunks, 1)]
 
 
 def _to_bytes(text: str) -> bytes:

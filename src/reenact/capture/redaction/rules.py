@@ -10,9 +10,11 @@ from typing import Final
 
 from reenact.capture.redaction.placeholder import PRIVATE_KEY
 
-# A token starts where no word goes on. Escaped line ends, percent escapes and terminal colours end in
-# a letter or digit and are no words.
-_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm))"
+# A token starts where no word goes on. Escapes of JSON and URLs and terminal colours end in a letter or
+# digit and are no words.
+_START: Final = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm))"
+)
 
 
 @dataclass(frozen=True)
@@ -69,18 +71,18 @@ SHAPES: Final[tuple[Rule, ...]] = (
 )
 
 MIN_RANDOM: Final = 32
-RANDOM_CHARACTERS: Final = ascii_letters + digits + "+/_-"
+RANDOM_CHARACTERS: Final = ascii_letters + digits + "+_-"
 
-_RANDOM: Final = r"[A-Za-z0-9+/_-]"
+_RANDOM: Final = r"[A-Za-z0-9+_-]"
 
 STRICT_SHAPES: Final[tuple[Rule, ...]] = (
     Rule("email", r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"),
-    # Lowercase, uppercase and digits together: digests, UUIDs and long words have only two of them.
-    # Longer strings are data: images, signatures of reasoning, encrypted state.
+    # Lowercase, uppercase and digits together: digests, UUIDs and long words lack one of them. What has
+    # slashes is a path; what is longer is data: images, signatures of reasoning, encrypted state.
     Rule(
         "random",
-        rf"(?<!{_RANDOM})(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=[^0-9]*[0-9])"
-        rf"{_RANDOM}{{{MIN_RANDOM},128}}+={{0,2}}(?!{_RANDOM})",
+        rf"(?<![A-Za-z0-9+/_=-])(?={_RANDOM}*[A-Z])(?={_RANDOM}*[a-z])(?=(?:{_RANDOM}*?[0-9]){{3}})"
+        rf"{_RANDOM}{{{MIN_RANDOM},128}}+={{0,2}}(?![A-Za-z0-9+/_-])",
     ),
 )
 

@@ -20,7 +20,7 @@ from reenact.capture.redaction.urls import url_edits, urls_in_text
 
 _BEARER: Final = re.compile(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
 _BASIC: Final = re.compile(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
-_COOKIES: Final = re.compile(r"(?i:\b(?P<name>(?:set-)?cookie)\s*:\s*)(?P<value>[^\r\n\"'\\]+)")
+_COOKIES: Final = re.compile(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
 
 Text: TypeAlias = tuple[str, Sequence[int]]
 """A text, and ascending positions in it that move with it."""

@@ -19,6 +19,9 @@ from reenact.capture.redaction.rules import MIN_RANDOM, RANDOM_CHARACTERS, SHAPE
 
 _ANYTHING: Final = re.compile(b"")
 
+# Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
+_ESCAPED_ASCII: Final = Trigger((b"\\u00",), re.compile(rb"\\u00[2-7]"))
+
 # {"name": "X_API_KEY", "value": "…"}, as in lists of headers and variables.
 _NAMED_VALUE: Final = rb'[\w\-]*+"[^{}]{0,200}?"value":'
 
@@ -73,6 +76,7 @@ def triggers(registered: Registered, rules: Sequence[Rule], *, by_name: bool) ->
     """What may announce a secret in any text."""
     forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered)
     return [
+        _ESCAPED_ASCII,
         Trigger(forms, _ANYTHING),
         *(_shape(rule) for rule in rules if rule.anchors),
         *base64_triggers(registered, rules),

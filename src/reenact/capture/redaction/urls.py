@@ -19,7 +19,7 @@ _API_KEY: Final = re.compile(r"(?=[^&]*\d)[A-Za-z0-9_.~+/-]{16,}")
 
 def url_edits(url: str, placeholders: Placeholders) -> Iterator[Edit]:
     """Edits for what is secret in *url* by its place."""
-    if user := _USER.search(url):
+    for user in _USER.finditer(url):
         group = "password" if user["password"] else "user"
         # A user without a password is a token more often than a name; with one it is a name.
         if user[group]:
