@@ -329,10 +329,10 @@ def replay(
 def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
     if redact is None:
         return default_profile(os.environ), ()
-    if isinstance(redact, str):
-        if redact not in ("none", "default", "strict"):
-            raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
+    if redact == "none" or redact == "default" or redact == "strict":
         return redact, ()
+    if isinstance(redact, str):
+        raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
     return default_profile(os.environ), tuple(redact)
 
 

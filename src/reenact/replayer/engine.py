@@ -92,7 +92,7 @@ class ReplayEngine:
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:  # noqa: ARG002
         request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
         recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
@@ -254,7 +254,7 @@ class ReplayStep:
         if self._data.get("cancelled"):
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
-    def close(self, error: BaseException | None) -> None:
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self.live or self._is_stream:
             self._engine.turns.happened([self._recorded.outcome_seq])
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from reenact import canonical
-from reenact.capture.redaction import PLACEHOLDER, Redactor, Rule
-from reenact.capture.redaction.names import is_secret_name
+from reenact.recorder.redaction import PLACEHOLDER, Redactor, Rule
+from reenact.recorder.redaction.names import is_secret_name
+
 from . import redaction_cases as cases
 
 SALT = b"salt of one capture"

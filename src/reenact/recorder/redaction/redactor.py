@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from threading import Lock
 from typing import Any, AnyStr, Final
@@ -11,19 +11,19 @@ from typing import Any, AnyStr, Final
 import msgspec
 
 from reenact import canonical
-from reenact.capture.redaction.edits import apply, in_order, moved
-from reenact.capture.redaction.members import cookie_edits, member_edits
-from reenact.capture.redaction.names import is_cookie_name, is_secret_header
-from reenact.capture.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.capture.redaction.prefilter import Prefilter
-from reenact.capture.redaction.profile import PROFILES, Profile
-from reenact.capture.redaction.registered import Registered
-from reenact.capture.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
-from reenact.capture.redaction.streams import delta_edits, is_interleaved, joined_deltas
-from reenact.capture.redaction.text import TextRules
-from reenact.capture.redaction.triggers import base64_triggers, checks, triggers
-from reenact.capture.redaction.urls import url_edits
 from reenact.errors import UsageError
+from reenact.recorder.redaction.edits import apply, in_order, moved
+from reenact.recorder.redaction.members import cookie_edits, member_edits
+from reenact.recorder.redaction.names import is_cookie_name, is_secret_header
+from reenact.recorder.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
+from reenact.recorder.redaction.prefilter import Prefilter
+from reenact.recorder.redaction.profile import PROFILES, Profile
+from reenact.recorder.redaction.registered import Registered
+from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
+from reenact.recorder.redaction.text import TextRules
+from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
+from reenact.recorder.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -69,10 +69,16 @@ class Redactor:
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
+        return self._redact_json(text, canonical.encode_clean)
+
+    def redact_ordered_json(self, text: bytes) -> bytes:
+        """JSON without secrets, its members in the order they had."""
+        return self._redact_json(text, msgspec.json.encode)
+
+    def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
         if not self._is_suspect(text):
             return text
-        redacted = canonical.encode_clean(self._redact_value(None, _decode(text)))
-        return self._counted(text, redacted)
+        return self._counted(text, encode(self._redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:
         """Running text: messages of errors, lines of logs, diagnostics."""

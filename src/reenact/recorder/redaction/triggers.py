@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from reenact.capture.redaction.assignments import AFTER_NAME
-from reenact.capture.redaction.base64text import RUN_AHEAD, encoded_forms
-from reenact.capture.redaction.jsontext import escaped
-from reenact.capture.redaction.prefilter import Check, Trigger
-from reenact.capture.redaction.registered import Registered
-from reenact.capture.redaction.rules import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, Rule
+from reenact.recorder.redaction.assignments import AFTER_NAME
+from reenact.recorder.redaction.base64text import RUN_AHEAD, encoded_forms
+from reenact.recorder.redaction.jsontext import escaped
+from reenact.recorder.redaction.prefilter import Check, Trigger
+from reenact.recorder.redaction.registered import Registered
+from reenact.recorder.redaction.rules import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, Rule
 
 _ANYTHING: Final = re.compile(b"")
 

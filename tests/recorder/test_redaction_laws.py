@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.capture.redaction import PLACEHOLDER, Redactor, prefilter
 from reenact.errors import UsageError
+from reenact.recorder.redaction import PLACEHOLDER, Redactor, prefilter
 
 from . import redaction_cases as cases
 

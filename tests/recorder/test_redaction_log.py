@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from reenact import canonical
-from reenact.capture.redaction import RedactingFilter, Redactor, default_profile
+from reenact.recorder.redaction import RedactingFilter, Redactor, default_profile
 
 from . import redaction_cases as cases
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from reenact.capture.redaction.base64text import encoded_forms
 from reenact.errors import UsageError
+from reenact.recorder.redaction.base64text import encoded_forms
 
 MIN_LENGTH: Final = 4
 
