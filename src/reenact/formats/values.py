@@ -21,6 +21,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+import orjson
 
 from reenact import canonical
 from reenact.errors import FormatError
@@ -29,6 +30,13 @@ TAG: Final = "$py"
 JSON_TEXT: Final = "$json"
 """The only member of an object that stands for the JSON value with this very text."""
 _RESERVED: Final = b'"$'
+_MAX_DEPTH: Final = 240
+_PLUS: Final = ord("+")
+_ORDERED: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_SORTED: Final = _ORDERED | orjson.OPT_SORT_KEYS
+_dump: Final = orjson.dumps
 _encode: Final = canonical.encode_clean
 _encode_ordered: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -37,14 +45,7 @@ _BASES: Final[tuple[Callable[[Any], Any], ...]] = (str, int, float, dict, list, 
 
 def to_text(value: Any) -> bytes:
     """*value* as canonical JSON text; never fails, whatever the value."""
-    try:
-        text = _encode(value)
-        # Equal after a round trip: nothing was turned into something else on the way.
-        if _RESERVED not in text and _decode(text) == value:
-            return text
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        pass
-    return _encode(_tagged_whole(value))
+    return _plain_text(value, _SORTED, _encode) or _encode(_tagged_whole(value))
 
 
 def to_ordered_text(value: Any) -> bytes:
@@ -52,13 +53,40 @@ def to_ordered_text(value: Any) -> bytes:
 
     A program may depend on that order, for one by putting an answer into its next prompt.
     """
+    return _plain_text(value, _ORDERED, _encode_ordered) or _encode_ordered(_tagged_whole(value))
+
+
+def _plain_text(value: Any, options: int, encode: Callable[[Any], bytes]) -> bytes | None:
+    """The text of a value that is plain JSON; ``None`` for one that would come back as another."""
     try:
-        text = _encode_ordered(value)
-        if _RESERVED not in text and _decode(text) == value:
-            return text
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        pass
-    return _encode_ordered(_tagged_whole(value))
+        text: bytes = _dump(value, None, options)
+        if _PLUS in text and b"e+" in text:
+            text = encode(value)
+        if _RESERVED in text or _decode(text) != value or _is_deep(text):
+            return None
+    except Exception:  # not JSON, or code of the value's own failed
+        return None
+    return text
+
+
+def _is_deep(text: bytes) -> bool:
+    """Whether a value is nested too deep to stand in an event, which may only be so deep itself."""
+    return text.count(b"[") + text.count(b"{") > _MAX_DEPTH and not _holds(_decode(text))
+
+
+def _holds(value: Any) -> bool:
+    for _ in range(canonical.MAX_DEPTH - _MAX_DEPTH):
+        value = [value]
+    try:
+        _dump(value)
+    except TypeError:
+        return False
+    return True
+
+
+def object_text(members: dict[str, Any]) -> bytes:
+    """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
+    return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
 
 
 def embedded(ordered_text: bytes) -> bytes:
@@ -71,10 +99,10 @@ def embedded(ordered_text: bytes) -> bytes:
 def _tagged_whole(value: Any) -> Any:
     try:
         tagged = _tag(value)
-        canonical.encode(tagged)
-    except (FormatError, RecursionError):  # too deep, or it contains itself
+        is_deep = _is_deep(canonical.encode(tagged))
+    except Exception:  # it contains itself, or code of its own failed
         return _opaque(value)
-    return tagged
+    return _opaque(value) if is_deep else tagged
 
 
 def from_text(text: bytes) -> Any:
