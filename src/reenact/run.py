@@ -20,6 +20,7 @@ from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
+    MAX_BLOB_THRESHOLD_BYTES,
     NO_MODEL,
     CaptureManifest,
     CaptureSeed,
@@ -27,6 +28,7 @@ from reenact.formats.capture import (
     RedactionProfile,
 )
 from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.failures import message_of
 from reenact.formats.replay_receipt import (
     SCHEMA,
     Matching,
@@ -87,7 +89,7 @@ class Run:
 
     def state_mutation(self, kind: str, **details: Any) -> None:
         """Record a change of state, such as ``file_write``; in replay it must be the same."""
-        _state(kind, details, lambda: None)
+        _state(kind, {"details": details}, lambda: None)
 
     def __enter__(self) -> Self:
         return self
@@ -139,8 +141,8 @@ class CaptureRun(Run):
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
         )
-        redactor = Redactor(profile, secrets=values, salt=salt)
-        self._context = CaptureContext(sink, seed, redactor, on_warning=on_warning)
+        self._redactor = Redactor(profile, secrets=values, salt=salt)
+        self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -148,7 +150,7 @@ class CaptureRun(Run):
         self._context.start()
         self._open.enter_context(seams.attached())
         self._open.enter_context(entered(self._context))
-        self._context.record_event("run_start", _surroundings())
+        self._context.record_event("run_start", _surroundings(self._redactor))
         return self
 
     def __exit__(
@@ -156,7 +158,7 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = None if error is None else f"{type(error).__name__}: {error}"
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}"
         self.manifest = self._context.finalize(status, message, self.final_output)
 
 
@@ -288,6 +290,10 @@ def capture(
         return replay(path, redact=redact)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
+    if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
+        raise UsageError(
+            f"blob_threshold_bytes={blob_threshold_bytes}: choose 0 to {MAX_BLOB_THRESHOLD_BYTES}"
+        )
     sink = FileCaptureSink(path, durability=durability)
     return CaptureRun(sink, redact=redact, blob_threshold_bytes=blob_threshold_bytes, on_warning=on_warning)
 
@@ -321,7 +327,7 @@ def replay(
         allow=allow or Allow(),
         allow_passthrough_tools=allow_passthrough_tools,
         stall_s=stall_s,
-        receipt_path=Path(receipt) if receipt is not None else None,
+        receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
     )
 
@@ -345,8 +351,9 @@ def _redactor_of(manifest: CaptureManifest, values: Sequence[str]) -> Redactor:
     )
 
 
-def _surroundings() -> dict[str, Any]:
-    return {"argv": list(sys.argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+def _surroundings(redactor: Redactor) -> dict[str, Any]:
+    argv = redactor.redact_arguments(sys.argv)
+    return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

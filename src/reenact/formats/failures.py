@@ -32,7 +32,7 @@ def failure_text(error: BaseException) -> bytes:
     }
     failure: dict[str, Any] = {
         "type": f"{type(error).__module__}:{type(error).__qualname__}",
-        "message": _message(error),
+        "message": message_of(error),
         "args": msgspec.Raw(to_text(list(error.args))),
     }
     if attributes:
@@ -40,7 +40,8 @@ def failure_text(error: BaseException) -> bytes:
     return encode_clean(failure)
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """What *error* says, whatever it takes to ask: never fails, and is Unicode text of bounded length."""
     try:
         text = str(error)
     except Exception:

@@ -21,7 +21,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, to_text
+from reenact.formats.values import from_json, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
@@ -97,7 +97,10 @@ class ReplayEngine:
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
         recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
         self.turns.happened([recorded.seq])
-        return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+        data = self.source.data(recorded.seq)
+        if "error" in data:
+            raise rebuild(self.source.reader.resolved(data["error"]))
+        return from_json(self.source.reader.resolved(data.get("value")))
 
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
@@ -158,7 +161,7 @@ class ReplayEngine:
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
             return instant.request
-        request: dict[str, Any] = _decode(self._redactor.redact_json(to_text(instant.request)))
+        request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
 
     def _refuse_after_divergence(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from threading import Lock
+from threading import RLock
 from typing import Any, AnyStr, Final
 
 import msgspec
@@ -55,7 +55,7 @@ class Redactor:
         is_base64_suspect = Prefilter(base64_triggers(registered, rules)).may_hold_secret
         self.count = 0
         """How many values were replaced so far."""
-        self._count_lock = Lock()
+        self._count_lock = RLock()  # a finaliser may record in the middle
         self._placeholders = Placeholders(salt, Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)).kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
@@ -106,6 +106,14 @@ class Redactor:
     def redact_headers(self, headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
         return [(name, self._counted(value, self._redact_header(name, value))) for name, value in headers]
+
+    def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
+        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        names = [None, *(_option_name(argument) for argument in arguments)]
+        return [
+            self._counted(argument, self._text.redact_member(name if argument[:1] != "-" else None, argument))
+            for name, argument in zip(names, arguments, strict=False)
+        ]
 
     def redact_url(self, url: str) -> str:
         """A URL without user information, secret parameters and tokens."""
@@ -170,6 +178,10 @@ class Redactor:
             first_only = name.lower().startswith("set")
             return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
         return apply(value, in_order(member_edits(value, self._placeholders)))
+
+
+def _option_name(argument: str) -> str | None:
+    return argument.lstrip("-") if argument.startswith("-") else None
 
 
 def _decoded(chunks: Sequence[bytes]) -> list[str]:
