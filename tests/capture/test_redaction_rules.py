@@ -11,6 +11,7 @@ import pytest
 from reenact import canonical
 from reenact.capture.redaction import PLACEHOLDER, Redactor, Rule
 from reenact.capture.redaction.names import is_secret_name
+
 from . import redaction_cases as cases
 
 SALT = b"salt of one capture"
@@ -267,6 +268,12 @@ def test_none_redacts_only_what_is_registered() -> None:
     assert redactor.redact_headers([("Authorization", "Bearer x")]) == [("Authorization", "Bearer x")]
     assert redactor.redact_url("https://a:b@h/?token=c") == "https://a:b@h/?token=c"
     assert "my own value" not in redactor.redact_text("it is my own value, really")
+
+
+def test_a_rule_of_the_users_own_holds_without_a_profile() -> None:
+    """It was asked for by name."""
+    redactor = Redactor("none", salt=SALT, extra_rules=[Rule("acme-id", r"ACME-\d{6}", ("ACME-",))])
+    assert redactor.redact_text("ACME-123456").startswith("<secret:acme-id:")
 
 
 @pytest.mark.parametrize("anchors", [("ACME-",), ()], ids=["with an anchor", "without"])

@@ -22,7 +22,7 @@ _TAIL: Final = re.compile(r"[A-Za-z0-9_\-]*")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = re.compile(
     r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
-    (?:(?P<quote>\\*["'`])(?P<quoted>.*?)(?<!\\)(?P=quote)
+    (?:(?P<quote>\\*["'`])(?P<quoted>.{0,4096}?)(?<!\\)(?P=quote)
       |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]++)(?![(\[{]))""",
     re.VERBOSE,
 )

@@ -37,7 +37,7 @@ class TextRules:
     """The prefilter: False only if no rule can match."""
     is_base64_suspect: Callable[[str], bool]
     by_name: bool
-    """Whether names and shapes count at all; without, only registered secrets do."""
+    """Whether names and places count; without, only registered secrets and shapes do."""
     strict: bool
 
     def redact(self, text: str) -> str:
@@ -64,8 +64,9 @@ class TextRules:
 
     def redact_number(self, name: str | None, text: str) -> str:
         """A number, written out, below the member *name*."""
-        is_secret = self.by_name and name is not None and is_secret_name(name) and holds_numbers(name)
-        return self.placeholders.of(text) if is_secret else text
+        if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
+            return self.placeholders.of(text)
+        return apply(text, in_order(self._registered(text)))
 
     def _json_edits(self, text: str) -> Iterator[Edit]:
         for start, end in json_spans(text):
@@ -100,8 +101,8 @@ class TextRules:
         """The rules for plain text, the surest first."""
         yield self._in_base64
         yield self._registered
+        yield self._shaped
         if self.by_name:
-            yield self._shaped
             yield self._in_urls
             yield self._in_schemes
             yield self._in_cookies
@@ -111,7 +112,7 @@ class TextRules:
         return base64_edits(text, self.is_base64_suspect, self._redact_decoded)
 
     def _redact_decoded(self, text: str) -> str:
-        for stage in (self._registered, self._shaped) if self.by_name else (self._registered,):
+        for stage in (self._registered, self._shaped):
             text = apply(text, in_order(stage(text), placeholder_spans(text)))
         return text
 
