@@ -252,7 +252,7 @@ ORDINARY: dict[str, Any] = {
         "for secret in secrets: print(secret)\n"
     ),
     "shell": "export OPENAI_API_KEY=$KEY\nexport TOKEN=${TOKEN:-none}\nPASSWORD=$(cat file)\necho $API_KEY\n",
-    "typescript": "type User = { password: string; token?: string; apiKey: null }\nconst token = await f();\n",
+    "typescript": "type U = { password: string; token?: string; apiKey: null }\nconst token = await f();\n",
     "documentation": 'Set `api_key="YOUR_API_KEY"` or `token: <your token>`, then `password: "********"`.',
     "yaml": "password: ${DB_PASSWORD}\ntoken: {{ token }}\nsecret:\n  name: db\n",
     "diff": "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-password = read()\n+password = ask()\n",

@@ -33,10 +33,9 @@ AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*[\[{])"
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
 
 
-def assignment_edits(
-    text: str, placeholders: Placeholders, *, strict: bool, has_logprobs: bool
-) -> Iterator[Edit]:
+def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> Iterator[Edit]:
     """Edits for the values that *text* assigns to secret names."""
+    has_logprobs = "logprob" in text
     for start, end in _names(text):
         name = text[start:end]
         if not is_secret_name(name) or (has_logprobs and name == "token"):

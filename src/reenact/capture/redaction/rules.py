@@ -52,7 +52,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
     ),
     _rule("google-key", "AIza", _WIDE + "{33,40}"),
     _rule("google-token", "ya29.", _WIDE + "{20,}"),
-    _rule("aws-key-id", "AKIA ASIA ABIA ACCA", "[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _rule("aws-key-id", "AKIA ASIA", "[0-9A-Z]{16}(?![A-Za-z0-9])"),
     _rule("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{20,}"),
     _rule("github-token", "github_pat_", "[A-Za-z0-9_]{20,}"),
     _rule("gitlab-token", "glpat-", _WIDE + "{16,}"),

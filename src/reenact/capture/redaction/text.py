@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from reenact.capture.redaction.assignments import assignment_edits
 from reenact.capture.redaction.base64text import base64_edits
-from reenact.capture.redaction.edits import Edit, apply, in_order, moved
+from reenact.capture.redaction.edits import Edit, apply, in_order, moved, moved_spans
 from reenact.capture.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
 from reenact.capture.redaction.members import basic_password, cookie_edits, member_edits
 from reenact.capture.redaction.names import holds_numbers, is_cookie_name, is_secret_name
@@ -90,10 +90,7 @@ class TextRules:
             return text, cuts
         for stage in self._stages():
             edits = in_order(stage(text), [*spans, *placeholder_spans(text)])
-            starts, ends = (
-                (moved(places, edits) for places in zip(*spans, strict=True)) if spans else ((), ())
-            )
-            spans = list(zip(starts, ends, strict=True))
+            spans = moved_spans(spans, edits)
             text, cuts = _edited(text, cuts, edits)
         return text, cuts
 
@@ -145,7 +142,7 @@ class TextRules:
         return cookie_edits(value, self.placeholders, first_only=name.lower().startswith("set"))
 
     def _assigned(self, text: str) -> Iterator[Edit]:
-        return assignment_edits(text, self.placeholders, strict=self.strict, has_logprobs="logprob" in text)
+        return assignment_edits(text, self.placeholders, strict=self.strict)
 
 
 def _edited(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
