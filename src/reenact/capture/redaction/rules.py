@@ -96,7 +96,10 @@ class Shapes:
     def kind_of(self, value: str) -> str | None:
         """The kind of a value that is one secret from end to end."""
         plain = value.strip()
-        return next((rule.kind for rule, pattern in self._rules if pattern.fullmatch(plain)), None)
+        for rule, pattern in self._rules:
+            if (not rule.anchors or plain.startswith(rule.anchors)) and pattern.fullmatch(plain):
+                return rule.kind
+        return None
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """The spans of all secrets, rule by rule."""
