@@ -57,7 +57,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _rule("github-token", "github_pat_", "[A-Za-z0-9_]{20,}"),
     _rule("gitlab-token", "glpat-", _WIDE + "{16,}"),
     _rule("slack-token", "xox", "[abeprs]-[A-Za-z0-9-]{10,}"),
-    _rule("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", "[A-Za-z0-9]{16,}"),
+    _rule("stripe-key", "sk_live_ rk_live_ whsec_", "[A-Za-z0-9]{16,}"),
     _rule("huggingface-token", "hf_", "[A-Za-z0-9]{30,}"),
     _rule("npm-token", "npm_", "[A-Za-z0-9]{30,}"),
     _rule("pypi-token", "pypi-AgE", _WIDE + "{16,}"),
