@@ -20,6 +20,7 @@ from reenact.errors import FormatError, UnknownVersion
 
 _EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
 _EXTRA_RAW: Final = _EXTRA[0].encode()
+_EXTRA_BYTE: Final = _EXTRA_RAW[1]  # one byte is found ten times as fast as three, and rules most texts out
 _encode: Final = canonical.encode_clean
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -56,7 +57,7 @@ class Codec(Generic[R]):
         try:
             record: R = self._decode(text)
             # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode(record) == text and _EXTRA_RAW not in text:
+            if _encode(record) == text and (_EXTRA_BYTE not in text or _EXTRA_RAW not in text):
                 return record
         except (msgspec.DecodeError, RecursionError):
             pass  # the exact way below finds the reason, or the unknown field
