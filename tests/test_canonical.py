@@ -195,10 +195,6 @@ UNHOLDABLE = {
     "frozenset": frozenset({1}),
     "complex": 1j,
     "Decimal": decimal.Decimal("1.5"),
-    "UUID": uuid.UUID(int=1),
-    "Enum": Colour.RED,
-    "IntEnum": Number.ONE,
-    "str Enum": Word.YES,
     "str subclass": Name("x"),
     "dict subclass": collections.OrderedDict(a=1),
     "named tuple": collections.namedtuple("Point", "x")(1),
@@ -206,6 +202,18 @@ UNHOLDABLE = {
     "datetime": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
     "object": object(),
 }
+
+
+WRITTEN_AS_TEXT = {"UUID": uuid.UUID(int=1), "Enum": Colour.RED, "IntEnum": Number.ONE, "str Enum": Word.YES}
+
+
+@pytest.mark.parametrize("value", WRITTEN_AS_TEXT.values(), ids=WRITTEN_AS_TEXT)
+def test_enum_members_and_uuids_are_written_as_what_they_stand_for(value):
+    """The one documented exception of the ``replay`` profile; RFC 8785 has none."""
+    expected = value.value if isinstance(value, enum.Enum) else str(value)
+    assert canonical.encode([value]) == canonical.encode([expected])
+    with pytest.raises(FormatError):
+        canonical.encode([value], "jcs")
 
 
 @pytest.mark.parametrize("profile", ["replay", "jcs"])

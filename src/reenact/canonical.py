@@ -5,15 +5,14 @@
 ``jcs``     RFC 8785, digests in bare hex. Integers beyond ±(2**53 - 1) are refused, because there
             two different integers would get one text.
 
-Both refuse what JSON cannot hold instead of changing it; the error names the JSON path.
+Both refuse what JSON cannot hold instead of changing it; the error names the JSON path. Two things that
+are not JSON are written by the ``replay`` profile, as what they stand for: UUIDs and enum members.
 """
 
 from __future__ import annotations
 
-import marshal
 import math
 from collections.abc import Callable, Iterator
-from gc import get_referents
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
@@ -28,16 +27,15 @@ MAX_DEPTH: Final = 254
 """Deeper nesting is refused; it is where the strictest JSON library we use stops."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
-_float_marks = msgspec.msgpack.Encoder().encode
-_type_marks = marshal.dumps
+_bits = msgspec.msgpack.Encoder().encode
 _dump = orjson.dumps
 _STRICT: Final = (
-    orjson.OPT_PASSTHROUGH_DATACLASS
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_SUBCLASS
-    | orjson.OPT_SORT_KEYS
 )
-_MARSHAL_VERSION: Final = 4
+
 _PLUS: Final = ord("+")
 
 encode_clean: Final[Callable[[Any], bytes]] = _encoder.encode
@@ -49,45 +47,21 @@ def encode(value: Any, profile: Profile = "replay") -> bytes:
     if profile == "jcs":
         return "".join(_jcs(value, "$", 0)).encode()
     try:
-        # Two passes at C speed. orjson alone would write enums and UUIDs as if they were text;
-        # marshal knows the plain types only, but among them bytes and sets, which orjson refuses.
-        marks = _type_marks(value, _MARSHAL_VERSION)
-        if _may_hold_tuples(marks) and _may_be_deep(value, len(marks)):
-            refuse_unholdable(value)
-        text = _dump(value, None, _STRICT)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        # Strict where msgspec is not: it refuses bytes, sets, dates and huge integers, at C speed.
+        text: bytes = _dump(value, None, _STRICT)
+    except TypeError as error:
         refuse_unholdable(value)
         raise FormatError(f"not JSON: {error}", json_path="$") from error
-    # orjson writes NaN as null. The bytes of a NaN or an infinity hold a 7f or an ff.
-    if (0x7F in marks or 0xFF in marks) and _holds_non_finite(value):
+    # NaN becomes null here. MessagePack keeps its bits: a mark, then an exponent of all ones.
+    if b"null" in text and _may_hold_non_finite(_bits(value)):
         refuse_unholdable(value)
-    # Versions of orjson differ in writing 1e16 or 1e+16; ours is the former.
-    if _PLUS in text and b"e+" in text:
-        return encode_clean(value)
-    return text
+    # One library writes 1e+16 and the other 1e16; ours is the latter.
+    return encode_clean(value) if _PLUS in text and b"e+" in text else text
 
 
-def _may_hold_tuples(marks: bytes) -> bool:
-    # marshal's four ways to begin a tuple; any of them can as well be part of a text or a number.
-    return 0x29 in marks or 0xA9 in marks or 0x28 in marks or 0xA8 in marks
-
-
-def _may_be_deep(value: Any, most_objects: int) -> bool:
-    """Whether a walk is needed to tell: orjson 3.12 and 3.13 count no tuples and overrun their buffer."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = get_referents(*level)
-        if not level:
-            return False
-        if len(level) > most_objects:
-            return True  # the same object more than once: shared, or a cycle
-    return True
-
-
-def _holds_non_finite(value: Any) -> bool:
-    # MessagePack writes a float as cb and eight bytes, of which NaN and infinity start 7f or ff.
-    _, *after_marks = _float_marks(value).split(b"\xcb")
-    return any(rest.startswith((b"\x7f", b"\xff")) for rest in after_marks)
+def _may_hold_non_finite(bits: bytes) -> bool:
+    # Searching for one byte is many times faster than for two, and neither stands in ordinary text.
+    return (0x7F in bits and b"\xcb\x7f" in bits) or (0xFF in bits and b"\xcb\xff" in bits)
 
 
 def digest(value: Any, profile: Profile = "replay") -> str:

@@ -1,12 +1,11 @@
 """Errors on the command line: one line on stderr and an exit status.
 
-    1    CheckFailed, Diverged                 it differs, fails or is rejected
-    2    FormatError, StoreError, OSError      the input cannot be read or is invalid
-    3    UsageError, click's usage errors      wrong usage
-    70   anything else                         a defect of reenact (``EX_SOFTWARE``)
-    130  Ctrl-C                                141  the reader of our output went away
-
-The statuses above 3 are the shell's own for these cases.
+1    CheckFailed, Diverged                 it differs, fails or is rejected
+2    FormatError, StoreError, OSError      the input cannot be read or is invalid
+3    UsageError, click's usage errors      wrong usage
+70   anything else                         a defect of reenact (``EX_SOFTWARE``)
+130  KeyboardInterrupt                     Ctrl-C, as shells say it
+141  BrokenPipeError                       the reader of our output went away, likewise
 """
 
 from __future__ import annotations
