@@ -76,6 +76,8 @@ def test_a_summary_counts_every_test_once(values):
     summary = summarize(found, test_run_id="r", started_at="a", finished_at="b", duration_ms=1)
     assert summary.total == summary.passed + summary.failed + summary.errors == len(values)
     assert [test.status for test in summary.tests] == [value["status"] for value in values]
+    for test, result in zip(summary.tests, found, strict=True):
+        assert test.failed_assertions == [entry.id for entry in result.assertions if entry.status == "fail"]
     assert read_summary(write_summary(summary), "summary.json") == summary
 
 

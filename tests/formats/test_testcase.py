@@ -192,6 +192,14 @@ def test_all_problems_come_at_once_from_top_to_bottom():
     ]
 
 
+@pytest.mark.parametrize("line", ["tags: 5", "description: [x]", "reporting: {save_trace: 1}"])
+def test_quotes_are_suggested_only_where_they_help(line):
+    """A remedy that leads to the next error is none."""
+    with pytest.raises(FormatError) as caught:
+        read_test_case((VALID + line).encode(), "test.yaml")
+    assert "quotes" not in caught.value.reason
+
+
 def test_a_repeated_assertion_id_is_a_warning():
     """The test runs; its results are hard to tell apart."""
     text = VALID + "  - {id: one, type: must_call_tool}\n"

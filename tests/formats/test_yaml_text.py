@@ -111,6 +111,15 @@ def test_refusal_names_line_and_column(name, loader, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml.CSafeLoader], ids=["python", "libyaml"])
+@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\ud800", "\\q"])
+def test_escapes_that_are_no_characters_are_refused(escape, loader, monkeypatch):
+    """Neither parser lets them out as anything but a format error."""
+    monkeypatch.setattr(yaml_text, "_LOADER", loader)
+    with pytest.raises(FormatError, match=r"\At\.yaml:"):
+        read_yaml(f'a: "{escape}"'.encode(), "t.yaml")
+
+
 def test_alias_bomb_is_refused_at_its_first_anchor():
     """Nothing is expanded, so nothing can explode."""
     levels = ["a: &a [x, x, x, x, x, x, x, x, x]"]

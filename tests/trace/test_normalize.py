@@ -180,6 +180,16 @@ def test_the_output_is_the_explicit_one_or_that_of_the_last_step(name):
     assert (output.role, output.content) == expected
 
 
+def test_unknown_fields_of_the_output_are_passed_on():
+    """They belong to the explicit output alone; those of a step are in its event."""
+    output = {"content": "x", "lang": "en"}
+    explicit = trace_of(changed(["final_output"], output))
+    step = trace_of({**changed(["final_output"]), "script": [{"type": "final_output", **output}]})
+    assert explicit.final_output.extra == {"lang": "en"}
+    assert step.final_output.extra == {}
+    assert step.events[0].data == output
+
+
 def test_tool_calls_are_counted_whatever_the_bundle_claims():
     """Other metrics are passed on, and a missing retry count is 0."""
     trace = trace_of(changed(["metrics"], {"timing_ms_total": 1.5, "tool_call_count": 99, "cost": 2}))

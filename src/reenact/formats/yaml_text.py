@@ -72,10 +72,8 @@ def read_yaml(data: bytes, file: str) -> YamlDocument:
         text = _decode(data)
         try:
             return _document(yaml.parse(text, Loader=_LOADER))
-        except yaml.MarkedYAMLError as error:
-            _refuse_syntax(error, text)
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            raise FormatError(f"not YAML: {error}") from None
+        except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two from chr(), in escapes
+            raise _syntax_error(error, text) from None
     except FormatError as error:
         raise error.at(file=file) from None
 
@@ -113,14 +111,14 @@ def _refuse(place: Place, reason: str) -> NoReturn:
     raise FormatError(f"column {place.column}: {reason}", line=place.line)
 
 
-def _refuse_syntax(error: yaml.MarkedYAMLError, text: str) -> NoReturn:
-    mark = error.problem_mark or error.context_mark
-    reason = f"not YAML: {error.problem}"
+def _syntax_error(error: Exception, text: str) -> FormatError:
+    mark = getattr(error, "problem_mark", None)
+    reason = f"not YAML: {getattr(error, 'problem', error)}"
     if mark is None:
-        raise FormatError(reason) from None
+        return FormatError(reason)
     if text[mark.index : mark.index + 1] == "\t":
         reason = "a tab cannot indent YAML; use spaces"
-    raise FormatError(f"column {mark.column + 1}: {reason}", line=mark.line + 1) from None
+    return FormatError(f"column {mark.column + 1}: {reason}", line=mark.line + 1)
 
 
 def _document(events: Iterator[yaml.Event]) -> YamlDocument:
@@ -139,7 +137,8 @@ def _document(events: Iterator[yaml.Event]) -> YamlDocument:
 
 def _place(event: yaml.Event) -> Place:
     mark = event.start_mark
-    return Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+    assert mark is not None  # only events made by hand have none
+    return Place(mark.line + 1, mark.column + 1)
 
 
 class _Builder:
