@@ -26,7 +26,7 @@ _MODEL: Final = ObjectSchema(
     ),
 )
 
-_PARAMS: Final = ObjectSchema(
+PARAMS: Final = ObjectSchema(
     "How the answer was to be generated",
     (
         Field("temperature", "Sampling temperature", NumberSchema("0 to 2", 0, 2), required=False),
@@ -102,7 +102,7 @@ _ACTION: Final = ObjectSchema(
             StringSchema("A decimal number as text, so that every reader hashes the same"),
         ),
         Field("model", "The model that answered", _MODEL),
-        Field("params", "How the answer was to be generated", _PARAMS, required=False),
+        Field("params", "How the answer was to be generated", PARAMS, required=False),
         Field("input", "What the model saw", _INPUT),
         Field("output", "What the model answered", _OUTPUT),
         Field("context", "Whatever helps to find the action again", AnySchema("Anything"), required=False),
@@ -128,54 +128,58 @@ _DATA: Final = ObjectSchema(
         Field("agent_id", "Which agent acted", StringSchema("As in the action")),
         Field("action_id", "Which of its actions this is", StringSchema("As in the action")),
         Field("occurred_at_unix_ms", "When", StringSchema("As in the action")),
-        Field("model_full_name", "The model in one word", StringSchema("provider/name, and /version if known")),
+        Field(
+            "model_full_name", "The model in one word", StringSchema("provider/name, and /version if known")
+        ),
         Field("summary", "The action in numbers", _SUMMARY),
     ),
 )
 
 
-def _judge(action: Any) -> Findings:
-    """The rules that types cannot state; *action* may be anything."""
-    problems: list[Problem] = []
-    ids = {key: _filled(action, key, problems) for key in ("agent_id", "action_id", "occurred_at_unix_ms")}
-    output = _member(action, "output")
-    content = _text(output, "content")
-    tool_calls = _length(_member(output, "tool_calls"))
-    if not content and not tool_calls:
-        message = "an action needs an answer: content or tool_calls"
-        problems.append(Problem("empty_output", "output", message))
-    summary = {
-        "message_count": _length(_member(_member(action, "input"), "messages")),
-        "tool_calls_emitted": tool_calls,
-        "had_content": bool(content),
-        "had_tool_calls": tool_calls > 0,
-        "finish_reason": _text(output, "finish_reason"),
+def _judge(value: Any) -> Findings:
+    """The rules that types cannot state; *value* may be anything."""
+    action = _object(value)
+    output = _object(action.get("output"))
+    content = _text(output.get("content"))
+    tool_call_count = _length(output.get("tool_calls"))
+    data = {
+        "agent_id": _text(action.get("agent_id")) or None,
+        "action_id": _text(action.get("action_id")) or None,
+        "occurred_at_unix_ms": _text(action.get("occurred_at_unix_ms")) or None,
+        "model_full_name": _full_name(_object(action.get("model"))),
+        "summary": {
+            "message_count": _length(_object(action.get("input")).get("messages")),
+            "tool_calls_emitted": tool_call_count,
+            "had_content": bool(content),
+            "had_tool_calls": tool_call_count > 0,
+            "finish_reason": _text(output.get("finish_reason")),
+        },
     }
-    model = _full_name(_member(action, "model"))
-    return Findings(problems, {**ids, "model_full_name": model, "summary": summary})
+    empty = [key for key in _NEVER_EMPTY if action.get(key) == ""]
+    problems = [Problem("empty_field", key, "must not be empty") for key in empty]
+    if not content and not tool_call_count:
+        problems.append(Problem("empty_output", "output", _NO_ANSWER))
+    return Findings(problems, data)
 
 
-def _filled(action: Any, key: str, problems: list[Problem]) -> str | None:
-    text = _text(action, key)
-    if text == "":
-        problems.append(Problem("empty_field", key, "must not be empty"))
-    return text or None
+_NO_ANSWER: Final = "has neither content nor tool_calls; an action needs one of them"
+_NEVER_EMPTY: Final = ("agent_id", "action_id", "occurred_at_unix_ms")
 
 
-def _full_name(model: Any) -> str | None:
-    provider, name, version = _text(model, "provider"), _text(model, "name"), _text(model, "version")
+def _full_name(model: dict[str, Any]) -> str | None:
+    provider, name = _text(model.get("provider")), _text(model.get("name"))
     if provider is None or name is None:
         return None
+    version = _text(model.get("version"))
     return f"{provider}/{name}" if version is None else f"{provider}/{name}/{version}"
 
 
-def _member(value: Any, key: str) -> Any:
-    return value.get(key) if type(value) is dict else None
+def _object(value: Any) -> dict[str, Any]:
+    return value if type(value) is dict else {}
 
 
-def _text(value: Any, key: str) -> str | None:
-    text = _member(value, key)
-    return text if type(text) is str else None
+def _text(value: Any) -> str | None:
+    return value if type(value) is str else None
 
 
 def _length(value: Any) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,7 @@ from reenact.check.schema_accept import Accepts, compile_schema
 from reenact.check.schema_language import Schema
 from reenact.check.schema_walk import walk
 from reenact.errors import CheckFailed
+from reenact.formats.schemas import DIALECT
 
 Status: TypeAlias = Literal["accepted", "rejected"]
 
@@ -36,7 +37,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     output_schema: Schema
 
 
-class Findings(NamedTuple):
+class Findings(msgspec.Struct, frozen=True):
     """What a capsule's logic has to say beyond the schemas."""
 
     problems: list[Problem]
@@ -72,12 +73,13 @@ class Capsule:
 
     def execute(self, value: Any) -> Result:
         """The result for any JSON value whatever; problems of the input come before the logic's own."""
-        own, data = self._run(value)
+        findings = self._run(value)
+        own, data = findings.problems, findings.data
         if not own and self._accepts_input(value) and self._accepts_output(data):
             return Result("accepted", (), data)
         problems = [*walk(self.manifest.input_schema, value), *own]
         if not _has_error(problems):
-            # Incomplete data says nothing new of a rejected value, but would be the capsule's own mistake here.
+            # Of a rejected value the data is incomplete by nature; here that would be the capsule's mistake.
             problems += walk(self.manifest.output_schema, data, "data", null_is_absent=True)
         return Result("rejected" if _has_error(problems) else "accepted", tuple(problems), data)
 
@@ -91,8 +93,21 @@ class Capsule:
             ) from error
 
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the values it takes; the logic may still refuse some of them."""
-        return to_json_schema(self.manifest.input_schema)
+        """The JSON Schema (2020-12) of the values it takes; the logic may still refuse some of them."""
+        head = {
+            "$schema": DIALECT,
+            "$id": f"urn:reenact:schema:{self.manifest.id}:{self.manifest.version}",
+            "title": self.manifest.id,
+        }
+        return head | to_json_schema(self.manifest.input_schema)
+
+
+def first_problem(result: Result) -> str:
+    """The first problem of a rejected value in one line, and how many more there are."""
+    first, more = result.problems[0], len(result.problems) - 1
+    return (
+        f"{first.path or 'the value'}: {first.message} ({first.code}{f', and {more} more' if more else ''})"
+    )
 
 
 def _has_error(problems: list[Problem]) -> bool:

@@ -46,7 +46,7 @@ def walk(schema: Schema, value: Any, path: str = "", *, null_is_absent: bool = F
         case BooleanSchema() if type(value) is bool:
             return
         case _:
-            yield Problem("invalid_type", path, f"must be {_KINDS[type(schema)]}, not {_kind(value)}")
+            yield Problem("invalid_type", path, f"must be {_KINDS[type(schema)]}, not {kind_of(value)}")
 
 
 def is_number(value: Any) -> bool:
@@ -99,7 +99,8 @@ _KINDS = {
 }
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What JSON, or else Python, calls the type of *value*."""
     if value is None:
         return "null"
     if type(value) is float and not math.isfinite(value):

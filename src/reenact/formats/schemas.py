@@ -27,11 +27,15 @@ class Format(NamedTuple):
     version: int = 1
     keeps_unknown_tags: bool = False
     """Whether readers pass over records with a tag they do not know."""
+    is_closed: bool = False
+    """Whether readers refuse unknown fields: people write this format, and make typing mistakes."""
 
 
 SCHEMAS: Final[dict[str, Format]] = {
     "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
     "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
+    "policy": Format("policy", "PolicyFile", "What an agent's actions may do.", is_closed=True),
+    "verifiable-record": Format("verifiable", "VerifiableRecord", "An action with digests to recompute."),
 }
 
 
@@ -45,7 +49,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
-    """The schema of *kind* under the title *name*; unknown fields are allowed everywhere."""
+    """The schema of *kind* under the title *name*; unknown fields are allowed, unless it is closed."""
     generated = msgspec.json.schema(kind)
     definitions = generated.pop("$defs", {})
     discriminator = generated.pop("discriminator", None)
@@ -57,8 +61,16 @@ def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
         "title": name,
         "description": entry.summary,
     }
-    body: dict[str, Any] = _tidy(generated)
-    return head | body | {"$defs": {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}}
+    body: dict[str, Any] = _tidy(generated, entry.is_closed)
+    return (
+        head
+        | body
+        | {
+            "$defs": {
+                defined: _tidy(definitions[defined], entry.is_closed) for defined in sorted(definitions)
+            }
+        }
+    )
 
 
 def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
@@ -70,16 +82,16 @@ def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tidy(schema: Any) -> Any:
-    """*schema* without our internal field, and open where the generator closed it."""
+def _tidy(schema: Any, is_closed: bool) -> Any:
+    """*schema* without our internal field, and open where the generator closed it for that field's sake."""
     if isinstance(schema, list):
-        return [_tidy(item) for item in schema]
+        return [_tidy(item, is_closed) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy = {key: _tidy(value) for key, value in schema.items() if key != _EXTRA}
+    tidy = {key: _tidy(value, is_closed) for key, value in schema.items() if key != _EXTRA}
     if "anyOf" in tidy:
         tidy.pop("discriminator", None)  # OpenAPI's word, unknown to JSON Schema
-    if tidy.get("additionalProperties") is False:
+    if tidy.get("additionalProperties") is False and not is_closed:
         tidy["additionalProperties"] = True
     if isinstance(tidy.get("description"), str):
         tidy["description"] = cleandoc(tidy["description"])
