@@ -104,6 +104,12 @@ def test_a_wrong_digest_is_shown_beside_the_computed_one():
     assert failed.reason == f"is {'0' * 64!r}, but {VECTORS[1]['expected']['input_digest']} was computed"
 
 
+def test_failed_checks_are_findings_of_a_file():
+    """For those who verify many kinds of artifacts."""
+    (finding,) = check_record(changed("vdr_version", "1")).findings("records.jsonl", 3)
+    assert finding.describe() == "records.jsonl:3: is '1', must be '0' [version]"
+
+
 def test_the_problems_of_a_rejected_subject_are_listed():
     """By code and path."""
     problems = check_record(changed("subject.extra", 1)).problems

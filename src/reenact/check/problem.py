@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from reenact.check.findings import Severity
+
 ProblemCode: TypeAlias = Literal[
     "invalid_type",
     "missing_field",
@@ -17,7 +19,6 @@ ProblemCode: TypeAlias = Literal[
     "empty_field",
     "empty_output",
 ]
-Severity: TypeAlias = Literal["error", "warning"]
 
 
 class Problem(msgspec.Struct, frozen=True):

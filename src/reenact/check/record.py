@@ -9,6 +9,7 @@ import msgspec
 
 from reenact.check.action import ACTION
 from reenact.check.capsule import Result, first_problem
+from reenact.check.findings import Finding
 from reenact.check.problem import Problem
 from reenact.check.schema_walk import kind_of
 from reenact.errors import CheckFailed, FormatError
@@ -55,6 +56,11 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_ok(self) -> bool:
         return all(check.ok for check in self.checks)
+
+    def findings(self, file: str, line: int | None = None) -> list[Finding]:
+        """The failed checks of a record that stands in *file*, each under its name."""
+        failed = (check for check in self.checks if not check.ok)
+        return [Finding(check.name, check.reason, file, line=line) for check in failed]
 
 
 def check_record(value: Any) -> RecordReport:

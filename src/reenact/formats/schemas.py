@@ -27,15 +27,44 @@ class Format(NamedTuple):
     version: int = 1
     keeps_unknown_tags: bool = False
     """Whether readers pass over records with a tag they do not know."""
-    is_closed: bool = False
-    """Whether readers refuse unknown fields: people write this format, and make typing mistakes."""
+    closed: tuple[str, ...] = ()
+    """The record types in which a field the format does not know is an error."""
 
+
+_CASE_TYPES: Final = (
+    "AdapterInput",
+    "Assertion",
+    "CaseScenario",
+    "Expected",
+    "Reporting",
+    "TestCase",
+    "Tools",
+)
+_POLICY_TYPES: Final = ("Budgets", "Condition", "Models", "PolicyFile", "Rule")
 
 SCHEMAS: Final[dict[str, Format]] = {
+    "action": Format("action", "Action", "One recorded agent action.", closed=("Action", "Model")),
+    "bundle": Format("bundle", "Bundle", "A replay bundle: what happened in one run, for tests."),
     "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
     "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
-    "policy": Format("policy", "PolicyFile", "What an agent's actions may do.", is_closed=True),
-    "verifiable-record": Format("verifiable", "VerifiableRecord", "An action with digests to recompute."),
+    "policy": Format("policy", "PolicyFile", "What an agent's actions may do.", closed=_POLICY_TYPES),
+    "receipt": Format("receipt", "Receipt", "What a session claims it did (RECEIPT.json)."),
+    "receipt-legacy": Format("receipt", "LegacyReceipt", "The older shape of RECEIPT.json."),
+    "replay-log": Format(
+        "dialects.current", "AnyEvent", "One line of a REPLAY.jsonl.", keeps_unknown_tags=True
+    ),
+    "replay-log-legacy": Format(
+        "dialects.legacy",
+        "AnyEvent",
+        "One line of a REPLAY.jsonl in the older dialect.",
+        keeps_unknown_tags=True,
+    ),
+    "replay-receipt": Format("replay_receipt", "ReplayReceipt", "What a replay proved."),
+    "result": Format("result", "TestResult", "The result of one test case."),
+    "suite-summary": Format("result", "SuiteSummary", "The results of a whole suite."),
+    "test-case": Format("testcase", "TestCase", "A test.yaml: assertions over one run.", closed=_CASE_TYPES),
+    "trace": Format("trace", "Trace", "The normalized trace of one run."),
+    "verifiable-record": Format("verifiable", "VerifiableRecord", "An action with its digests."),
 }
 
 
@@ -49,7 +78,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
-    """The schema of *kind* under the title *name*; unknown fields are allowed, unless it is closed."""
+    """The schema of *kind* under the title *name*; unknown fields are allowed where readers keep them."""
     generated = msgspec.json.schema(kind)
     definitions = generated.pop("$defs", {})
     discriminator = generated.pop("discriminator", None)
@@ -61,16 +90,11 @@ def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
         "title": name,
         "description": entry.summary,
     }
-    body: dict[str, Any] = _tidy(generated, entry.is_closed)
-    return (
-        head
-        | body
-        | {
-            "$defs": {
-                defined: _tidy(definitions[defined], entry.is_closed) for defined in sorted(definitions)
-            }
-        }
-    )
+    body: dict[str, Any] = _tidy(generated)
+    tidied = {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}
+    for closed in entry.closed:
+        tidied[closed]["additionalProperties"] = False
+    return head | body | {"$defs": tidied}
 
 
 def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
@@ -82,16 +106,16 @@ def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tidy(schema: Any, is_closed: bool) -> Any:
-    """*schema* without our internal field, and open where the generator closed it for that field's sake."""
+def _tidy(schema: Any) -> Any:
+    """*schema* without our internal field, and open where the generator closed it."""
     if isinstance(schema, list):
-        return [_tidy(item, is_closed) for item in schema]
+        return [_tidy(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy = {key: _tidy(value, is_closed) for key, value in schema.items() if key != _EXTRA}
+    tidy = {key: _tidy(value) for key, value in schema.items() if key != _EXTRA}
     if "anyOf" in tidy:
         tidy.pop("discriminator", None)  # OpenAPI's word, unknown to JSON Schema
-    if tidy.get("additionalProperties") is False and not is_closed:
+    if tidy.get("additionalProperties") is False:
         tidy["additionalProperties"] = True
     if isinstance(tidy.get("description"), str):
         tidy["description"] = cleandoc(tidy["description"])
