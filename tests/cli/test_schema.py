@@ -43,10 +43,4 @@ def test_an_unknown_name_is_wrong_usage(capsys):
     assert main(["schema", "capture"]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""
-<<<<<<< HEAD
-    assert captured.err.startswith(
-        "reenact: no format is called 'capture'; choose from agent.action.replay.v1, cap"
-    )
-=======
     assert captured.err.startswith("reenact: no format is called 'capture'; choose from action")
->>>>>>> main

@@ -6,6 +6,7 @@ It says yes or no and nothing else, looks only at members that are there, and ag
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -19,7 +20,6 @@ from reenact.check.schema_language import (
     ObjectSchema,
     Schema,
 )
-from reenact.check.schema_walk import is_number
 
 Accepts: TypeAlias = Callable[[Any], bool]
 
@@ -91,11 +91,11 @@ def _array(accepts: Accepts, minimum: int) -> Accepts:
 
 
 def _number(minimum: float | None, maximum: float | None) -> Accepts:
+    low = -math.inf if minimum is None else minimum
+    high = math.inf if maximum is None else maximum
+
     def accepts_number(value: Any) -> bool:
-        return (
-            is_number(value)
-            and (minimum is None or value >= minimum)
-            and (maximum is None or value <= maximum)
-        )
+        kind = type(value)
+        return (kind is int or (kind is float and math.isfinite(value))) and low <= value <= high
 
     return accepts_number
