@@ -25,7 +25,6 @@ from reenact.formats.capture import (
     CaptureManifest,
     event_codec,
     manifest_codec,
-    read_event,
     read_events,
     read_manifest,
     read_seed,
@@ -150,9 +149,9 @@ def test_every_event_type_has_its_record():
 def test_an_event_is_read_back_with_everything_it_said(kind: str, data: st.DataObject):
     """Fields nobody knows survive at every level; the written text is canonical."""
     value = data.draw(values_of(inspect.type_info(EVENT_KINDS[kind])))
-    found = read_event(text_of(value))
+    found = event_codec.from_bytes(text_of(value))
     written = event_codec.to_bytes(found)
-    assert read_event(written) == found
+    assert event_codec.from_bytes(written) == found
     assert json.loads(written) == value
     assert written == canonical.encode(value)
 
@@ -180,7 +179,7 @@ def test_the_seed_of_a_run_is_read_back():
 def test_an_unknown_field_that_looks_internal_is_kept():
     """The name under which the reader keeps unknown fields is no way past it."""
     value = event(data=DATA["run_start"] | {"\u2061extra": {"argv": 5}})
-    assert event_codec.to_json(read_event(text_of(value))) == value
+    assert event_codec.to_json(event_codec.from_bytes(text_of(value))) == value
 
 
 # What is not a manifest
@@ -290,7 +289,6 @@ BAD_LOGS: dict[str, tuple[bytes, int, str | None, str]] = {
         None,
         "nested deeper",
     ),
-    "BOM in the middle": (GOOD + b"\xef\xbb\xbf\xef\xbb\xbf" + text_of(event(2)), 2, None, "not JSON"),
     "unknown event type": (
         log_of(event(1), event(2) | {"type": "thought"}),
         2,
@@ -364,13 +362,8 @@ def test_lenient_reading_reports_every_bad_line_and_goes_on():
     text = log_of(event(1), long, b"{\n", event(4), event(5), event(9), event(10))
     errors: list[FormatError] = []
     found = read_log(text, max_line_bytes=400, on_error=errors.append)
-    assert [(error.line, error.json_path) for error in errors] == [
-        (2, None),
-        (3, None),
-        (4, "$.seq"),
-        (6, "$.seq"),
-    ]
-    assert [event.seq for event in found] == [1, 5, 10]
+    assert [(error.line, error.json_path) for error in errors] == [(2, None), (3, None), (6, "$.seq")]
+    assert [event.seq for event in found] == [1, 4, 5, 10]
 
 
 @given(st.binary(max_size=200))

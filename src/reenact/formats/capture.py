@@ -13,7 +13,8 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, UnknownVersion
-from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_lines
+from reenact.formats.blocks import read_records
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
 
 VERSION: Final = 1
@@ -282,7 +283,22 @@ EVENT_TYPES: Final = (
 
 manifest_codec: Final[Codec[CaptureManifest]] = Codec(CaptureManifest)
 seed_codec: Final[Codec[CaptureSeed]] = Codec(CaptureSeed)
-event_codec: Final[Codec[CaptureEvent]] = Codec(CaptureEvent)
+
+
+class _EventCodec(Codec[CaptureEvent]):
+    """Upgrades an event that an older version wrote."""
+
+    def from_bytes(self, text: bytes) -> CaptureEvent:
+        try:
+            return super().from_bytes(text)
+        except FormatError:
+            value = parse(text)
+            if not isinstance(value, dict) or value.get("version") == VERSION:
+                raise
+        return self.from_json(_current(value, _EVENT_UPGRADES, "capture event"))
+
+
+event_codec: Final = _EventCodec(CaptureEvent)
 
 _MANIFEST_UPGRADES: Final[dict[int, Upgrade]] = {}
 _EVENT_UPGRADES: Final[dict[int, Upgrade]] = {}
@@ -333,17 +349,6 @@ def _current(value: dict[str, Any], steps: dict[int, Upgrade], what: str) -> dic
     return upgrade(value, field="version", current=VERSION, steps=steps, what=what)
 
 
-def read_event(text: bytes) -> CaptureEvent:
-    """One event from its line, upgraded where an older version wrote it."""
-    try:
-        return event_codec.from_bytes(text)
-    except FormatError:
-        value = parse(text)
-        if not isinstance(value, dict) or value.get("version") == VERSION:
-            raise
-    return event_codec.from_json(_current(value, _EVENT_UPGRADES, "capture event"))
-
-
 def read_events(
     stream: BinaryIO,
     *,
@@ -356,17 +361,19 @@ def read_events(
     Without *on_error* the first bad line raises; with it every bad line is reported and passed over,
     but a newer version is refused all the same.
     """
-    report = on_error or raise_error
+
+    def report(error: FormatError) -> None:
+        (raise_error if on_error is None or isinstance(error, UnknownVersion) else on_error)(error)
+
     expected = 1
-    for line in read_lines(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
-        try:
-            event = read_event(line.text)
-            found, wanted, expected = event.seq, expected, event.seq + 1
-            if found != wanted:
-                raise FormatError(f"expected {wanted}, found {found}", json_path="$.seq")
-        except UnknownVersion as error:
-            raise error.at(file=file, line=line.number) from None
-        except FormatError as error:
-            report(error.at(file=file, line=line.number))
-        else:
+    for line, event in read_records(
+        stream, event_codec, file=file, max_line_bytes=max_line_bytes, on_error=report
+    ):
+        # A line that could not be read has its number all the same.
+        expected = event.seq if on_error is not None and expected < event.seq == line.number else expected
+        if event.seq == expected:
             yield line, event
+        else:
+            reason = f"expected {expected}, found {event.seq}"
+            report(FormatError(reason, file=file, line=line.number, json_path="$.seq"))
+        expected = event.seq + 1

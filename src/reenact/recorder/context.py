@@ -18,7 +18,7 @@ import msgspec
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError, UsageError
-from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus, read_event
+from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus, event_codec
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_text
 from reenact.recorder.eventlog import EventLog
@@ -137,7 +137,7 @@ class CaptureContext:
             return
         try:
             text = encode_clean(self._payloads.members(data))
-            read_event(self._events.line(event_type.encode(), text))
+            event_codec.from_bytes(self._events.line(event_type.encode(), text))
             self._events.append(event_type.encode(), text)
         except Exception as error:
             self._fail(error)

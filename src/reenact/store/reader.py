@@ -17,7 +17,7 @@ import msgspec
 
 from reenact.canonical import is_digest
 from reenact.errors import DigestMismatch, FormatError, StoreError
-from reenact.formats.capture import CaptureEvent, CaptureManifest, read_event, read_manifest
+from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
 from reenact.store.rundir import RunDir, RunState
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -72,7 +72,7 @@ class CaptureReader:
     def event(self, seq: int) -> CaptureEvent:
         """The event *seq*, typed, with its payloads as stored."""
         try:
-            return read_event(self.line(seq))
+            return event_codec.from_bytes(self.line(seq))
         except FormatError as error:
             raise error.at(file=self.events_file, line=seq) from None
 
