@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -69,6 +69,9 @@ class Step(Protocol):
 
     def pieces(self) -> Iterator[Any]:
         """The recorded pieces of a stream; raises at their end what the recorded stream raised."""
+
+    def async_pieces(self) -> AsyncIterator[Any]:
+        """The same, letting the event loop go on between two pieces."""
 
     def wait(self) -> None:
         """In replay: block until the outcome's turn has come; raises what the recorded call raised."""
@@ -133,10 +136,9 @@ class Lane:
         ordinal, self.spawned = self.spawned, self.spawned + 1
         return Lane(self.context, f"{self.name}.{ordinal}", parent=self, within=self.within)
 
-    def inside(self, call_id: str) -> Lane:
-        """The lane of what happens inside this lane's latest call."""
-        name = f"{self.name}/{self.calls}"
-        return Lane(self.context, name, parent=self, owner=self.owner, within=call_id)
+    def inside(self, call_id: str, ordinal: int) -> Lane:
+        """The lane of what happens inside this lane's call of that *ordinal*."""
+        return Lane(self.context, f"{self.name}/{ordinal}", parent=self, owner=self.owner, within=call_id)
 
     def loose(self) -> Lane:
         """The lane of code that runs in this lane's name but in no known order."""
@@ -254,7 +256,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     :meth:`inside`, because what runs between two pieces is the agent's code, not the call's.
     """
 
-    __slots__ = ("_before", "_call", "_lane", "_step", "_streaming")
+    __slots__ = ("_before", "_call", "_inside", "_lane", "_ordinal", "_step", "_streaming")
 
     def __init__(self, call: Call, *, streaming: bool = False) -> None:
         self._call = call
@@ -275,14 +277,16 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         self._lane = lane
         if lane is None:
             return _Off()
-        lane.calls += 1
+        self._ordinal = lane.calls = lane.calls + 1
         return lane.context.step(self._call, lane)
 
     def _enter(self, step: Any) -> Any:
         self._step = step
-        if step.live and not self._streaming and self._lane is not None:
-            self._before = lane_var.get()
-            lane_var.set(self._lane.inside(step.call_id))
+        if step.live and self._lane is not None:
+            self._inside = self._lane.inside(step.call_id, self._ordinal)
+            if not self._streaming:
+                self._before = lane_var.get()
+                lane_var.set(self._inside)
         return step
 
     @contextmanager
@@ -292,7 +296,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             yield
             return
         before = lane_var.get()
-        lane_var.set(self._lane.inside(self._step.call_id))
+        lane_var.set(self._inside)
         try:
             yield
         finally:

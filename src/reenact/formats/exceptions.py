@@ -40,7 +40,7 @@ def parts(error: BaseException) -> Parts:
     """*error* taken apart."""
     return Parts(
         type_name=type_name(type(error)),
-        message=message(error),
+        message=message_of(error),
         arguments=error.args,
         attributes=dict(_attributes(error)),
         cause=error.__cause__,
@@ -68,8 +68,8 @@ def rebuilt(found: Parts) -> BaseException:
     return error
 
 
-def message(error: BaseException) -> str:
-    """What *error* says, as far as it can be written."""
+def message_of(error: BaseException) -> str:
+    """What *error* says, whatever it takes to ask: never fails, and is Unicode text of bounded length."""
     try:
         text = str(error)
     except Exception:

@@ -11,11 +11,11 @@ from typing import Any
 
 from reenact.canonical import encode, encode_clean
 from reenact.errors import FormatError
-from reenact.formats.exceptions import RecordedError, message
+from reenact.formats.exceptions import RecordedError, message_of
 from reenact.formats.objects import type_name
 from reenact.formats.tags import tag_error, untag_error, without_order
 
-__all__ = ["RecordedError", "failure_text", "rebuild"]
+__all__ = ["RecordedError", "failure_text", "message_of", "rebuild"]
 
 
 def failure_text(error: BaseException) -> bytes:
@@ -23,7 +23,7 @@ def failure_text(error: BaseException) -> bytes:
     try:
         return encode(without_order(tag_error(error)))
     except (FormatError, RecursionError):  # too deep, or its own cause
-        return encode_clean({"type": type_name(type(error)), "message": message(error), "args": []})
+        return encode_clean({"type": type_name(type(error)), "message": message_of(error), "args": []})
 
 
 def rebuild(failure: dict[str, Any]) -> BaseException:

@@ -26,6 +26,7 @@ _decode: Final = msgspec.json.Decoder().decode
 _OPTIONS: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
+_MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 _MARSHAL_VERSION: Final = 2
 """The last one that does not look for objects that occur twice, which takes its time."""
 
@@ -43,6 +44,11 @@ def to_ordered_text(value: Any) -> bytes:
     """
     text = _plain_text(value, _encode_strictly)
     return _encode_ordered(_tagged_whole(value)) if text is None else text
+
+
+def object_text(members: dict[str, Any]) -> bytes:
+    """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
+    return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
 
 
 def embedded(ordered_text: bytes) -> bytes:
@@ -72,17 +78,28 @@ def _plain_text(value: Any, encode: Callable[[Any], bytes]) -> bytes | None:
         marshal.dumps(value, _MARSHAL_VERSION)
         text = encode(value)
         # Equal after a round trip: nothing was turned into something else on the way.
-        if _RESERVED not in text and _decode(text) == value:
-            return text
+        is_plain = _RESERVED not in text and _decode(text) == value and not _is_deep(text)
     except Exception:  # comparing and encoding may run code of the value's own
         return None
-    return None
+    return text if is_plain else None
 
 
 def _tagged_whole(value: Any) -> Any:
     try:
         tagged = tag(value)
-        canonical.encode(tagged)
-    except (FormatError, RecursionError):  # too deep, or it contains itself
+        is_deep = _is_deep(canonical.encode(tagged))
+    except (FormatError, RecursionError):  # it contains itself, or nearly so
         return opaque(value)
-    return tagged
+    return opaque(value) if is_deep else tagged
+
+
+def _is_deep(text: bytes) -> bool:
+    """Whether a value is nested too deep to stand in an event, which may only be so deep itself."""
+    return text.count(b"[") + text.count(b"{") > _MAX_DEPTH and _depth(_decode(text)) > _MAX_DEPTH
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict | list):
+        children = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(_depth, children), default=0)
+    return 0

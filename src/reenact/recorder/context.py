@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from asyncio import CancelledError, get_running_loop
-from collections.abc import Callable, Iterator
+from asyncio import CancelledError, _get_running_loop, current_task
+from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
 from time import time
 from typing import Any, Final, NamedTuple
@@ -239,9 +239,9 @@ class CaptureContext:
             data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
         if step.facts:
             data |= msgspec.json.decode(self._payload_text(step.facts))
-        if isinstance(error, CancelledError | GeneratorExit):
-            data["cancelled"] = True
-        elif error is not None:
+        left = _leaving(error)
+        data |= left
+        if error is not None and not left:
             data["error"] = self._stored(self._redactor.redact_json(failure_text(error)))
         is_exact = step.exact is not None
         if error is None or step.answer is not None:
@@ -335,8 +335,10 @@ class CaptureStep:
 
     async def turn(self) -> None:
         """Find out whether the call gives way to the loop: a replayed one must do the same."""
-        self._gave_way = False
-        get_running_loop().call_soon(self._loop_went_on)
+        loop = _get_running_loop()
+        if loop is not None:
+            self._gave_way = False
+            loop.call_soon(self._loop_went_on)
 
     def _loop_went_on(self) -> None:
         self._gave_way = True
@@ -356,6 +358,11 @@ class CaptureStep:
         """A live stream has no recorded pieces."""
         return iter(())
 
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        """Nor on an event loop."""
+        for piece in self.pieces():
+            yield piece
+
     def timing(self) -> dict[str, Any]:
         """What replay must know of when the outcome came."""
         facts: dict[str, Any] = {}
@@ -369,6 +376,17 @@ class CaptureStep:
         if not self._is_closed:
             self._is_closed = True
             self._context.record_outcome(self, error)
+
+
+def _leaving(error: BaseException | None) -> dict[str, Any]:
+    """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
+
+    A cancellation that came from within is the call's own outcome.
+    """
+    if isinstance(error, GeneratorExit):
+        return {"cancelled": True, "closed": True}
+    task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
+    return {"cancelled": True} if task is not None and task.cancelling() else {}
 
 
 def _now_ms() -> int:

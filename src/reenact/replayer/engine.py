@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -253,6 +253,18 @@ class ReplayStep:
 
     def pieces(self) -> Iterator[Any]:
         yield from self._payload("pieces") or ()
+        self._end_of_pieces()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self._payload("pieces") or ():
+            if not self._recorded.inline:
+                await asyncio.sleep(0)
+            yield piece
+        if self._data.get("cancelled") and not self._data.get("closed"):
+            await self._engine.turns.stay(self._recorded, self._lane)
+        self._end_of_pieces()
+
+    def _end_of_pieces(self) -> None:
         self._raise_recorded_error()
         if self._data.get("cancelled"):
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))

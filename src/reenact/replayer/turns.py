@@ -218,20 +218,37 @@ class Turns:
         if call.inline or self._is_closed:
             self._pass(call)
             return True
-        running = asyncio.get_running_loop()
+        if not _on_loop():  # the coroutine is driven by hand, or by another library's loop
+            return self.wait(call, lane)
         with self._lock:
             self._overdue.discard(call.lane)
-            self.loop_seen(running)
-            loop = self._loops[running]
-            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), loop)
-            loop.stir()
+            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
+            waiter.loop.stir()
             self._enqueue(waiter)
+        await self._wait_on_loop(waiter)
+        return not waiter.stalled
+
+    async def stay(self, call: RecordedCall, lane: Lane) -> None:
+        """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
+        if self._is_closed or not _on_loop():
+            return
+        with self._lock:
+            waiter = _LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
+            self._endless.append(waiter)
+            self._start_ticker()
+        await self._wait_on_loop(waiter)
+
+    def _running_loop(self) -> _Loop:
+        running = asyncio.get_running_loop()
+        self.loop_seen(running)
+        return self._loops[running]
+
+    async def _wait_on_loop(self, waiter: _LoopWaiter) -> None:
         try:
             await waiter.future
         except asyncio.CancelledError:
             self._give_up(waiter)
             raise
-        return not waiter.stalled
 
     def _pass(self, call: RecordedCall) -> None:
         """Answer without waiting: recorded order does not apply to this call."""
