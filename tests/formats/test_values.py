@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import FormatError
-from reenact.formats.values import embedded, from_json, from_text, to_ordered_text, to_text
+from reenact.formats.values import embedded, from_json, from_text, object_text, to_ordered_text, to_text
 
 
 class Colour(enum.Enum):
@@ -110,6 +110,8 @@ GOOD: dict[str, Any] = {
     "empty set": set(),
     "set of tuples": {(1, 2), ("a",)},
     "frozenset": frozenset({"a", "b"}),
+    "deep": [[[[[[[[[[[[{"a": [[[[[[]]]]]]}]]]]]]]]]]]],
+    "many, not deep": [[number] for number in range(1000)],
     "bytes": b"\x00\xff",
     "bytearray": bytearray(b"abc"),
     "complex": 1 + 2j,
@@ -293,9 +295,9 @@ def _endless() -> list[Any]:
     return value
 
 
-def _deep() -> list[Any]:
+def _deep(levels: int) -> list[Any]:
     value: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(levels):
         value = [value]
     return value
 
@@ -319,7 +321,8 @@ OPAQUE: dict[str, Any] = {
     "fraction": Fraction(1, 3),
     "hostile": Hostile(),
     "contains itself": _endless(),
-    "too deep": _deep(),
+    "far too deep": _deep(100_000),
+    "too deep for an event": _deep(250),
     "unreadable": Sly(),
     "generator": (n for n in range(3)),
 }
@@ -333,6 +336,13 @@ def test_what_cannot_be_recorded_is_named_and_refused(name: str) -> None:
     assert to_ordered_text(OPAQUE[name])
     with pytest.raises(FormatError, match=rf"{kind.__qualname__}.*pass through"):
         from_text(text)
+
+
+def test_only_the_opaque_member_is_opaque() -> None:
+    """An object with known names keeps what can be recorded."""
+    members = msgspec.json.decode(object_text({"path": "a", "content": Connection()}))
+    assert members["path"] == "a"
+    assert members["content"]["$py"] == "opaque"
 
 
 def test_a_generator_given_as_an_argument_is_not_consumed() -> None:
