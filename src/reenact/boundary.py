@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -43,6 +43,8 @@ class Instant(msgspec.Struct, frozen=True):
     """The event's own fields; all must be equal in replay."""
     is_plain: bool = False
     """Neither the fields nor the value can hold a secret: a clock read, a random number."""
+    is_read: bool = False
+    """The value is read from outside the run, which may take calls; replay has it from the recording only."""
 
 
 class Step(Protocol):
@@ -136,6 +138,11 @@ class Lane:
         ordinal, self.spawned = self.spawned, self.spawned + 1
         return Lane(self.context, f"{self.name}.{ordinal}", parent=self, within=self.within)
 
+    def next_call(self) -> int:
+        """The ordinal of the call that this lane makes now."""
+        self.calls += 1
+        return self.calls
+
     def inside(self, call_id: str, ordinal: int) -> Lane:
         """The lane of what happens inside this lane's call of that *ordinal*."""
         return Lane(self.context, f"{self.name}/{ordinal}", parent=self, owner=self.owner, within=call_id)
@@ -226,6 +233,17 @@ def entered(context: Context) -> Iterator[Lane]:
         lane_var.set(before)
 
 
+@contextmanager
+def running_in(lane: Lane) -> Iterator[None]:
+    """Let *lane* be the current one for the block."""
+    before = lane_var.get()
+    lane_var.set(lane)
+    try:
+        yield
+    finally:
+        lane_var.set(before)
+
+
 class _Off:
     """The step outside any run: the seam makes its call and nobody looks."""
 
@@ -277,7 +295,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         self._lane = lane
         if lane is None:
             return _Off()
-        self._ordinal = lane.calls = lane.calls + 1
+        self._ordinal = lane.next_call()
         return lane.context.step(self._call, lane)
 
     def _enter(self, step: Any) -> Any:
@@ -289,18 +307,9 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
                 lane_var.set(self._inside)
         return step
 
-    @contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> AbstractContextManager[None]:
         """What the block does now belongs to the call, not to the agent between two pieces."""
-        if self._lane is None:
-            yield
-            return
-        before = lane_var.get()
-        lane_var.set(self._inside)
-        try:
-            yield
-        finally:
-            lane_var.set(before)
+        return nullcontext() if self._lane is None else running_in(self._inside)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -11,18 +11,17 @@ import logging
 import threading
 from asyncio import CancelledError, _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
-from hashlib import sha256
 from time import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, to_ordered_text, to_text
+from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
 from reenact.recorder.redaction import Redactor
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
@@ -96,11 +95,17 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        value = produce()
+        call_id = f"c{next(self._call_numbers)}" if instant.is_read else None
         try:
-            self._record_instant(instant, lane, value)
+            if call_id is None:
+                value = produce()
+            else:
+                with running_in(lane.inside(call_id, lane.next_call())):
+                    value = produce()
         except Exception as error:
-            self._fail(error)
+            self._record_instant(instant, lane, None, call_id=call_id, error=error)
+            raise
+        self._record_instant(instant, lane, value, call_id=call_id)
         return value
 
     def loop_seen(self, loop: Any) -> None:
@@ -194,22 +199,40 @@ class CaptureContext:
         if self._model is NO_MODEL and "model" in facts:
             self._model = Model(provider=str(facts.get("provider")), model=str(facts["model"]))
 
-    def _record_instant(self, instant: Instant, lane: Lane, value: Any) -> None:
+    def _record_instant(
+        self,
+        instant: Instant,
+        lane: Lane,
+        value: Any,
+        *,
+        call_id: str | None,
+        error: BaseException | None = None,
+    ) -> None:
         if self._failure is not None:
             return
-        data = {**instant.request, "lane": lane.name}
-        if lane.within is not None:
-            data["parent"] = lane.within
-        if instant.is_plain:
-            text = encode_clean(value)
-            data["value"] = _Raw(text)
-        else:
-            text = self._redactor.redact_ordered_json(to_ordered_text(value))
-            data = msgspec.json.decode(self._redactor.redact_json(to_text(data)))
-            data["value"] = self._stored_answer(text)
+        try:
+            data = self._instant_data(instant, value, error)
+            data["lane"] = lane.name
+            if lane.within is not None:
+                data["parent"] = lane.within
+            if call_id is not None:
+                data["callId"] = call_id
+            self._append(instant.type.encode(), encode_clean(data))
+        except Exception as failure:
+            self._fail(failure)
+
+    def _instant_data(self, instant: Instant, value: Any, error: BaseException | None) -> dict[str, Any]:
+        if instant.is_plain and error is None:
+            text = to_text(value)
+            return {**instant.request, "value": _Raw(text), "valueHash": digest_of_bytes(text)}
+        data: dict[str, Any] = msgspec.json.decode(self._redactor.redact_json(object_text(instant.request)))
+        if error is not None:
+            return data | {"error": self._stored(self._redactor.redact_json(failure_text(error)))}
+        text = self._redactor.redact_ordered_json(to_ordered_text(value))
+        data["value"] = self._stored_answer(text)
         if instant.type == "nondeterministic":
-            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
-        self._append(instant.type.encode(), encode_clean(data))
+            data["valueHash"] = digest_of_bytes(text)
+        return data
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         """The latest event, and which stream of the run this is: what tells its place in replay."""

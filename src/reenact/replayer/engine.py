@@ -21,7 +21,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, to_text
+from reenact.formats.values import from_json, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
@@ -86,18 +86,30 @@ class ReplayEngine:
         text = self._redactor.redact_json(to_text(call.request))
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
+        if isinstance(recorded, ReplayDivergence):
+            raise diverged(recorded)
         is_live = call.kind == "tool" and name in self._passthrough
         if is_live and recorded.call_id is not None:
             self._live_calls.add(recorded.call_id)
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:  # noqa: ARG002
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        if instant.is_read:
+            lane.next_call()
         request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
-        recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
-        self.turns.happened([recorded.seq])
-        return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+        key = Key(instant.type, name, instant_digest(request))
+        recorded = self._match(lane, key, encode_clean(request))
+        if isinstance(recorded, ReplayDivergence):
+            if instant.is_read:
+                raise diverged(recorded)
+            return produce()
+        self.turns.happened([recorded.seq, *self._set_aside(recorded)])
+        data = self.source.data(recorded.seq)
+        if "error" in data:
+            raise rebuild(self.source.reader.resolved(data["error"]))
+        return from_json(self.source.reader.resolved(data.get("value")))
 
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
@@ -144,7 +156,8 @@ class ReplayEngine:
             return ""
         return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
 
-    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall:
+    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
+        """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
             self._refuse_after_divergence()
             recorded = self._lanes.take(lane, key)
@@ -153,12 +166,12 @@ class ReplayEngine:
         expected = self._expected(lane)
         divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
         self.diverge(divergence)
-        return self._nearest(key, expected, divergence)
+        return self._nearest(key, expected) or divergence
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
             return instant.request
-        request: dict[str, Any] = _decode(self._redactor.redact_json(to_text(instant.request)))
+        request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
 
     def _refuse_after_divergence(self) -> None:
@@ -170,7 +183,7 @@ class ReplayEngine:
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
-    def _nearest(self, key: Key, expected: RecordedCall | None, divergence: ReplayDivergence) -> RecordedCall:
+    def _nearest(self, key: Key, expected: RecordedCall | None) -> RecordedCall | None:
         """In lenient replay: the call that was meant, else the next of the same name, else nothing."""
         with self._lock:
             options = [expected] if expected is not None else []
@@ -179,7 +192,7 @@ class ReplayEngine:
                 if not call.taken and (call.type, call.name) == (key.type, key.name):
                     call.taken = True
                     return call
-        raise diverged(divergence)
+        return None
 
     def _key_of(self, call: RecordedCall) -> Key:
         if call.request_digest is None:

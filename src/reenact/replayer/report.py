@@ -10,7 +10,6 @@ import msgspec
 from reenact.boundary import Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
-from reenact.formats.values import from_text
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
@@ -41,15 +40,20 @@ def mismatch(
         )
     recorded_as = _spoken(expected.type, expected.name)
     is_same = (expected.type, expected.name) == (key.type, key.name)
-    places = differences(source.request(expected), request) if is_same else ()
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
+    if is_same:
+        base, places = _request_path(expected), differences(source.request(expected), request)
+    elif code == "event_payload_mismatch":
+        base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
+    else:
+        base, places = "$", (Difference("$.type", expected.type, key.type),)
     return ReplayDivergence(
         code=code,
         detail=f"{what} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
         expected=_event(source, expected.seq),
         observed=observed,
         event_seq=expected.seq,
-        json_path=_path_in_event(expected, places),
+        json_path=places[0].path.replace("$", base, 1) if places else base,
         differences=places,
         candidates=candidates,
         lane=lane.name,
@@ -84,13 +88,14 @@ def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[Rep
     recorded = event["data"] if event["type"] == "run_end" else {}
     if recorded.get("finalOutputHash") in (None, digest):
         return []
-    places = differences(source.reader.resolved(recorded["finalOutput"]), from_text(text))
+    output = msgspec.json.decode(text)
+    places = differences(source.reader.resolved(recorded["finalOutput"]), output)
     return [
         ReplayDivergence(
             code="event_payload_mismatch",
             detail="the final output differs",
             expected=event,
-            observed=Observed("run_end", {"finalOutput": from_text(text), "finalOutputHash": digest}),
+            observed=Observed("run_end", {"finalOutput": output, "finalOutputHash": digest}),
             event_seq=seq,
             json_path=places[0].path.replace("$", "$.data.finalOutput", 1) if places else None,
             differences=places,
@@ -143,11 +148,19 @@ def _event(source: ReplaySource, seq: int) -> dict[str, Any]:
     return event
 
 
-def _path_in_event(call: RecordedCall, places: tuple[Difference, ...]) -> str | None:
-    if not places:
-        return "$.data" if call.is_instant else None
-    member = {"tool_call": "$.data.args"}.get(call.type, "$.data" if call.is_instant else "$.data.request")
-    return places[0].path.replace("$", member, 1)
+def _request_path(call: RecordedCall) -> str:
+    """Where a call's event holds what was asked."""
+    if call.is_instant:
+        return "$.data"
+    return "$.data.args" if call.type == "tool_call" else "$.data.request"
+
+
+def _named(event_type: str, name: str) -> dict[str, str]:
+    """The fields of an event that make up a call's name."""
+    if event_type == "tool_call":
+        return {"tool": name}
+    source, _, key = name.partition("/")
+    return {"source": source, "key": key}
 
 
 def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]:
