@@ -10,43 +10,59 @@ from functools import partial
 from typing import Any, TypeVar, overload
 
 from reenact.boundary import Call, crossing, lane_var, open_runs
+from reenact.formats.decision import CallGate
+from reenact.seams.gate import Approve, gated
 
 F = TypeVar("F", bound=Callable[..., Any])
 _lane = lane_var.get
 
 
 @overload
-def tool(fn: F, /) -> F: ...
+def tool(
+    fn: F, /, *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+) -> F: ...
 @overload
-def tool(fn: F, /, *, name: str | None) -> F: ...
-@overload
-def tool(*, name: str | None = None) -> Callable[[F], F]: ...
-def tool(fn: F | None = None, /, *, name: str | None = None) -> F | Callable[[F], F]:
+def tool(
+    *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+) -> Callable[[F], F]: ...
+def tool(
+    fn: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    policy: CallGate | None = None,
+    approve: Approve | None = None,
+) -> F | Callable[[F], F]:
     """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
 
     Takes sync and async functions, methods and generators; a generator's items are recorded one by one.
     Outside a run the function is called as it is. The tool's name is the function's qualified name, or
     *name*.
+
+    With a *policy* a call that it denies raises :class:`~reenact.formats.decision.CallRefused` instead of
+    running, in a run or outside; so does one up for review, unless *approve* returns ``True``. The refusal
+    is recorded as the call's outcome: replay raises it again and asks nobody.
     """
     if fn is None:
-        return partial(_wrap, name=name)
-    wrapped: F = _wrap(fn, name=name)
+        return partial(_wrap, name=name, policy=policy, approve=approve)
+    wrapped: F = _wrap(fn, name=name, policy=policy, approve=approve)
     return wrapped
 
 
-def _wrap(fn: Any, *, name: str | None) -> Any:
+def _wrap(fn: Any, *, name: str | None, policy: CallGate | None, approve: Approve | None) -> Any:
     if isinstance(fn, classmethod | staticmethod):
-        return type(fn)(_wrap(fn.__func__, name=name))
+        return type(fn)(_wrap(fn.__func__, name=name, policy=policy, approve=approve))
     call = _Caller(fn, name or _qualified_name(fn))
+    live = fn if policy is None else gated(fn, call, policy, approve)
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
-        wrapper = _async_generator(fn, call)
+        wrapper = _async_generator(live, call)
     elif inspect.isgeneratorfunction(fn):
-        wrapper = _generator(fn, call)
+        wrapper = _generator(live, call)
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(fn, call)
+        wrapper = _coroutine(live, call)
     else:
-        wrapper = _function(fn, call)
+        wrapper = _function(live, call)
     functools.update_wrapper(wrapper, fn)
     return wrapper
 
