@@ -96,6 +96,9 @@ class Context(Protocol):
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """The value of *instant*: produced and recorded, or answered from the recording."""
 
+    def unplaced(self, call: Call) -> Exception | None:
+        """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
+
     def loop_seen(self, loop: Any) -> None:
         """A task of this run was started on *loop*, in the loop's own thread."""
 
@@ -178,25 +181,32 @@ def identity() -> int:
 
 
 def current_lane() -> Lane | None:
-    """The lane the calling code runs in; ``None`` outside any run."""
+    """The lane the calling code runs in; ``None`` outside any run, and where nobody can say in which."""
     lane = lane_var.get()
     if lane is None:
         return _stray_lane() if open_runs else None
     me = identity()
-    if lane.owner == me:
-        return lane
-    owned = _owned.get(me)
-    return owned if owned is not None else lane.loose()
+    if lane.owner != me:
+        lane = _owned.get(me) or lane.loose()
+    return lane if id(lane.context) in open_runs else _outliving(lane)
 
 
 def _stray_lane() -> Lane | None:
     """The lane of code that inherited none: it can only belong to the one open run."""
     owned = _owned.get(identity())
-    if owned is not None:
+    if owned is not None and id(owned.context) in open_runs:
         return owned
     with _lock:
         roots = list(open_runs.values())
     return roots[0].loose() if len(roots) == 1 else None
+
+
+def _outliving(lane: Lane) -> Lane | None:
+    """The lane of code whose run is over: it joins the one that is open now.
+
+    Where there is none it is as without us, but what a replay left behind must not go live.
+    """
+    return _stray_lane() or (lane if lane.context.mode == "replay" else None)
 
 
 def own(owner: int, lane: Lane) -> None:
@@ -263,6 +273,13 @@ class _Off:
         """Nothing to wait for."""
 
 
+def _refuse_unplaced(call: Call) -> None:
+    """Tell every open run of a call that nobody can place; a replay refuses it."""
+    errors = [context.unplaced(call) for context in open_contexts()]
+    for error in filter(None, errors):
+        raise error
+
+
 class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress` is
     """Cross the boundary with *call*: ``with`` in sync code, ``async with`` in async code.
 
@@ -294,6 +311,8 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         lane = current_lane()
         self._lane = lane
         if lane is None:
+            if open_runs:
+                _refuse_unplaced(self._call)
             return _Off()
         self._ordinal = lane.next_call()
         return lane.context.step(self._call, lane)

@@ -76,6 +76,7 @@ class CaptureContext:
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
+        self._has_unplaced = False
         self.seq = 0
         """The number of the latest event."""
         self.warnings: list[str] = []
@@ -107,6 +108,14 @@ class CaptureContext:
             raise
         self._record_instant(instant, lane, value, call_id=call_id)
         return value
+
+    def unplaced(self, call: Call) -> None:
+        if not self._has_unplaced:
+            self._has_unplaced = True
+            self.warn(
+                f"{call.kind} {call.name} was called by a thread that belongs to no run while several are "
+                "open; it is not recorded, start the thread inside its run"
+            )
 
     def loop_seen(self, loop: Any) -> None:
         """Recording does not care what runs where."""

@@ -75,6 +75,7 @@ class ReplayEngine:
         self._lanes = Lanes(source.calls, self._key_of)
         self._nested = _nested_calls(source.calls)
         self._live_calls: set[str] = set()
+        self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
         self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
@@ -114,6 +115,13 @@ class ReplayEngine:
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
+
+    def unplaced(self, call: Call) -> Diverged:
+        text = self._redactor.redact_json(to_text(call.request))
+        key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
+        divergence = report.unplaced(key, _decode(text))
+        self._latch(divergence)
+        return diverged(divergence)
 
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         self.turns.loop_seen(loop)
@@ -159,7 +167,7 @@ class ReplayEngine:
     def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
         """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
-            self._refuse_after_divergence()
+            self._refuse_when_over(key)
             recorded = self._lanes.take(lane, key)
         if recorded is not None:
             return recorded
@@ -174,7 +182,10 @@ class ReplayEngine:
         request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
 
-    def _refuse_after_divergence(self) -> None:
+    def _refuse_when_over(self, key: Key) -> None:
+        if self._is_over:
+            what = report.spoken(key.type, key.name)
+            raise Diverged(f"{what} was called after the end of the replay that its caller was started in")
         if self._divergences and self.policy == "strict":
             raise diverged(self._divergences[0])
 
@@ -212,15 +223,19 @@ class ReplayEngine:
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""
+        self._latch(divergence)
+        if self.policy == "strict":
+            raise diverged(divergence)
+
+    def _latch(self, divergence: ReplayDivergence) -> None:
         with self._lock:
             self._divergences.append(divergence)
         if self._on_divergence is not None:
             self._on_divergence(divergence)
-        if self.policy == "strict":
-            raise diverged(divergence)
 
     def finish(self, final_output: Any) -> str | None:
         """Report what never came and a differing final output; returns the output's digest."""
+        self._is_over = True
         self.turns.close()
         found = [] if self._divergences and self.policy == "strict" else report.left_over(self.source)
         digest = None
@@ -229,9 +244,7 @@ class ReplayEngine:
             digest = digest_of_bytes(text)
             found += report.differing_output(self.source, text, digest)
         for divergence in found:
-            self._divergences.append(divergence)
-            if self._on_divergence is not None:
-                self._on_divergence(divergence)
+            self._latch(divergence)
         return digest
 
 

@@ -26,7 +26,7 @@ def mismatch(
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
-    what = _spoken(key.type, key.name)
+    what = spoken(key.type, key.name)
     candidates = _near(source, key, request)
     if expected is None:
         is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
@@ -38,7 +38,7 @@ def mismatch(
             lane=lane.name,
             source_line=agent_frame(),
         )
-    recorded_as = _spoken(expected.type, expected.name)
+    recorded_as = spoken(expected.type, expected.name)
     is_same = (expected.type, expected.name) == (key.type, key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
     if is_same:
@@ -61,13 +61,24 @@ def mismatch(
     )
 
 
+def unplaced(key: Key, request: Any) -> ReplayDivergence:
+    """The call *key* was made by code that belongs to no run, while several are open."""
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{spoken(key.type, key.name)} was called by a thread that belongs to no run while several "
+        "are open; start it inside its run",
+        observed=Observed(key.type, _observed_data(key, request)),
+        source_line=agent_frame(),
+    )
+
+
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     """The recorded calls that never came."""
     missing = [call for call in source.calls if not call.taken]
     found = [
         ReplayDivergence(
             code="event_missing",
-            detail=f"{_spoken(call.type, call.name)} was recorded, but never called",
+            detail=f"{spoken(call.type, call.name)} was recorded, but never called",
             expected=_event(source, call.seq),
             event_seq=call.seq,
             lane=call.lane,
@@ -109,7 +120,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
     waited_s = (call.ended_ms - call.made_ms) / 1000
     return ReplayDivergence(
         code="event_missing",
-        detail=f"{_spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
+        detail=f"{spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
         "the agent kept waiting for it",
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
@@ -122,7 +133,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     """The recorded reader left the stream half-way; this one reads on."""
     return ReplayDivergence(
         code="event_unexpected",
-        detail=f"{_spoken(call.type, call.name)}: the stream is read further than it was recorded",
+        detail=f"{spoken(call.type, call.name)}: the stream is read further than it was recorded",
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
         lane=lane.name,
@@ -130,7 +141,8 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     )
 
 
-def _spoken(event_type: str, name: str) -> str:
+def spoken(event_type: str, name: str) -> str:
+    """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
 
