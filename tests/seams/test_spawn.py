@@ -416,7 +416,7 @@ def test_what_a_replay_leaves_behind_does_not_go_live(tmp_path: Path) -> None:
         thread = left_behind(run, go, results)
     go.set()
     thread.join()
-    assert results == ["tool work was called after the end of the replay that its caller was started in"]
+    assert results == ["tool work: the replay in which its caller was started is over"]
     assert run.divergences == []
 
 

@@ -167,7 +167,8 @@ class ReplayEngine:
     def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
         """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
-            self._refuse_when_over(key)
+            self.refuse_when_over(key.type, key.name)
+            self._refuse_after_divergence()
             recorded = self._lanes.take(lane, key)
         if recorded is not None:
             return recorded
@@ -182,10 +183,13 @@ class ReplayEngine:
         request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
 
-    def _refuse_when_over(self, key: Key) -> None:
+    def refuse_when_over(self, event_type: str, name: str) -> None:
+        """Raise where the run is over, and its caller was left behind."""
         if self._is_over:
-            what = report.spoken(key.type, key.name)
-            raise Diverged(f"{what} was called after the end of the replay that its caller was started in")
+            what = report.spoken(event_type, name)
+            raise Diverged(f"{what}: the replay in which its caller was started is over")
+
+    def _refuse_after_divergence(self) -> None:
         if self._divergences and self.policy == "strict":
             raise diverged(self._divergences[0])
 
@@ -302,6 +306,7 @@ class ReplayStep:
     def _take(self, came: bool) -> None:
         recorded = self._recorded
         if not came or not recorded.outcome_seq or recorded.never_ends:
+            self._engine.refuse_when_over(recorded.type, recorded.name)
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)

@@ -77,15 +77,16 @@ class _Loop:
         self.loop = loop
         self.is_dry = False
         self._clock = clock
-        self._thread_id = threading.get_ident()
-        self._thread = MovingThread(self._thread_id, clock)
+        self._thread_id = 0
+        """The thread that the loop was last seen running in; 0 for one that was not."""
+        self._thread = MovingThread(0, clock)
         self._on_dry = on_dry
         self._is_probing = False
         self._spins = 0
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
-        if threading.get_ident() == self._thread_id:
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
             self.loop.call_soon(callback)
         else:
             with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
@@ -93,10 +94,12 @@ class _Loop:
 
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
-        self.is_dry = False
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+            self._thread_id = threading.get_ident()
+        self.is_dry = self.loop.is_closed()
         self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
-        if not self._is_probing:
+        if not self._is_probing and not self.is_dry:
             self._is_probing = True
             self.run(self._probe)
 
