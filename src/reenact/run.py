@@ -79,18 +79,20 @@ class Run:
         self, path: str, read: Callable[[], Any], *, group_id: str | None = None, source: str | None = None
     ) -> Any:
         """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
-        return _state("memory_read", {"path": path, "group_id": group_id, "source": source}, read)
+        request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
+        return instant(Instant("state_mutation", request, is_read=True), read)
 
     def memory_write(
         self, path: str, value: Any, *, group_id: str | None = None, source: str | None = None
     ) -> None:
         """Record that *value* was written to the agent's memory; in replay it must be the same."""
-        facts = {"path": path, "group_id": group_id, "source": source, "content": value}
-        _state("memory_write", facts, lambda: None)
+        request = {"type": "memory_write", "path": path, "content": value}
+        request |= _known(group_id=group_id, source=source)
+        instant(Instant("state_mutation", request), lambda: None)
 
     def state_mutation(self, kind: str, **details: Any) -> None:
         """Record a change of state, such as ``file_write``; in replay it must be the same."""
-        _state(kind, {"details": details}, lambda: None)
+        instant(Instant("state_mutation", {"type": kind, "details": details}), lambda: None)
 
     def __enter__(self) -> Self:
         return self
@@ -109,9 +111,8 @@ class Run:
         self.__exit__(kind, error, trace)
 
 
-def _state(kind: str, details: dict[str, Any], produce: Callable[[], Any]) -> Any:
-    known = {name: value for name, value in details.items() if value is not None}
-    return instant(Instant("state_mutation", {"type": kind, **known}), produce)
+def _known(**facts: str | None) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 class CaptureRun(Run):

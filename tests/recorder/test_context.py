@@ -114,7 +114,7 @@ def test_every_event_names_its_run(tmp_path: Path):
 
 
 def test_a_call_and_its_outcome_share_an_id_of_their_own(tmp_path: Path):
-    """Each id stands in exactly two events, the call's first."""
+    """Each id stands in exactly two events, the call's first; a read is one event."""
     with reenact.capture(tmp_path / "run") as run:
         everything(run)
     places: dict[str, list[str]] = {}
@@ -122,8 +122,12 @@ def test_a_call_and_its_outcome_share_an_id_of_their_own(tmp_path: Path):
         call_id = getattr(event.data, "callId", None)
         if isinstance(call_id, str):
             places.setdefault(call_id, []).append(tag_of(event))
-    assert len(places) == 5
-    assert set(map(tuple, places.values())) == {("llm_request", "llm_response"), ("tool_call", "tool_result")}
+    assert len(places) == 6
+    assert set(map(tuple, places.values())) == {
+        ("llm_request", "llm_response"),
+        ("tool_call", "tool_result"),
+        ("state_mutation",),
+    }
 
 
 def test_a_run_begins_and_ends_in_its_log(tmp_path: Path):
@@ -583,8 +587,8 @@ def test_the_agent_may_go_to_another_directory(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "receipt.json").exists()
 
 
-def test_a_call_after_the_end_is_refused_aloud(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """A thread that outlives its run does its work, is told, and leaves the capture as it is."""
+def test_a_call_after_the_end_is_not_part_of_the_run(tmp_path: Path):
+    """A thread that outlives its run does its work, and leaves the capture as it is."""
     ended = threading.Event()
     results = []
 
@@ -595,11 +599,31 @@ def test_a_call_after_the_end_is_refused_aloud(tmp_path: Path, caplog: pytest.Lo
     with reenact.capture(tmp_path / "run"):
         thread = threading.Thread(target=late)
         thread.start()
+    before = (tmp_path / "run" / "events.jsonl").read_bytes()
     ended.set()
     thread.join()
     assert results == ["late"]
-    assert "is closed; start a new run to record more" in caplog.text
+    assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
     assert tags(tmp_path / "run") == ["run_start", "run_end"]
+
+
+def test_calls_that_nobody_can_place_make_a_capture_not_ok(tmp_path: Path):
+    """Two open runs and a thread that belongs to neither: both say that something is missing."""
+    outside = threading.Event()
+
+    def stray() -> None:
+        outside.wait(10)
+        echo("whose?")
+
+    thread = threading.Thread(target=stray)
+    thread.start()
+    with reenact.capture(tmp_path / "a") as first, reenact.capture(tmp_path / "b") as second:
+        outside.set()
+        thread.join()
+    for run in (first, second):
+        assert run.manifest is not None
+        assert (run.manifest.status, run.manifest.warnings) == ("error", run.warnings)
+        assert "is not recorded, start the thread inside its run" in str(run.manifest.error)
 
 
 def test_the_context_says_where_it_stands(tmp_path: Path):

@@ -121,7 +121,8 @@ NAMED = {
     "url": lambda secret: echo(f"postgres://bob:{secret}@db/x"),
     "nested text": lambda secret: echo('{"config": "{\\"api_key\\": \\"' + secret + '\\"}"}'),
     "dataclass": lambda secret: echo(Credentials("bob", secret)),
-    "dollar key": lambda secret: echo({"$set": 1, "password": secret}),
+    "beside a dollar": lambda secret: echo({"$set": 1, "password": secret}),
+    "beside a number": lambda secret: echo({1: 1, "password": secret}),
 }
 
 

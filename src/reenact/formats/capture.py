@@ -133,13 +133,19 @@ class _OutcomeData(Record, frozen=True):
     """What all outcomes of calls may say of how they came."""
 
     opened: Count | Absent = ABSENT
-    """Of a stream: the number of the latest event when its first piece came."""
+    """Of a stream: the number of the latest event when it began."""
+    opening: Count | Absent = ABSENT
+    """Of a stream: which of the run's streams it was, in the order in which they began."""
     inline: bool | Absent = ABSENT
     """True where the outcome came before the event loop went on."""
     cancelled: bool | Absent = ABSENT
     """True where the caller went away before the end."""
+    closed: bool | Absent = ABSENT
+    """True where it did so by closing a stream."""
     pieces: Any | Absent = ABSENT
     """Of a stream: what it handed out, one by one."""
+    exact: Any | Absent = ABSENT
+    """The same answer or pieces in the form in which they came, where redaction found nothing to hide."""
 
 
 class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
@@ -197,6 +203,8 @@ class StateMutationData(Record, frozen=True):
     """A change, or a read, of the agent's state: files, environment, memory."""
 
     type: str
+    callId: str | Absent = ABSENT  # noqa: N815
+    """Of a read, inside which other calls may be made."""
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     group_id: str | Absent = ABSENT

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import itertools
 import logging
-from asyncio import CancelledError, get_running_loop
-from collections.abc import Callable, Iterator
+from asyncio import CancelledError, _get_running_loop, current_task
+from collections.abc import AsyncIterator, Callable, Iterator
 from time import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus, event_codec
 from reenact.formats.failures import message_of
-from reenact.formats.values import to_text
+from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
 from reenact.recorder.payloads import Payloads, frozen_piece
 from reenact.recorder.redaction import Redactor
@@ -80,11 +80,16 @@ class CaptureContext:
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed)
         self._call_numbers = itertools.count(1)
+        self._openings = itertools.count(1)
+        self._open_streams: dict[str, Callable[[], None]] = {}
+        """By call id: how to leave a stream that nobody has read to its end."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
         """Why nothing more is recorded; ``None`` while everything is."""
         self._is_forked = False
+        self._missed: str | None = None
+        """What is not in the recording although it may belong to the run."""
         self.warnings: list[str] = []
 
     @property
@@ -112,13 +117,26 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        call_id = f"c{next(self._call_numbers)}" if instant.is_read else None
         try:
-            value = produce()
+            if call_id is None:
+                value = produce()
+            else:
+                with running_in(lane.inside(call_id, lane.next_call())):
+                    value = produce()
         except Exception as error:
-            self._record_instant(instant, lane, None, error)
+            self._record_instant(instant, lane, None, call_id=call_id, error=error)
             raise
-        self._record_instant(instant, lane, value)
+        self._record_instant(instant, lane, value, call_id=call_id)
         return value
+
+    def unplaced(self, call: Call) -> None:
+        if self._missed is None:
+            self._missed = self._redactor.redact_text(
+                f"{call.kind} {call.name} was called by a thread that belongs to no run while several are "
+                "open; it is not recorded, start the thread inside its run"
+            )
+            self.warn(self._missed)
 
     def loop_seen(self, loop: Any) -> None:
         """Recording does not care what runs where."""
@@ -157,13 +175,15 @@ class CaptureContext:
             return None
         if self._failure is None:
             try:
+                for leave in list(self._open_streams.values()):
+                    leave()
                 self._events.append(b"run_end", self._end_text(status, error, final_output))
             except Exception as failure:
                 self._fail(failure)
         if self._failure is None and next(self._call_numbers) > 1 and self.seq == 0:
             self._fail(StoreError("calls were made, but the sink kept no event"))
-        if self._failure is not None:
-            status, error = "error", self._failure
+        if self._failure is not None or self._missed is not None:
+            status, error = "error", self._failure or self._missed
         elif error is not None:
             error = self._redactor.redact_text(error)
         ending = Ending(status, _now_ms(), self._model, error, tuple(self.warnings))
@@ -232,7 +252,13 @@ class CaptureContext:
             self._events.append(b"llm_request", encode_clean(data))
 
     def _record_instant(
-        self, instant: Instant, lane: Lane, value: Any, error: BaseException | None = None
+        self,
+        instant: Instant,
+        lane: Lane,
+        value: Any,
+        *,
+        call_id: str | None,
+        error: BaseException | None = None,
     ) -> None:
         if self._has_stopped():
             return
@@ -241,6 +267,8 @@ class CaptureContext:
             data["lane"] = lane.name
             if lane.within is not None:
                 data["parent"] = lane.within
+            if call_id is not None:
+                data["callId"] = call_id
             self._events.append(instant.type.encode(), encode_clean(data))
         except Exception as failure:
             self._fail(failure)
@@ -258,8 +286,14 @@ class CaptureContext:
             data["valueHash"] = digest_of_bytes(text)
         return data
 
+    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
+        """The latest event, and which stream of the run this is: what tells its place in replay."""
+        self._open_streams[call_id] = leave
+        return self.seq, next(self._openings)
+
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
+        self._open_streams.pop(step.call_id, None)
         if self._has_stopped():
             return
         try:
@@ -284,17 +318,25 @@ class CaptureContext:
             data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
         if kind != "llm":
             data |= self._payloads.members(step.facts)
-        if isinstance(error, CancelledError | GeneratorExit):
-            data["cancelled"] = True
-        elif error is not None:
+        left = _leaving(error)
+        data |= left
+        if error is not None and not left:
             data["error"] = self._payloads.failure(error)
-        else:
-            text = self._payloads.answer_text(step.answer)
+        is_exact = step.exact is not None
+        if error is None or step.answer is not None:
+            # A stream that broke off had begun: what it began with stands beside its error.
+            plain = to_ordered_text(step.answer)
+            text = self._redactor.redact_ordered_json(plain)
+            is_exact = is_exact and text == plain
             data[shape.answer_member] = self._payloads.stored_answer(text)
             if kind not in ("tool", "llm"):
                 data["valueHash"] = digest_of_bytes(text)
         if step.recorded_pieces is not None:
-            data["pieces"] = self._payloads.stored_answer(self._payloads.pieces_text(step.recorded_pieces))
+            text = self._payloads.pieces_text(step.recorded_pieces)
+            is_exact = is_exact and text == to_ordered_text(step.recorded_pieces)
+            data["pieces"] = self._payloads.stored_answer(text)
+        if is_exact:
+            data["exact"] = self._payloads.stored_answer(to_ordered_text(step.exact))
 
     def _has_stopped(self) -> bool:
         """Whether nothing is recorded any more; a forked child is told so at its first call."""
@@ -315,7 +357,18 @@ class CaptureContext:
 class CaptureStep:
     """A crossing that is being recorded: the seam makes the call."""
 
-    __slots__ = ("_context", "_gave_way", "_opened", "answer", "call", "call_id", "facts", "recorded_pieces")
+    __slots__ = (
+        "_context",
+        "_gave_way",
+        "_is_closed",
+        "_opened",
+        "answer",
+        "call",
+        "call_id",
+        "exact",
+        "facts",
+        "recorded_pieces",
+    )
     live = True
 
     def __init__(self, context: CaptureContext, call: Call, call_id: str) -> None:
@@ -324,9 +377,11 @@ class CaptureStep:
         self.call_id = call_id
         self.answer: Any = None
         self.facts: dict[str, Any] = {}
+        self.exact: Any = None
         self.recorded_pieces: list[Any] | None = None
         """What a stream handed out so far; ``None`` for a call that is no stream."""
-        self._opened: int | None = None
+        self._opened: tuple[int, int] | None = None
+        self._is_closed = False
         self._gave_way: bool | None = None
 
     def wait(self) -> None:
@@ -334,34 +389,58 @@ class CaptureStep:
 
     async def turn(self) -> None:
         """Find out whether the call gives way to the loop: a replayed one must do the same."""
-        self._gave_way = False
-        get_running_loop().call_soon(self._loop_went_on)
+        loop = _get_running_loop()
+        if loop is not None:
+            self._gave_way = False
+            loop.call_soon(self._loop_went_on)
 
     def _loop_went_on(self) -> None:
         self._gave_way = True
 
+    def begin(self, leave: Callable[[], None]) -> None:
+        """From here on others may have seen the answer begin."""
+        self.recorded_pieces = []
+        self._opened = self._context.stream_began(self.call_id, leave)
+
     def piece(self, value: Any) -> None:
-        """A stream handed out *value*; from the first on, others may have seen its answer begin."""
+        """A stream handed out *value*."""
         if self.recorded_pieces is None:
-            self.recorded_pieces = []
-            self._opened = self._context.seq
-        self.recorded_pieces.append(frozen_piece(value))
+            self.begin(lambda: self.close(GeneratorExit()))
+        self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
 
     def pieces(self) -> Iterator[Any]:
         """A live stream has no recorded pieces."""
         return iter(())
 
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        """Nor on an event loop."""
+        for piece in self.pieces():
+            yield piece
+
     def timing(self) -> dict[str, Any]:
         """What replay must know of when the outcome came."""
         facts: dict[str, Any] = {}
         if self._opened is not None:
-            facts["opened"] = self._opened
+            facts["opened"], facts["opening"] = self._opened
         if self._gave_way is False:
             facts["inline"] = True
         return facts
 
     def close(self, error: BaseException | None) -> None:
-        self._context.record_outcome(self, error)
+        if not self._is_closed:
+            self._is_closed = True
+            self._context.record_outcome(self, error)
+
+
+def _leaving(error: BaseException | None) -> dict[str, Any]:
+    """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
+
+    A cancellation that came from within is the call's own outcome.
+    """
+    if isinstance(error, GeneratorExit):
+        return {"cancelled": True, "closed": True}
+    task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
+    return {"cancelled": True} if task is not None and task.cancelling() else {}
 
 
 def _model_of(facts: dict[str, Any]) -> dict[str, Any]:
