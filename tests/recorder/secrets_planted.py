@@ -183,7 +183,9 @@ def _model(run: reenact.Run, number: int) -> None:
 
 def _network(run: reenact.Run, number: int) -> None:
     secret = SECRETS[number]
-    call = Call("network", f"GET https://host/{quote(secret)}?q={quote_plus(secret)}", {"body": secret}, {"h": secret})
+    call = Call(
+        "network", f"GET https://host/{quote(secret)}?q={quote_plus(secret)}", {"body": secret}, {"h": secret}
+    )
     with crossing(call) as step:
         if step.live:
             step.answer = {"body": f"echo {secret}"}

@@ -92,6 +92,14 @@ def test_known_shapes_never_reach_the_disk(
     assert leaks(everything_in(tmp_path) + said.encode(), secrets) == []
 
 
+def test_without_redaction_every_secret_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The search that finds nothing in the tests around would find each of them."""
+    secrets = shaped_secrets()
+    with planted(secrets, monkeypatch), reenact.capture(tmp_path / "run", redact="none") as run:
+        agent(run)
+    assert {secret for secret, _ in leaks(everything_in(tmp_path), secrets)} == set(secrets)
+
+
 def test_registered_secrets_never_reach_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: io.BytesIO, logged: io.StringIO
 ):
@@ -121,6 +129,8 @@ NAMED = {
     "url": lambda secret: echo(f"postgres://bob:{secret}@db/x"),
     "nested text": lambda secret: echo('{"config": "{\\"api_key\\": \\"' + secret + '\\"}"}'),
     "dataclass": lambda secret: echo(Credentials("bob", secret)),
+    "bytes": lambda secret: echo({"api_key": secret.encode()}),
+    "path": lambda secret: echo({"api_key": Path(secret)}),
     "beside a dollar": lambda secret: echo({"$set": 1, "password": secret}),
     "beside a number": lambda secret: echo({1: 1, "password": secret}),
 }
@@ -144,7 +154,18 @@ def test_a_name_gives_a_secret_away(tmp_path: Path, place: str):
 
 def test_arguments_of_the_program_are_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also a value that only the option before it gives away."""
-    argv = ["agent.py", "--api-key", "letmein", "--password=hunter2", "-v", "--token-file", "t.txt", "--token", "-q", "ask"]
+    argv = [
+        "agent.py",
+        "--api-key",
+        "letmein",
+        "--password=hunter2",
+        "-v",
+        "--token-file",
+        "t.txt",
+        "--token",
+        "-q",
+        "ask",
+    ]
     monkeypatch.setattr(sys, "argv", argv)
     with reenact.capture(tmp_path / "run", redact="default"):
         pass

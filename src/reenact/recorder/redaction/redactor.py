@@ -21,6 +21,7 @@ from reenact.recorder.redaction.profile import PROFILES, Profile
 from reenact.recorder.redaction.registered import Registered
 from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
 from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
+from reenact.recorder.redaction.tagged import is_tagged_scalar, redacted_scalar
 from reenact.recorder.redaction.text import TextRules
 from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
 from reenact.recorder.redaction.urls import url_edits
@@ -138,6 +139,8 @@ class Redactor:
         if isinstance(value, str):
             return self._text.redact_member(name, value)
         if isinstance(value, dict):
+            if is_tagged_scalar(value):
+                return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
             return self._redact_object(value)
         if isinstance(value, list):
             return [self._redact_value(None, item) for item in value]
