@@ -93,7 +93,7 @@ def test_a_finish_that_fails_lets_go_of_the_directory(tmp_path: Path):
     sink = started(tmp_path / "run")
     sink.append(b"{}")
     (tmp_path / "run" / "manifest.json").mkdir()
-    with pytest.raises(StoreError, match="manifest.json: cannot be written"):
+    with pytest.raises(StoreError, match=r"manifest\.json: cannot be written"):
         sink.finalize(ENDING)
     (tmp_path / "run" / "manifest.json").rmdir()
     assert RunDir.open(tmp_path / "run").state is RunState.INTERRUPTED
