@@ -1,0 +1,35 @@
+"""How each provider spells requests, replies and errors; pure functions, no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from reenact.testing.wire import anthropic, gemini, ollama, openai, openai_chat, openai_responses
+from reenact.testing.wire.wire import Asked, Exchange, Service, Wire
+
+WIRES: Final = (
+    anthropic.MESSAGES,
+    openai_chat.CHAT,
+    openai_responses.RESPONSES,
+    gemini.GENERATE,
+    ollama.CHAT,
+)
+SERVICES: Final = {wire.service.name: wire.service for wire in WIRES}
+
+
+def wire_for(method: str, path: str) -> Wire | None:
+    """The format a model call to *path* speaks; ``None`` for any other request."""
+    return next((wire for wire in WIRES if method == "POST" and wire.path.search(path)), None)
+
+
+def service_for(path: str, headers: Mapping[str, str]) -> Service:
+    """Whose shape an answer takes when the request is not a model call."""
+    if "anthropic-version" in headers:
+        return anthropic.ANTHROPIC
+    if "x-goog-api-key" in headers or "/v1beta" in path:
+        return gemini.GEMINI
+    return ollama.OLLAMA if "/api/" in path else openai.OPENAI
+
+
+__all__ = ["SERVICES", "WIRES", "Asked", "Exchange", "Service", "Wire", "service_for", "wire_for"]

@@ -1,0 +1,130 @@
+"""What every wire format provides: reading a request, rendering a reply whole or as a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from reenact.testing.ids import mint
+from reenact.testing.request import Message, Request
+from reenact.testing.turns import Reply, ToolCall
+
+Json: TypeAlias = dict[str, Any]
+
+EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a provider says whatever its wire format: errors, models, headers."""
+
+    name: str
+    base_path: str
+    """What its SDK expects in a base URL behind the host."""
+    json_type: str
+    """Its ``content-type`` for JSON."""
+    request_id_header: str | None
+    error: Callable[[int, str], Json]
+    """The error body for a status and a message."""
+    models: Callable[[Sequence[str], int], Json]
+    """The model list for names and a creation time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request's body, understood."""
+
+    model: str
+    stream: bool
+    messages: tuple[Message, ...]
+    follows: str = ""
+    """The id of the answer this request continues, where the format keeps conversations on the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """All that a rendered reply depends on."""
+
+    request: Request
+    reply: Reply
+    seed: str
+    id: str
+    calls: tuple[ToolCall, ...]
+    """The reply's tool calls, each with an id."""
+    created_at: int
+    """Seconds since the epoch."""
+
+    def mint(self, prefix: str, ordinal: int = 0, length: int = 24) -> str:
+        """An id of this exchange's own."""
+        return mint(self.seed, prefix, ordinal, length)
+
+    @property
+    def input_tokens(self) -> int:
+        return self.reply.usage[0] if self.reply.usage else max(1, len(self.request.raw) // 4)
+
+    @property
+    def output_tokens(self) -> int:
+        """Thinking included."""
+        if self.reply.usage:
+            return self.reply.usage[1]
+        arguments = (json_text(call.arguments) for call in self.calls)
+        return max(1, sum(map(len, (self.reply.text, self.reply.thinking, *arguments))) // 4)
+
+    @property
+    def thinking_tokens(self) -> int:
+        return min(len(self.reply.thinking) // 4, self.output_tokens)
+
+    @property
+    def stop(self) -> str:
+        return self.reply.stop_reason or ("tool" if self.calls else "end")
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One wire format, as pure functions."""
+
+    name: str
+    service: Service
+    path: re.Pattern[str]
+    """What the end of a model call's path looks like; anything may stand before it."""
+    id_prefix: str
+    call_prefix: str
+    stream_type: str
+    read: Callable[[str, Json], Asked]
+    """A request's path and body, understood."""
+    whole: Callable[[Exchange], Json]
+    stream: Callable[[Exchange], Iterator[bytes]]
+    """The parts of a streamed answer, each sent as one HTTP chunk."""
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON, keys in their own order."""
+    return msgspec.json.encode(value).decode()
+
+
+def timestamp(seconds: int) -> str:
+    """Seconds since the epoch as RFC 3339, which two of the services write."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    """One server-sent event."""
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+def items(value: Any) -> list[Json]:
+    """The objects in *value* where a list of objects is expected; a client's nonsense counts as nothing."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_of(content: Any) -> str:
+    """The words in a message's content: a string, or the texts among its parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in items(content) if isinstance(part.get("text"), str))
