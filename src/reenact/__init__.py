@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from reenact._version import __version__
 
 if TYPE_CHECKING:
-    from reenact.run import Run, capture, replay
-    from reenact.seams.tool import tool
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
         UnknownVersion,
         UsageError,
     )
+    from reenact.run import Run, capture, replay
+    from reenact.seams.tool import tool
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
 _HOMES = {

@@ -41,6 +41,8 @@ class Instant(msgspec.Struct, frozen=True):
     type: Literal["nondeterministic", "state_mutation"]
     request: dict[str, Any]
     """The event's own fields; all must be equal in replay."""
+    is_plain: bool = False
+    """Neither the fields nor the value can hold a secret: a clock read, a random number."""
 
 
 class Step(Protocol):
@@ -79,6 +81,9 @@ class Context(Protocol):
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """The value of *instant*: produced and recorded, or answered from the recording."""
+
+    def loop_seen(self, loop: Any) -> None:
+        """A task of this run was started on *loop*, in the loop's own thread."""
 
     def lane_began(self, lane: Lane) -> None:
         """A thread or job has started in *lane*."""
@@ -140,7 +145,7 @@ ROOT: Final = "0"
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
-_open_runs: dict[int, Lane] = {}
+open_runs: dict[int, Lane] = {}
 """Root lanes of the open runs, by the identity of their context."""
 _lock = threading.Lock()
 
@@ -158,7 +163,7 @@ def current_lane() -> Lane | None:
     """The lane the calling code runs in; ``None`` outside any run."""
     lane = lane_var.get()
     if lane is None:
-        return _stray_lane() if _open_runs else None
+        return _stray_lane() if open_runs else None
     me = identity()
     if lane.owner == me:
         return lane
@@ -172,7 +177,7 @@ def _stray_lane() -> Lane | None:
     if owned is not None:
         return owned
     with _lock:
-        roots = list(_open_runs.values())
+        roots = list(open_runs.values())
     return roots[0].loose() if len(roots) == 1 else None
 
 
@@ -190,7 +195,7 @@ def disown(owner: int) -> None:
 def open_contexts() -> list[Context]:
     """The contexts of all open runs of this process."""
     with _lock:
-        return [root.context for root in _open_runs.values()]
+        return [root.context for root in open_runs.values()]
 
 
 @contextmanager
@@ -198,14 +203,14 @@ def entered(context: Context) -> Iterator[Lane]:
     """Make *context* the current one, with a fresh root lane, for the block."""
     root = Lane(context, ROOT, owner=identity())
     with _lock:
-        _open_runs[id(context)] = root
+        open_runs[id(context)] = root
     before = lane_var.get()
     lane_var.set(root)
     try:
         yield root
     finally:
         with _lock:
-            del _open_runs[id(context)]
+            del open_runs[id(context)]
         # Not reset by token: an async context manager may close in another context than it opened in.
         lane_var.set(before)
 

@@ -16,9 +16,6 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
-from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile
-from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -38,6 +35,9 @@ from reenact.formats.replay_receipt import (
     ReplayReceipt,
     receipt_codec,
 )
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.redaction import Redactor, default_profile
+from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged
@@ -329,10 +329,10 @@ def replay(
 def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
     if redact is None:
         return default_profile(os.environ), ()
-    if isinstance(redact, str):
-        if redact not in ("none", "default", "strict"):
-            raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
+    if redact == "none" or redact == "default" or redact == "strict":
         return redact, ()
+    if isinstance(redact, str):
+        raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
     return default_profile(os.environ), tuple(redact)
 
 

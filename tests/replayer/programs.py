@@ -230,7 +230,9 @@ def _sync_pool(step: Step, world: World) -> Any:
 def _sync_threads(step: Step, world: World) -> Any:
     results: dict[int, Any] = {}
     threads = [
-        threading.Thread(target=lambda place, child: results.update({place: run_sync(child, world)}), args=pair)
+        threading.Thread(
+            target=lambda place, child: results.update({place: run_sync(child, world)}), args=pair
+        )
         for pair in enumerate(step.children)
     ]
     for thread in threads:
@@ -254,13 +256,18 @@ _sync_leaves = st.builds(Step, st.sampled_from(("blocking_call", "failing_call",
 sync_steps: st.SearchStrategy[Step] = st.recursive(
     _sync_leaves,
     lambda inner: st.builds(
-        Step, st.sampled_from(("sequence", "pool", "threads")), _values, st.lists(inner, min_size=1, max_size=3).map(tuple)
+        Step,
+        st.sampled_from(("sequence", "pool", "threads")),
+        _values,
+        st.lists(inner, min_size=1, max_size=3).map(tuple),
     ),
     max_leaves=5,
 )
 _async_leaves = st.builds(
     Step,
-    st.sampled_from(("call", "call", "call", "call_at_once", "blocking_call", "failing_call", "give_up", "locked")),
+    st.sampled_from(
+        ("call", "call", "call", "call_at_once", "blocking_call", "failing_call", "give_up", "locked")
+    ),
     _values,
 ) | st.builds(
     Step,

@@ -110,13 +110,13 @@ def test_a_raw_length_may_lie() -> None:
 
 
 def test_a_failure_may_have_any_body_and_headers() -> None:
-    """A body is sent as JSON, or as it is when it is text."""
-    with ScriptedProvider(
-        [Fail(503, {"why": "tired"}, {"retry-after": "7"}), Fail(502, "<html>")]
-    ) as provider:
+    """A body is sent as JSON, or as it is when it is text; a header given replaces the usual one."""
+    page = Fail(502, "<html>", {"Content-Type": "text/html"})
+    with ScriptedProvider([Fail(503, {"why": "tired"}, {"retry-after": "7"}), page]) as provider:
         first, second = post(provider, ASK), post(provider, ASK)
     assert (first.status_code, first.json(), first.headers["retry-after"]) == (503, {"why": "tired"}, "7")
     assert (second.status_code, second.text) == (502, "<html>")
+    assert second.headers.get_list("content-type") == ["text/html"]
 
 
 def test_gzip_when_the_client_accepts_it() -> None:

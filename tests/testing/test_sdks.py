@@ -11,10 +11,10 @@ import ollama
 import openai
 import pytest
 from google.genai.errors import ClientError, ServerError
-from tests.testing import asking
-from tests.testing.asking import MODEL, STREAM, WHOLE, Ask
 
 from reenact.testing import Disconnect, Fail, Reply, ScriptedProvider, Timeout, ToolCall, ToolResult
+from tests.testing import asking
+from tests.testing.asking import MODEL, STREAM, WHOLE, Ask
 
 FULL = Reply(
     "Grüße, 世界! 🌍 I'll look it up.",

@@ -1,1 +1,77 @@
-"""The command line: one file per verb."""
+"""The command line: one file per verb.
+
+A verb is a row in ``VERBS`` and a module of its name with a click command called ``command``.
+Help and version are answered from here, because importing click alone takes longer than they may.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from reenact._version import __version__
+
+VERBS = {
+    "hash": "Print the canonical digest of JSON files",
+    "schema": "Print the JSON Schema of a format",
+}
+
+_HELP = """\
+usage: reenact VERB [ARGUMENT]...
+
+Record an AI agent's run once; replay it offline, exactly, for ever.
+
+{verbs}
+
+reenact VERB --help    what the verb takes
+reenact --version      the version
+
+exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invalid input · 3 wrong usage
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status, never an exception."""
+    try:
+        status = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BaseException as error:
+        from reenact.cli.failure import report
+
+        return report(error)
+    return status
+
+
+def help_text() -> str:
+    """What ``reenact --help`` prints."""
+    width = max(map(len, VERBS))
+    return _HELP.format(verbs="\n".join(f"  {verb:<{width}}  {VERBS[verb]}" for verb in sorted(VERBS)))
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else None
+    if first in ("-h", "--help", "help"):
+        sys.stdout.write(help_text())
+        return 0
+    if first in ("-V", "--version"):
+        sys.stdout.write(f"reenact {__version__}\n")
+        return 0
+    if first is None:
+        sys.stderr.write(help_text())
+        return 3
+    if first not in VERBS:
+        raise _unknown(first)
+    from reenact.cli.command import invoke
+
+    return invoke(first, arguments[1:])
+
+
+def _unknown(verb: str) -> Exception:
+    from difflib import get_close_matches
+
+    from reenact.errors import UsageError
+
+    what = "option" if verb.startswith("-") else "verb"
+    nearest = get_close_matches(verb, VERBS, n=1)
+    remedy = f"did you mean {nearest[0]!r}?" if nearest else "reenact --help lists them"
+    return UsageError(f"unknown {what} {verb!r}; {remedy}")

@@ -13,32 +13,23 @@ from asyncio import CancelledError, get_running_loop
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from time import time
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.recorder.sharing import Sharing
-from reenact.recorder.sink import CaptureSink, Ending
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import failure_text
 from reenact.formats.values import embedded, to_ordered_text, to_text
+from reenact.recorder.redaction import Redactor
+from reenact.recorder.sharing import Sharing
+from reenact.recorder.sink import CaptureSink, Ending
 
 log: Final = logging.getLogger("reenact.recorder")
 
 _Raw = msgspec.Raw
-
-
-class Redacting(Protocol):
-    """What the context needs of a redactor."""
-
-    def redact_json(self, text: bytes) -> bytes:
-        """Canonical JSON without its secrets."""
-
-    def redact_text(self, text: str) -> str:
-        """A message without its secrets."""
 
 
 class _Shape(NamedTuple):
@@ -67,7 +58,7 @@ class CaptureContext:
         self,
         sink: CaptureSink,
         seed: CaptureSeed,
-        redactor: Redacting,
+        redactor: Redactor,
         *,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
@@ -109,11 +100,14 @@ class CaptureContext:
             self._fail(error)
         return value
 
+    def loop_seen(self, loop: Any) -> None:
+        """Recording does not care what runs where."""
+
     def lane_began(self, lane: Lane) -> None:
-        """Recording does not care when threads start."""
+        """Nor when it starts."""
 
     def lane_ended(self, lane: Lane) -> None:
-        """Nor when they end."""
+        """Nor when it ends."""
 
     # The seed's side
 
@@ -198,13 +192,19 @@ class CaptureContext:
     def _record_instant(self, instant: Instant, lane: Lane, value: Any) -> None:
         if self._failure is not None:
             return
-        text = self._redactor.redact_json(to_ordered_text(value))
-        data = {**instant.request, "lane": lane.name, "value": self._stored_answer(text)}
-        if instant.type == "nondeterministic":
-            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
+        data = {**instant.request, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within
-        self._append(instant.type.encode(), self._redactor.redact_json(encode_clean(data)))
+        if instant.is_plain:
+            text = encode_clean(value)
+            data["value"] = _Raw(text)
+        else:
+            text = self._redactor.redact_ordered_json(to_ordered_text(value))
+            data = msgspec.json.decode(self._redactor.redact_json(to_text(data)))
+            data["value"] = self._stored_answer(text)
+        if instant.type == "nondeterministic":
+            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
+        self._append(instant.type.encode(), encode_clean(data))
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
@@ -233,13 +233,23 @@ class CaptureContext:
         elif error is not None:
             data["error"] = self._stored(self._redactor.redact_json(failure_text(error)))
         else:
-            text = self._redactor.redact_json(to_ordered_text(step.answer))
+            text = self._redactor.redact_ordered_json(to_ordered_text(step.answer))
             data[shape.answer_member] = self._stored_answer(text)
             if kind not in ("tool", "llm"):
                 data["valueHash"] = digest_of_bytes(text)
         if step.recorded_pieces is not None:
-            pieces = self._redactor.redact_json(to_ordered_text(step.recorded_pieces))
-            data["pieces"] = self._stored_answer(pieces)
+            data["pieces"] = self._stored_answer(self._pieces_text(step.recorded_pieces))
+
+    def _pieces_text(self, pieces: list[Any]) -> bytes:
+        """A stream's pieces; a secret that was cut between two of them is found on the joined text."""
+        if pieces and all(isinstance(piece, bytes) for piece in pieces):
+            return to_ordered_text(self._redactor.redact_chunks(pieces))
+        if pieces and all(isinstance(piece, str) for piece in pieces):
+            chunks = [piece.encode("utf-8", "surrogatepass") for piece in pieces]
+            redacted = self._redactor.redact_chunks(chunks)
+            if redacted != chunks:
+                pieces = [chunk.decode("utf-8", "replace") for chunk in redacted]
+        return self._redactor.redact_ordered_json(to_ordered_text(pieces))
 
     def _payload_text(self, value: Any) -> bytes:
         return self._redactor.redact_json(to_text(value))

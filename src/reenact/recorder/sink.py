@@ -37,10 +37,10 @@ class CaptureSink(Protocol):
     def start(self, seed: CaptureSeed) -> None:
         """Begin the run."""
 
-    def append(self, event: bytes) -> None:
+    def append(self, event: bytes, /) -> object:
         """Keep one event, the canonical text of a line; returns when it is safe."""
 
-    def put_blob(self, data: bytes) -> str:
+    def put_blob(self, data: bytes, /) -> str:
         """Keep a large payload; returns its digest."""
 
     def finalize(self, ending: Ending) -> CaptureManifest:
@@ -57,7 +57,6 @@ class FileCaptureSink:
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
         self._run = RunDir.create(self._path, seed_codec.to_bytes(seed) + b"\n", self._durability)
-        self._count = 0
         self.append = self._run.journal.append
         self.put_blob = self._run.blobs.put
 

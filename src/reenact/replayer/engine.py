@@ -8,6 +8,7 @@ recorded call.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterator
 from hashlib import sha256
@@ -91,8 +92,8 @@ class ReplayEngine:
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        request = _decode(self._redactor.redact_json(encode_clean(instant.request)))
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:  # noqa: ARG002
+        request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
         recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
         self.turns.happened([recorded.seq])
@@ -101,6 +102,9 @@ class ReplayEngine:
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
+
+    def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.turns.loop_seen(loop)
 
     def lane_began(self, lane: Lane) -> None:
         self.turns.lane_began(lane)
@@ -150,6 +154,12 @@ class ReplayEngine:
         divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
         self.diverge(divergence)
         return self._nearest(key, expected, divergence)
+
+    def _as_recorded(self, instant: Instant) -> dict[str, Any]:
+        if instant.is_plain:
+            return instant.request
+        request: dict[str, Any] = _decode(self._redactor.redact_json(to_text(instant.request)))
+        return request
 
     def _refuse_after_divergence(self) -> None:
         if self._divergences and self.policy == "strict":
@@ -244,7 +254,7 @@ class ReplayStep:
         if self._data.get("cancelled"):
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
-    def close(self, error: BaseException | None) -> None:
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self.live or self._is_stream:
             self._engine.turns.happened([self._recorded.outcome_seq])
 

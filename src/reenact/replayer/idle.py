@@ -1,42 +1,60 @@
-"""Whether a thread is blocked: waiting for a lock, a queue or another thread, not computing.
+"""Whether a thread has come to rest: blocked, gone, or off computing by itself.
 
-There is no way to ask; a thread that stays at the same instruction and uses no CPU time over several
-looks is taken to be blocked. A wrong answer costs order, never correctness.
+There is no way to ask a thread. One that sleeps and has used no CPU time for longer than the
+interpreter's switch interval is blocked: a thread that only waits for the interpreter's lock wakes up
+that often to ask for it, and one that waits for a processor does not sleep. A wrong answer costs
+recorded order, never correctness.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from pathlib import Path
 from typing import Final
 
-_LOOKS: Final = 4
+from reenact.replayer.patience import PatientClock
+
+_COMPUTING_S: Final = 0.05
+"""A thread that computes for so long without a call is not waited for."""
+_MARGIN_S: Final = 0.003
 
 
-class BlockedThreads:
-    """Looks at threads from time to time; see :meth:`look`."""
+class MovingThread:
+    """A thread that was set in motion and may come to rest."""
 
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[object, int]] = {}
+    def __init__(self, thread_id: int, clock: PatientClock) -> None:
+        self._thread_id = thread_id
+        self._clock = clock
+        self._started_cpu_s = self._cpu_s = _cpu_time_s(thread_id)
+        self._still_since_s = clock.now_s
 
-    def look(self, thread_id: int) -> bool:
-        """Look once more; true when the thread has not moved for several looks, or is gone."""
-        frame = sys._current_frames().get(thread_id)  # noqa: SLF001 — the only way to see another thread
-        if frame is None:
+    def is_at_rest(self) -> bool:
+        """Look once more."""
+        cpu_s = _cpu_time_s(self._thread_id)
+        if cpu_s is None or self._started_cpu_s is None:
             return True
-        place = (id(frame), frame.f_lasti, _cpu_time_ns(thread_id))
-        before, looks = self._seen.get(thread_id, (None, 0))
-        looks = looks + 1 if place == before else 1
-        self._seen[thread_id] = (place, looks)
-        return looks >= _LOOKS
-
-    def forget(self, thread_id: int) -> None:
-        """The thread has been seen to move."""
-        self._seen.pop(thread_id, None)
+        if cpu_s != self._cpu_s or not _sleeps(self._thread_id):
+            self._cpu_s, self._still_since_s = cpu_s, self._clock.now_s
+            return cpu_s - self._started_cpu_s > _COMPUTING_S
+        return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
 
 
-def _cpu_time_ns(thread_id: int) -> int:
-    try:
-        return time.clock_gettime_ns(time.pthread_getcpuclockid(thread_id))
-    except (OSError, AttributeError):  # the thread is gone, or the platform has no such clock
-        return 0
+def _cpu_time_s(thread_id: int) -> float | None:
+    """``None`` for a thread that is gone."""
+    if thread_id not in sys._current_frames():  # noqa: SLF001 — asking the clock of a dead thread may crash
+        return None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread_id))
+
+
+def _sleeps(thread_id: int) -> bool:
+    """What the kernel says, where it says anything; elsewhere the CPU time must do."""
+    for thread in threading.enumerate():
+        if thread.ident == thread_id:
+            try:
+                stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_bytes()
+            except OSError:
+                return True
+            return stat.rpartition(b") ")[2][:1] in b"SD"
+    return True

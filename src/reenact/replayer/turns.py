@@ -15,18 +15,17 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
-from time import monotonic
 from typing import Any, Final
 
 from reenact.boundary import Lane
-from reenact.replayer.idle import BlockedThreads
+from reenact.replayer.idle import MovingThread
+from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import RecordedCall
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
 _LOOK_S: Final = 0.001
-_HANDOVER_S: Final = 0.0005
-"""How long a finished job's result may take to reach the event loop that awaits it."""
+_ROUND_S: Final = 0.005
 _MAX_SPINS: Final = 200
 """A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
 
@@ -34,10 +33,10 @@ _MAX_SPINS: Final = 200
 class _Waiter:
     """A call that waits for its turn."""
 
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None) -> None:
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None) -> None:
         self.call = call
         self.lane = lane
-        self.stalls_at = stalls_at
+        self.stalls_at_s = stalls_at_s
         """When waiting becomes pointless; only for calls that have no answer to give."""
         self.is_done = False
         self.stalled = False
@@ -47,8 +46,8 @@ class _Waiter:
 
 
 class _ThreadWaiter(_Waiter):
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None) -> None:
-        super().__init__(call, lane, stalls_at)
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None) -> None:
+        super().__init__(call, lane, stalls_at_s)
         self.came = threading.Event()
 
     def release(self) -> None:
@@ -56,8 +55,8 @@ class _ThreadWaiter(_Waiter):
 
 
 class _LoopWaiter(_Waiter):
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at: float | None, loop: _Loop) -> None:
-        super().__init__(call, lane, stalls_at)
+    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None, loop: _Loop) -> None:
+        super().__init__(call, lane, stalls_at_s)
         self.loop = loop
         self.future: asyncio.Future[None] = loop.loop.create_future()
 
@@ -72,11 +71,14 @@ class _LoopWaiter(_Waiter):
 class _Loop:
     """An event loop with calls of this run, and whether it has anything left to do."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None], clock: PatientClock
+    ) -> None:
         self.loop = loop
         self.is_dry = False
-        self.stirred_at = monotonic()
+        self._clock = clock
         self._thread_id = threading.get_ident()
+        self._thread = MovingThread(self._thread_id, clock)
         self._on_dry = on_dry
         self._is_probing = False
         self._spins = 0
@@ -89,20 +91,14 @@ class _Loop:
             with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
                 self.loop.call_soon_threadsafe(callback)
 
-    def stir(self, delay_s: float = 0.0) -> None:
+    def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
         self.is_dry = False
-        self.stirred_at = monotonic()
+        self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
         if not self._is_probing:
             self._is_probing = True
-            self.run(lambda: self._probe_in(delay_s))
-
-    def _probe_in(self, delay_s: float) -> None:
-        if delay_s:
-            self.loop.call_later(delay_s, self._probe)
-        else:
-            self.loop.call_soon(self._probe)
+            self.run(self._probe)
 
     def _probe(self) -> None:
         self._spins += 1
@@ -115,8 +111,13 @@ class _Loop:
         self._on_dry()
 
     @property
-    def is_gone(self) -> bool:
-        return self.loop.is_closed() or not self.loop.is_running()
+    def is_busy(self) -> bool:
+        return not self.is_dry and self.loop.is_running()
+
+    def look(self) -> None:
+        """A loop whose thread is stuck in a blocking call, or computes, is not waited for."""
+        if self.is_busy and self._thread.is_at_rest():
+            self.is_dry = True
 
 
 class Turns:
@@ -139,17 +140,17 @@ class Turns:
         for seq in range(1, len(times_ms) + 1):
             if seq not in by_seq:
                 self._happened[seq] = 1
+        self._clock = PatientClock()
         self._next = 1
-        self._next_since = monotonic()
+        self._next_since_s = 0.0
         self._overdue: set[str] = set()
         """Recorded lanes that did not come in time; nobody waits for them until they do."""
         self._queue: list[tuple[int, int, _Waiter]] = []
         self._endless: list[_Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
-        self._moving: dict[Lane, float] = {}
-        """Threads that run since a delivery or since their start, and since when."""
+        self._moving: dict[Lane, MovingThread] = {}
+        """Threads that run since a delivery or since their start."""
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
-        self._blocked = BlockedThreads()
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -166,6 +167,12 @@ class Turns:
             if self._queue:
                 self._deliver()
 
+    def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on *loop* must have run dry before anything is delivered."""
+        if loop not in self._loops:
+            with self._lock:
+                self._loops[loop] = _Loop(loop, self._loop_is_dry, self._clock)
+
     def lane_began(self, lane: Lane) -> None:
         with self._lock:
             self._set_moving(lane)
@@ -174,7 +181,7 @@ class Turns:
         with self._lock:
             self._moving.pop(lane, None)
             for loop in self._loops.values():
-                loop.stir(_HANDOVER_S)
+                loop.stir()
             self._deliver()
 
     def close(self) -> None:
@@ -201,7 +208,7 @@ class Turns:
                 self._note_delivery(call)
                 self._set_moving(lane)
                 return True
-            waiter = _ThreadWaiter(call, lane, self._stalls_at(call))
+            waiter = _ThreadWaiter(call, lane, self._stalls_at_s(call))
             self._enqueue(waiter)
         waiter.came.wait()
         return not waiter.stalled
@@ -214,10 +221,9 @@ class Turns:
         running = asyncio.get_running_loop()
         with self._lock:
             self._overdue.discard(call.lane)
-            loop = self._loops.get(running)
-            if loop is None:
-                loop = self._loops[running] = _Loop(running, self._loop_is_dry)
-            waiter = _LoopWaiter(call, lane, self._stalls_at(call), loop)
+            self.loop_seen(running)
+            loop = self._loops[running]
+            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), loop)
             loop.stir()
             self._enqueue(waiter)
         try:
@@ -231,11 +237,11 @@ class Turns:
         """Answer without waiting: recorded order does not apply to this call."""
         self.happened([call.outcome_seq] if call.due_after == call.outcome_seq - 1 else [])
 
-    def _stalls_at(self, call: RecordedCall) -> float | None:
+    def _stalls_at_s(self, call: RecordedCall) -> float | None:
         if not call.never_ends:
             return None
         took_s = max(0.0, call.ended_ms - call.made_ms) / 1000
-        return monotonic() + took_s * 2 + self._stall_s
+        return self._clock.now_s + took_s * 2 + self._stall_s
 
     def _enqueue(self, waiter: _Waiter) -> None:
         if waiter.call.never_ends:
@@ -286,8 +292,7 @@ class Turns:
             self._set_moving(waiter.lane)
 
     def _set_moving(self, lane: Lane) -> None:
-        self._moving[lane] = monotonic()
-        self._blocked.forget(lane.owner)
+        self._moving[lane] = MovingThread(lane.owner, self._clock)
 
     def _is_due(self, call: RecordedCall) -> bool:
         return self._next > call.due_after
@@ -296,9 +301,9 @@ class Turns:
         if self._moving:
             return False
         for key, loop in list(self._loops.items()):
-            if loop.is_gone:
+            if key.is_closed():
                 del self._loops[key]
-            elif not loop.is_dry:
+            elif loop.is_busy:
                 return False
         return True
 
@@ -311,7 +316,7 @@ class Turns:
                 break
             self._next += 1
         if self._next != before:
-            self._next_since = monotonic()
+            self._next_since_s = self._clock.now_s
 
     # Time passing
 
@@ -326,43 +331,33 @@ class Turns:
     def _tick(self) -> None:
         while not self._is_closed:
             with self._lock:
-                now = monotonic()
-                self._look_at_threads(now)
-                self._look_at_loops(now)
-                self._pass_over_late_event(now)
-                self._let_stalled_go(now)
+                self._look_around()
+                self._pass_over_late_event()
+                self._let_stalled_go()
                 self._deliver()
-                pause_s = self._pause_s(now)
-            self._wake.wait(pause_s)
+                is_idle = not self._queue and not self._endless
+                pause_s = _ROUND_S if self._at_rest() else _LOOK_S
+            if is_idle:
+                self._wake.wait()
+            else:
+                self._clock.pause(self._wake, pause_s)
             self._wake.clear()
 
-    def _pause_s(self, now: float) -> float | None:
-        """Until the next moment at which time alone can change something."""
-        moments = [waiter.stalls_at for waiter in self._endless if waiter.stalls_at is not None]
-        if self._queue:
-            if not self._at_rest():
-                return _LOOK_S
-            moments.append(self._late_at())
-        return max(_LOOK_S, min(moments) - now) if moments else None
-
-    def _look_at_threads(self, now: float) -> None:
-        for lane, since in list(self._moving.items()):
-            if self._blocked.look(lane.owner) or now - since > _GRACE_S:
+    def _look_around(self) -> None:
+        for lane, thread in list(self._moving.items()):
+            if thread.is_at_rest():
                 del self._moving[lane]
-
-    def _look_at_loops(self, now: float) -> None:
         for loop in self._loops.values():
-            if not loop.is_dry and now - loop.stirred_at > _GRACE_S:
-                loop.is_dry = True
+            loop.look()
 
-    def _late_at(self) -> float:
+    def _late_at_s(self) -> float:
         """When the next event has been waited for long enough."""
         index = min(self._next, len(self._times_ms)) - 1
         gap_ms = self._times_ms[index] - self._times_ms[max(0, index - 1)]
-        return self._next_since + max(0.0, gap_ms) / 1000 + _GRACE_S
+        return self._next_since_s + max(0.0, gap_ms) / 1000 + _GRACE_S
 
-    def _pass_over_late_event(self, now: float) -> None:
-        if not self._queue or now < self._late_at() or not self._at_rest():
+    def _pass_over_late_event(self) -> None:
+        if not self._queue or self._clock.now_s < self._late_at_s() or not self._at_rest():
             return
         if self._next > len(self._times_ms) or self._is_due(self._queue[0][2].call):
             return
@@ -377,9 +372,9 @@ class Turns:
             self._happened[self._next] = 1
         self._advance()
 
-    def _let_stalled_go(self, now: float) -> None:
+    def _let_stalled_go(self) -> None:
         for waiter in list(self._endless):
-            if waiter.stalls_at is not None and now > waiter.stalls_at:
+            if waiter.stalls_at_s is not None and self._clock.now_s > waiter.stalls_at_s:
                 self._endless.remove(waiter)
                 waiter.is_done = waiter.stalled = True
                 waiter.release()

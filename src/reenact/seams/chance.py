@@ -10,9 +10,9 @@ from typing import Any
 
 from reenact.boundary import Instant, current_lane
 
-_NOW = Instant("nondeterministic", {"source": "clock", "key": "now"})
-_MONOTONIC = Instant("nondeterministic", {"source": "clock", "key": "monotonic"})
-_RANDOM = Instant("nondeterministic", {"source": "rng", "key": "random"})
+_NOW = Instant("nondeterministic", {"source": "clock", "key": "now"}, is_plain=True)
+_MONOTONIC = Instant("nondeterministic", {"source": "clock", "key": "monotonic"}, is_plain=True)
+_RANDOM = Instant("nondeterministic", {"source": "rng", "key": "random"}, is_plain=True)
 
 
 def instant(moment: Instant, produce: Callable[[], Any]) -> Any:
@@ -43,7 +43,7 @@ class RecordedRandom(random.Random):
         return value
 
     def getrandbits(self, k: int, /) -> int:
-        draw = Instant("nondeterministic", {"source": "rng", "key": f"getrandbits({k})"})
+        draw = Instant("nondeterministic", {"source": "rng", "key": f"getrandbits({k})"}, is_plain=True)
         value: int = instant(draw, lambda: super(RecordedRandom, self).getrandbits(k))
         return value
 

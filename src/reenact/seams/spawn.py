@@ -38,6 +38,7 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         if lane is None:
             return original(self, coro, context=context, **options)
         child = lane.child()
+        child.context.loop_seen(self)
         if context is not None:
             # A context the caller shares between tasks says nothing about who is running.
             task = original(self, coro, context=context, **options)
@@ -91,17 +92,50 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         if lane is None:
             future: Future[Any] = original(self, fn, *args, **kwargs)
             return future
-        child = lane.child()
+        ending = _JobEnding(lane.child())
 
         def job() -> Any:
-            return _run_in(child, lambda: fn(*args, **kwargs))
+            try:
+                return _run_in(ending.lane, lambda: fn(*args, **kwargs))
+            finally:
+                ending.returned()
 
         future = original(self, job)
-        # Not when the job returns: those who wait for its result must have been told first.
-        future.add_done_callback(lambda _: child.context.lane_ended(child))
+        ending.has(future)
         return future
 
     return submit
+
+
+class _JobEnding:
+    """A job's lane ends when everybody who waits for its result has been told.
+
+    Done callbacks run in the order they were added; ours must be the last, so it is added when the job
+    returns, not when it is submitted.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self._lock = threading.Lock()
+        self._future: Future[Any] | None = None
+        self._has_returned = False
+
+    def has(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._future = future
+            is_over = self._has_returned
+        if is_over:
+            self._listen(future)
+
+    def returned(self) -> None:
+        with self._lock:
+            self._has_returned = True
+            future = self._future
+        if future is not None:
+            self._listen(future)
+
+    def _listen(self, future: Future[Any]) -> None:
+        future.add_done_callback(lambda _: self.lane.context.lane_ended(self.lane))
 
 
 def _run_thread(lane: Lane, run: Callable[[], None]) -> None:

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import aclosing, closing
 from typing import Any, TypeVar, overload
 
-from reenact.boundary import Call, crossing, current_lane
+from reenact.boundary import Call, crossing, lane_var, open_runs
 
 F = TypeVar("F", bound=Callable[..., Any])
+_lane = lane_var.get
 
 
 @overload
@@ -82,7 +83,7 @@ class _Caller:
 
 def _function(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if current_lane() is None:
+        if _lane() is None and not open_runs:
             return fn(*args, **kwargs)
         with crossing(call(args, kwargs)) as step:
             if step.live:
@@ -94,7 +95,7 @@ def _function(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
 
 def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if current_lane() is None:
+        if _lane() is None and not open_runs:
             return await fn(*args, **kwargs)
         async with crossing(call(args, kwargs)) as step:
             if step.live:
@@ -106,7 +107,7 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
-        if current_lane() is None:
+        if _lane() is None and not open_runs:
             return (yield from fn(*args, **kwargs))
         boundary = crossing(call(args, kwargs), streaming=True)
         with boundary as step:
@@ -129,7 +130,7 @@ def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
 
 def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        if current_lane() is None:
+        if _lane() is None and not open_runs:
             async for item in fn(*args, **kwargs):
                 yield item
             return

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reenact.testing.request import Message, ToolResult
 from reenact.testing.wire import WIRES, wire_for
+from reenact.testing.wire.gemini import GENERATE
 from reenact.testing.wire.openai_responses import RESPONSES
 
 CONVERSATION = (
@@ -157,3 +158,10 @@ def test_nonsense_is_read_without_complaint(body: dict[str, Any]) -> None:
     """A body of any shape is understood as something: a test of odd requests is the user's right."""
     for wire in WIRES:
         wire.read("/v1beta/models/m:generateContent", body)
+
+
+def test_a_result_beyond_64_bits_is_read() -> None:
+    """A tool may return an integer that fast JSON encoders refuse."""
+    part = {"functionResponse": {"name": "f", "response": {"result": 2**70}}}
+    asked = GENERATE.read("/models/m:generateContent", {"contents": [{"parts": [part]}]})
+    assert asked.messages[0].tool_results == (ToolResult("f", str(2**70)),)

@@ -1,13 +1,9 @@
-class Redactor:
-    def __init__(self, profile, *, secrets=(), salt):
-        pass
+"""Redaction: secrets leave every payload before it reaches the disk."""
 
-    def redact_json(self, t):
-        return t
+from reenact.recorder.redaction.logs import RedactingFilter
+from reenact.recorder.redaction.placeholder import PLACEHOLDER
+from reenact.recorder.redaction.profile import PROFILES, Profile, default_profile
+from reenact.recorder.redaction.redactor import Redactor
+from reenact.recorder.redaction.rules import Rule
 
-    def redact_text(self, t):
-        return t
-
-
-def default_profile(e):
-    return "default"
+__all__ = ["PLACEHOLDER", "PROFILES", "Profile", "RedactingFilter", "Redactor", "Rule", "default_profile"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from reenact.testing.request import Message, Role, ToolResult
 from reenact.testing.wire.wire import Asked, Exchange, Json, Service, Wire, items, text_of, timestamp
 
-_ROLES: Final[dict[Any, Role]] = {"assistant": "assistant", "system": "system"}
+_ROLES: Final[dict[str, Role]] = {"assistant": "assistant", "system": "system"}
 _STOPS: Final = {"end": "stop", "tool": "stop", "length": "length", "refusal": "stop"}
 
 
@@ -25,7 +25,7 @@ def _message(item: Json) -> Message:
     text = text_of(item.get("content"))
     if item.get("role") == "tool":
         return Message("tool", tool_results=(ToolResult(str(item.get("tool_name", "")), text),))
-    return Message(_ROLES.get(item.get("role"), "user"), text)
+    return Message(_ROLES.get(str(item.get("role")), "user"), text)
 
 
 def _whole(exchange: Exchange) -> Json:

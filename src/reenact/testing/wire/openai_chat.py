@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from reenact.testing.request import Message, Role, ToolResult
 from reenact.testing.wire.openai import OPENAI
@@ -21,7 +21,7 @@ from reenact.testing.wire.wire import (
 )
 
 _STOPS: Final = {"end": "stop", "tool": "tool_calls", "length": "length", "refusal": "content_filter"}
-_ROLES: Final[dict[Any, Role]] = {"assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES: Final[dict[str, Role]] = {"assistant": "assistant", "system": "system", "developer": "system"}
 
 
 def _read(_path: str, body: Json) -> Asked:
@@ -33,7 +33,7 @@ def _message(item: Json) -> Message:
     text = text_of(item.get("content"))
     if item.get("role") == "tool":
         return Message("tool", tool_results=(ToolResult(str(item.get("tool_call_id", "")), text),))
-    return Message(_ROLES.get(item.get("role"), "user"), text)
+    return Message(_ROLES.get(str(item.get("role")), "user"), text)
 
 
 def _whole(exchange: Exchange) -> Json:

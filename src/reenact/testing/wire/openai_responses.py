@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from reenact.testing.request import Message, Role, ToolResult
 from reenact.testing.turns import ToolCall
@@ -23,7 +23,7 @@ from reenact.testing.wire.wire import (
 )
 
 _INCOMPLETE: Final = {"length": "max_output_tokens", "refusal": "content_filter"}
-_ROLES: Final[dict[Any, Role]] = {"user": "user", "system": "system", "developer": "system"}
+_ROLES: Final[dict[str, Role]] = {"user": "user", "system": "system", "developer": "system"}
 
 _Events = Iterator[tuple[str, Json]]
 
@@ -41,7 +41,7 @@ def _message(item: Json) -> Message:
         output = item.get("output")
         text = output if isinstance(output, str) else text_of(output)
         return Message("tool", tool_results=(ToolResult(str(item.get("call_id", "")), text),))
-    return Message(_ROLES.get(item.get("role"), "assistant"), text_of(item.get("content")))
+    return Message(_ROLES.get(str(item.get("role")), "assistant"), text_of(item.get("content")))
 
 
 def _stream(exchange: Exchange) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -103,8 +104,8 @@ class Wire:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON, keys in their own order."""
-    return msgspec.json.encode(value).decode()
+    """Compact JSON, keys in their own order; integers of any size, which a client may send."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def timestamp(seconds: int) -> str:

@@ -1,0 +1,98 @@
+"""A figure: ours and what stands beside it, timed in turns, and the bar it has to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from timeit import Timer
+from typing import Any, NamedTuple, Protocol
+
+ROUNDS = 15
+ROUND_SECONDS = 0.02
+
+
+class Bar(Protocol):
+    """What the two durations have to satisfy."""
+
+    def ratio(self, ours_s: float, beside_s: float) -> float: ...
+    def holds(self, ratio: float) -> bool: ...
+    def show(self, ratio: float) -> str: ...
+    def __str__(self) -> str: ...
+
+
+class ShareOfSpeed(NamedTuple):
+    """Ours reaches at least this share of the other's speed."""
+
+    at_least: float
+
+    def ratio(self, ours_s: float, beside_s: float) -> float:
+        return beside_s / ours_s
+
+    def holds(self, ratio: float) -> bool:
+        return ratio >= self.at_least
+
+    def show(self, ratio: float) -> str:
+        return f"{ratio:.0%}"
+
+    def __str__(self) -> str:
+        return f"≥ {self.at_least:.0%}"
+
+
+class TimesAsLong(NamedTuple):
+    """Ours takes at most this many times as long as the other."""
+
+    at_most: float
+
+    def ratio(self, ours_s: float, beside_s: float) -> float:
+        return ours_s / beside_s
+
+    def holds(self, ratio: float) -> bool:
+        return ratio <= self.at_most
+
+    def show(self, ratio: float) -> str:
+        return f"{ratio:.2f} ×"
+
+    def __str__(self) -> str:
+        return f"≤ {self.at_most:g} ×"
+
+
+class Figure(NamedTuple):
+    """One measured line of the table; durations are those of one operation."""
+
+    what: str
+    ours_s: float
+    beside: str
+    beside_s: float
+    bar: Bar
+
+    @property
+    def ratio(self) -> float:
+        return self.bar.ratio(self.ours_s, self.beside_s)
+
+    @property
+    def is_ok(self) -> bool:
+        return self.bar.holds(self.ratio)
+
+
+Figures = Callable[[], Iterator[Figure]]
+
+
+def best_in_turns(
+    ours: Callable[[], Any], beside: Callable[[], Any], *, rounds: int = ROUNDS
+) -> tuple[float, float]:
+    """The best duration of each, in seconds per call.
+
+    They take turns, so that a busy moment of the machine hits both; the best of many rounds is the
+    one that was disturbed least.
+    """
+    timers = (Timer(ours), Timer(beside))
+    numbers = [_calls_per_round(timer) for timer in timers]
+    best = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for index, (timer, number) in enumerate(zip(timers, numbers, strict=True)):
+            best[index] = min(best[index], timer.timeit(number) / number)
+    return best[0], best[1]
+
+
+def _calls_per_round(timer: Timer) -> int:
+    once = min(timer.repeat(3, 1))
+    return max(1, round(ROUND_SECONDS / max(once, 1e-7)))

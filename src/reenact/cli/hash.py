@@ -1,0 +1,63 @@
+"""``reenact hash``: the canonical digest of JSON files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reenact import canonical
+from reenact.cli.failure import INVALID, message_of, printable, report
+from reenact.errors import FormatError
+from reenact.formats.record import parse
+
+
+@click.command("hash")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--profile", type=click.Choice(["replay", "jcs"]), default="replay", show_default=True)
+@click.option("--canonical", "as_text", is_flag=True, help="Print the canonical text instead of its digest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array with an object per file.")
+def command(files: tuple[str, ...], profile: canonical.Profile, as_text: bool, as_json: bool) -> int:
+    """Print the canonical digest of JSON files.
+
+    FILE is a JSON file, or - for standard input. One file gives its digest alone, several give
+    lines as sha256sum writes them. A file that cannot be read is named on stderr, the others are
+    still hashed, and the exit status is 2.
+    """
+    if as_text and as_json:
+        raise click.UsageError("--canonical and --json exclude each other", click.get_current_context())
+    rows: list[dict[str, Any]] = []
+    for file, text in _canonical_texts(files, profile):
+        if isinstance(text, Exception):
+            report(text)
+            rows.append({"file": file, "error": message_of(text)})
+            continue
+        digest = canonical.digest_of_bytes(text, profile)
+        rows.append({"file": file, "profile": profile, "digest": digest})
+        if as_text:
+            click.echo(text)
+        elif not as_json:
+            click.echo(digest if len(files) == 1 else f"{digest}  {printable(file)}")
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    return INVALID if any("error" in row for row in rows) else 0
+
+
+def _canonical_texts(
+    files: Iterable[str], profile: canonical.Profile
+) -> Iterator[tuple[str, bytes | FormatError | OSError]]:
+    for file in files:
+        try:
+            yield file, canonical.encode(parse(_read(file)), profile)
+        except FormatError as error:
+            yield file, error.at(file=file)
+        except OSError as error:
+            yield file, error
+
+
+def _read(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

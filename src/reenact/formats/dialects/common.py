@@ -1,0 +1,130 @@
+"""What the dialects of the replay log share: value ranges, the unknown event, reading and writing."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+import orjson
+
+from reenact import canonical
+from reenact.formats.record import ABSENT, Codec, Count, Record, parse, upgrade
+from reenact.formats.rfc3339 import are_times, verify_time
+
+DialectName: TypeAlias = Literal["current", "legacy"]
+
+REPLAY_VERSION: Final = 1
+HEADER: Final = "ReplayHeader"
+
+Milliseconds = Count | Annotated[float, msgspec.Meta(ge=0)]
+Confidence = Annotated[int, msgspec.Meta(ge=0, le=1)] | Annotated[float, msgspec.Meta(ge=0, le=1)]
+Utility = Annotated[int, msgspec.Meta(ge=-1, le=1)] | Annotated[float, msgspec.Meta(ge=-1, le=1)]
+"""The learning signal of one tool call, from harmful to helpful."""
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event this version does not know, kept whole."""
+
+    value: dict[str, Any]
+
+
+E = TypeVar("E", bound=Record)
+
+_encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
+_EXTRA: Final = Record.__struct_encode_fields__[0].encode()
+"""The one name that records keep for themselves."""
+
+
+class Dialect(Generic[E]):
+    """How one dialect names and times its events, and their codec.
+
+    *base* is what its event types derive from; *header* and *kinds* are all of them.
+    """
+
+    def __init__(
+        self, name: DialectName, *, tag_field: str, time_field: str, base: type[E], header: Any, kinds: Any
+    ) -> None:
+        self.name = name
+        self.tag_field = tag_field
+        self.time_field = time_field
+        self.kind = header | kinds
+        """The union of the event types, for a JSON Schema."""
+        self._base = base
+        self._time_of = attrgetter(time_field)
+        self._codec: Codec[E | UnknownEvent] = Codec(self.kind, unknown=UnknownEvent)
+        self._decode_lines = msgspec.json.Decoder(kinds).decode_lines
+
+    def from_lines(self, texts: list[bytes]) -> list[E] | None:
+        """The events of many lines at once; ``None`` unless all are known, canonical and good.
+
+        Then :meth:`from_bytes` tells for each line what is odd about it. A header counts as odd.
+        """
+        block = b"\n".join(texts) + b"\n"
+        try:
+            events: list[Any] = self._decode_lines(block)
+            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
+            if _encode_lines(events) != block or len(events) != len(texts) or _mentions_extra(block):
+                return None
+            free = [event.params for event in events if type(event).__name__ == "ToolCall"]
+            # Decoding takes integers of any size and nesting of any depth. orjson does not: it takes
+            # 64 bits, and 254 levels, of which the brackets leave MAX_DEPTH less the event itself.
+            orjson.dumps([[[[free]]]], default=_no_params)
+        except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
+            return None
+        times = (time for time in map(self._time_of, events) if time is not ABSENT)
+        return events if are_times(times) else None
+
+    def from_bytes(self, text: bytes) -> E | UnknownEvent:
+        """One event from its line; :class:`FormatError` with the JSON path."""
+        events = self.from_lines([text])
+        return events[0] if events else self.from_json(parse(text))
+
+    def from_json(self, value: Any) -> E | UnknownEvent:
+        """One event from a decoded line; a header of a newer version is refused."""
+        if self.name_in(value) == HEADER:
+            value = upgrade(
+                value, field="replay_version", current=REPLAY_VERSION, steps={}, what="REPLAY.jsonl"
+            )
+        event = self._codec.from_json(value)
+        for field in (self.time_field, "created_at"):
+            time = getattr(event, field, ABSENT)
+            if time is not ABSENT:
+                verify_time(time, f"$.{field}")
+        return event
+
+    def to_json(self, event: E | UnknownEvent) -> dict[str, Any]:
+        """The event as plain JSON values."""
+        return event.value if isinstance(event, UnknownEvent) else self._codec.to_json(event)
+
+    def to_bytes(self, event: E | UnknownEvent) -> bytes:
+        """The event's line without its end; an event that could not be read again is refused."""
+        text = canonical.encode(self.to_json(event))
+        self.from_bytes(text)
+        return text
+
+    def name_in(self, value: Any) -> str | None:
+        """The name of the event in the decoded line *value*; ``None`` if it is none of this dialect."""
+        name = value.get(self.tag_field) if isinstance(value, dict) else None
+        return name if isinstance(name, str) else None
+
+    def name_of(self, event: E | UnknownEvent) -> str:
+        """The name under which *event* stands in its log."""
+        if isinstance(event, UnknownEvent):
+            return str(self.name_in(event.value))
+        return type(event).__name__
+
+    def owns(self, event: object) -> bool:
+        """Whether *event* can stand in a log of this dialect."""
+        if isinstance(event, UnknownEvent):
+            return self.name_in(event.value) is not None
+        return isinstance(event, self._base)
+
+
+def _mentions_extra(block: bytes) -> bool:
+    return not block.isascii() and _EXTRA in block
+
+
+def _no_params(value: object) -> None:
+    if value is not ABSENT:
+        raise TypeError(value)

@@ -1,0 +1,66 @@
+"""From one dialect to the other; what the target cannot hold is named, never dropped in silence.
+
+Two laws hold. An event that goes there and back without a loss comes back the same; and whatever has
+changed in one that comes back was named as a loss on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reenact.errors import FormatError
+from reenact.formats.dialects import DIALECTS, Event
+from reenact.formats.dialects.common import DialectName, UnknownEvent
+from reenact.formats.dialects.to_current import TO_CURRENT
+from reenact.formats.dialects.to_legacy import TO_LEGACY
+from reenact.formats.dialects.turn import Loss, Losses, Seen
+from reenact.formats.lines import Line
+
+
+class Conversion(NamedTuple):
+    """What became of one event."""
+
+    events: tuple[Event, ...]
+    losses: tuple[Loss, ...]
+
+
+class Converter:
+    """Takes the events of one log in their order; those of its target already stay as they are."""
+
+    def __init__(self, to: DialectName) -> None:
+        self._source, self._target = DIALECTS["current"], DIALECTS["legacy"]
+        self._turns = TO_LEGACY
+        if to == "current":
+            self._source, self._target = self._target, self._source
+            self._turns = TO_CURRENT
+        self._seen = Seen()
+
+    def convert(self, event: Event, line: int | None = None) -> Conversion:
+        """*event*, which stands on *line* of its log, in the target dialect."""
+        if self._target.owns(event):
+            return Conversion((event,), ())
+        losses = Losses(event, self._source.name_of(event), line)
+        if isinstance(event, UnknownEvent):
+            events = tuple(self._turn_unknown(event, losses))
+        else:
+            events = tuple(self._turns[type(event)](event, self._seen, losses))
+        self._seen = self._seen.and_then(event)
+        return Conversion(events, tuple(losses))
+
+    def _turn_unknown(self, event: UnknownEvent, losses: Losses) -> Iterator[Event]:
+        fields = losses.carry(event.value, self._target.tag_field, self._target.time_field)
+        value = {self._target.tag_field: fields.pop(self._source.tag_field)}
+        if self._source.time_field in fields:
+            value[self._target.time_field] = fields.pop(self._source.time_field)
+        try:
+            yield self._target.from_json(value | fields)
+        except FormatError as error:
+            losses.add(None, f"the {self._target.name} dialect has another event of this name: {error}")
+
+
+def convert(lines: Iterable[tuple[Line, Event]], to: DialectName) -> Iterator[Conversion]:
+    """Each event of a log in the dialect *to*; a loss names the line of the source."""
+    converter = Converter(to)
+    for line, event in lines:
+        yield converter.convert(event, line.number)

@@ -1,0 +1,129 @@
+"""Each event of the current dialect in the legacy one.
+
+Rules where the two do not match: ``step_id`` becomes ``id`` and stands for the plan step too; a failed
+result gets exit code 1, a good one null; a required value that is missing is filled in and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeVar
+
+from reenact.formats.dialects import current, legacy
+from reenact.formats.dialects.common import Milliseconds
+from reenact.formats.dialects.turn import Losses, Seen, Turn
+from reenact.formats.record import ABSENT, Absent, Record
+
+STATUS: Final[dict[str, Literal["Success", "Failed", "Cancelled"]]] = {
+    "success": "Success",
+    "failure": "Failed",
+    "cancelled": "Cancelled",
+}
+
+_MAX_COUNT: Final = 2**63 - 1
+_T = TypeVar("_T")
+
+
+def _header(event: current.ReplayHeader, _seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    yield legacy.ReplayHeader(
+        created_at=event.created_at,
+        producer=event.producer,
+        replay_version=event.replay_version,
+        extra=losses.carry_extra(event, legacy.ReplayHeader),
+    )
+
+
+def _session_start(event: current.SessionStart, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    losses.add_present("lane", "repo")
+    yield legacy.SessionStart(
+        issue_number=None,
+        policy_bundle_id=event.policy_bundle_id,
+        session_id=event.session_id,
+        t=_filled(event.ts, seen.time, "ts", losses),
+        extra=losses.carry_extra(event, legacy.SessionStart),
+    )
+
+
+def _tool_call(event: current.ToolCall, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    _leave_session(event, seen, losses)
+    yield legacy.ToolCall(
+        id=event.step_id,
+        params=event.params,
+        params_hash=event.params_hash,
+        step_id=event.step_id,
+        t=_filled(event.ts, seen.time, "ts", losses),
+        tool=event.tool,
+        extra=losses.carry_extra(event, legacy.ToolCall),
+    )
+
+
+def _tool_result(event: current.ToolResult, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    _leave_session(event, seen, losses)
+    losses.add_present("error")
+    if event.side_effects:
+        losses.add_present("side_effects")
+    yield legacy.ToolResult(
+        exit_code=None if event.ok else 1,
+        id=event.step_id,
+        latency_ms=_whole(event.latency_ms, "latency_ms", losses),
+        output_hash=event.output_hash,
+        step_utility=_filled(event.step_utility, 0.0, "step_utility", losses),
+        t=_filled(event.ts, seen.time, "ts", losses),
+        extra=losses.carry_extra(event, legacy.ToolResult),
+    )
+
+
+def _verification(event: current.Verification, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    _leave_session(event, seen, losses)
+    losses.add_present("cwd", "duration_ms")
+    yield legacy.Verification(
+        commands=[event.command],
+        exit_codes=[event.exit_code],
+        t=_filled(event.ts, seen.time, "ts", losses),
+        verification_delta=_filled(event.verification_delta, 0, "verification_delta", losses),
+        extra=losses.carry_extra(event, legacy.Verification),
+    )
+
+
+def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
+    _leave_session(event, seen, losses)
+    losses.add_present("summary")
+    latency_ms = _filled(event.total_latency_ms, seen.latency_ms, "total_latency_ms", losses)
+    yield legacy.SessionEnd(
+        confidence=event.confidence,
+        status=STATUS[event.status],
+        t=_filled(event.ts, seen.time, "ts", losses),
+        total_latency_ms=_whole(latency_ms, "total_latency_ms", losses),
+        total_tool_calls=_filled(event.total_tool_calls, seen.tool_calls, "total_tool_calls", losses),
+        extra=losses.carry_extra(event, legacy.SessionEnd),
+    )
+
+
+def _filled(value: _T | Absent, otherwise: _T, field: str, losses: Losses) -> _T:
+    if not isinstance(value, Absent):
+        return value
+    losses.add(field, f"missing, but required in the legacy dialect: {otherwise} is filled in")
+    return otherwise
+
+
+def _whole(duration_ms: Milliseconds, field: str, losses: Losses) -> int:
+    whole = min(round(duration_ms), _MAX_COUNT)
+    if whole != duration_ms:
+        losses.add(field, f"the legacy dialect counts whole milliseconds: {duration_ms} becomes {whole}")
+    return whole
+
+
+def _leave_session(event: Any, seen: Seen, losses: Losses) -> None:
+    # The session of SessionStart is everybody's; only another one would be forgotten.
+    if event.session_id not in (ABSENT, seen.session_id):
+        losses.add("session_id", "in the legacy dialect SessionStart alone names the session")
+
+
+TO_LEGACY: Final[dict[type[Record], Turn]] = {
+    current.ReplayHeader: _header,
+    current.SessionStart: _session_start,
+    current.ToolCall: _tool_call,
+    current.ToolResult: _tool_result,
+    current.Verification: _verification,
+    current.SessionEnd: _session_end,
+}

@@ -1,0 +1,79 @@
+"""What turning an event into the other dialect is given: what the log said before, and where losses go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from reenact.formats.dialects import Event, current, legacy
+from reenact.formats.dialects.common import Milliseconds
+from reenact.formats.record import ABSENT, Absent, Record
+
+
+class Loss(NamedTuple):
+    """One thing that the target does not hold, or holds only as a value filled in."""
+
+    line: int | None
+    event: str
+    field: str | None
+    """``None`` when the whole event is lost."""
+    reason: str
+
+
+class Losses(list[Loss]):
+    """The losses of one event."""
+
+    def __init__(self, event: Event, name: str, line: int | None) -> None:
+        super().__init__()
+        self._event = event
+        self._name = name
+        self._line = line
+
+    def add(self, field: str | None, reason: str) -> None:
+        """Name *field*, or the event itself, as lost."""
+        self.append(Loss(self._line, self._name, field, reason))
+
+    def add_present(self, *fields: str) -> None:
+        """Name those of *fields* as lost that the event has: the target has none of them."""
+        for field in fields:
+            if getattr(self._event, field) is not ABSENT:
+                self.add(field, "the target dialect has no such field")
+
+    def carry(self, fields: dict[str, Any], *taken: str) -> dict[str, Any]:
+        """Unknown *fields* as they are, but for names the target has *taken* itself: those are lost."""
+        for field in sorted(fields.keys() & set(taken)):
+            self.add(field, "the target dialect uses this name itself")
+        return {field: value for field, value in fields.items() if field not in taken}
+
+    def carry_extra(self, event: Record, kind: type[Record]) -> dict[str, Any]:
+        """The event's unknown fields for an event of *kind*."""
+        return self.carry(event.extra, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)
+
+
+class Seen(NamedTuple):
+    """What the log said before the event at hand."""
+
+    session_id: str | Absent = ABSENT
+    time: str = "1970-01-01T00:00:00Z"
+    """That of the event before; the epoch where no event had one."""
+    tool_calls: int = 0
+    latency_ms: Milliseconds = 0
+
+    def and_then(self, event: Event) -> Seen:
+        """What is seen after *event*."""
+        seen = self
+        for field in ("ts", "t", "created_at"):
+            time = getattr(event, field, ABSENT)
+            if time is not ABSENT:
+                seen = seen._replace(time=time)
+        if isinstance(event, current.SessionStart | legacy.SessionStart):
+            return seen._replace(session_id=event.session_id)
+        if isinstance(event, current.ToolCall | legacy.ToolCall):
+            return seen._replace(tool_calls=self.tool_calls + 1)
+        if isinstance(event, current.ToolResult | legacy.ToolResult):
+            return seen._replace(latency_ms=self.latency_ms + event.latency_ms)
+        return seen
+
+
+Turn: TypeAlias = Callable[[Any, Seen, Losses], Iterator[Event]]
+"""One event into none, one or several of the other dialect."""

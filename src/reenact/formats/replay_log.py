@@ -1,0 +1,189 @@
+"""REPLAY.jsonl v1: one reader and one writer for both dialects, streaming."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import cached_property
+from typing import Any, BinaryIO
+
+from reenact.errors import FormatError, UnknownVersion, UsageError
+from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
+from reenact.formats.dialects.common import HEADER, Dialect, DialectName
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks
+from reenact.formats.record import ABSENT, parse
+
+ReplayHeader = current.ReplayHeader | legacy.ReplayHeader
+ToolCall = current.ToolCall | legacy.ToolCall
+ToolResult = current.ToolResult | legacy.ToolResult
+
+
+def read_replay_log(
+    stream: BinaryIO, *, file: str, max_line_bytes: int = MAX_LINE_BYTES, on_error: OnError | None = None
+) -> Iterator[tuple[Line, Event]]:
+    """Each line of a log with its event, header first, in constant memory.
+
+    The first bad line raises its :class:`FormatError`; with *on_error*, each is handed over instead and
+    the reading goes on. A newer version is refused either way.
+    """
+    reading = _Reading(file, on_error or raise_error)
+    for block in read_blocks(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
+        yield from reading.read(block)
+    reading.close()
+
+
+class _Reading:
+    """One pass over a log: the dialect, once the first event has shown it."""
+
+    def __init__(self, file: str, report: OnError) -> None:
+        self._file = file
+        self._report = report
+        self._dialect: Dialect[Any] | None = None
+
+    def read(self, block: list[Line]) -> Iterable[tuple[Line, Event]]:
+        """The lines of *block* with their events: all at once if nothing is odd, else one by one."""
+        if self._dialect is not None:
+            events = self._dialect.from_lines([line.text for line in block])
+            if events is not None:
+                return zip(block, events, strict=True)
+        return self._read_each(block)
+
+    def _read_each(self, block: list[Line]) -> Iterator[tuple[Line, Event]]:
+        for line in block:
+            try:
+                event = self._read_first(line) if self._dialect is None else self._read_next(line)
+            except UnknownVersion as error:
+                raise error.at(file=self._file, line=line.number) from None
+            except FormatError as error:
+                self._report(error.at(file=self._file, line=line.number))
+            else:
+                yield line, event
+
+    def _read_first(self, line: Line) -> Event:
+        value = parse(line.text)
+        self._dialect = dialect_of(value)
+        if self._dialect.name_in(value) != HEADER:
+            self._report(_missing_header(self._file, line.number))
+        return self._dialect.from_json(value)
+
+    def _read_next(self, line: Line) -> Event:
+        assert self._dialect is not None
+        event = self._dialect.from_bytes(line.text)
+        if isinstance(event, ReplayHeader):
+            raise FormatError("a second ReplayHeader; a log has one, on its first line")
+        return event
+
+    def close(self) -> None:
+        """Report a log in which not even a dialect was found."""
+        if self._dialect is None:
+            self._report(_missing_header(self._file, 1))
+
+
+def _missing_header(file: str, line: int) -> FormatError:
+    return FormatError(
+        'the first line must be a ReplayHeader such as {"type":"ReplayHeader","replay_version":1,…}',
+        file=file,
+        line=line,
+    )
+
+
+class ReplayReader:
+    """A log that can be read again and again; each method is one pass over it.
+
+    *open_stream* opens it anew for every pass. With *on_error*, every pass hands over its bad lines.
+    """
+
+    def __init__(
+        self,
+        open_stream: Callable[[], BinaryIO],
+        *,
+        file: str = "REPLAY.jsonl",
+        max_line_bytes: int = MAX_LINE_BYTES,
+        on_error: OnError | None = None,
+    ) -> None:
+        self._open_stream = open_stream
+        self._file = file
+        self._max_line_bytes = max_line_bytes
+        self._on_error = on_error
+
+    def __iter__(self) -> Iterator[Event]:
+        return (event for _, event in self.lines())
+
+    def lines(self) -> Iterator[tuple[Line, Event]]:
+        """Each event with the line it stands on."""
+        with closing(self._open_stream()) as stream:
+            yield from read_replay_log(
+                stream, file=self._file, max_line_bytes=self._max_line_bytes, on_error=self._on_error
+            )
+
+    @cached_property
+    def header(self) -> ReplayHeader:
+        """The first line; :class:`FormatError` if it is not a header, also in a lenient reading."""
+        with closing(self._open_stream()) as stream:
+            _, event = next(read_replay_log(stream, file=self._file, max_line_bytes=self._max_line_bytes))
+        assert isinstance(event, ReplayHeader)
+        return event
+
+    @property
+    def dialect(self) -> DialectName:
+        """The dialect that the header shows."""
+        return "current" if isinstance(self.header, current.ReplayHeader) else "legacy"
+
+    def tool_calls(self) -> Iterator[ToolCall]:
+        """The tool calls in order."""
+        return (event for event in self if isinstance(event, ToolCall))
+
+    def total_latency_ms(self) -> int | float:
+        """The latency of all tool results together."""
+        return sum(event.latency_ms for event in self if isinstance(event, ToolResult))
+
+    def average_step_utility(self) -> float:
+        """The mean over the results that have a utility, 0.0 if none has; see :func:`same_f32`."""
+        total, count = 0.0, 0
+        for event in self:
+            if isinstance(event, ToolResult) and event.step_utility is not ABSENT:
+                total, count = total + event.step_utility, count + 1
+        return total / count if count else 0.0
+
+
+class ReplayWriter:
+    """Writes a log, header first; every event is one canonical line, flushed by itself."""
+
+    def __init__(self, stream: BinaryIO, dialect: DialectName = "current") -> None:
+        self._stream = stream
+        self._dialect = DIALECTS[dialect]
+        self._is_empty = True
+
+    def emit(self, event: Event) -> None:
+        """Append *event*; what comes out of place or could not be read again is refused."""
+        if not self._dialect.owns(event):
+            raise UsageError(
+                f"{type(event).__name__} is not an event of the {self._dialect.name} dialect; "
+                "convert it with reenact.formats.dialects.conversion first"
+            )
+        name = self._dialect.name_of(event)
+        if self._is_empty != (name == HEADER):
+            raise UsageError(
+                f"{name}: a log has one ReplayHeader, as its first event; emit it first and once"
+            )
+        self._stream.write(self._dialect.to_bytes(event) + b"\n")
+        self._stream.flush()
+        self._is_empty = False
+
+
+def same_f32(a: float, b: float) -> bool:
+    """Whether two numbers are one 32-bit float, as 0.8 and 0.800000011920929 are.
+
+    The original emitter keeps utilities and confidences in 32 bits: they appear widened in its logs
+    and short in its receipts.
+    """
+    return _f32(a) == _f32(b)
+
+
+def _f32(number: float) -> float:
+    try:
+        narrowed: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return number
+    return narrowed

@@ -1,0 +1,48 @@
+"""Times as RFC 3339 texts: checked, never rewritten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import msgspec
+
+from reenact.errors import FormatError
+
+Time = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+"""A field that holds such a text. Decoding does not check it: whoever reads the record does."""
+
+_TIME: Final = re.compile(
+    r"""
+    (?: \d{4}-(?: (?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])
+                | (?:0[469]|11)-(?:0[1-9]|[12]\d|30)
+                | 02-(?:0[1-9]|1\d|2[0-8]) )
+      | (?: \d\d(?:0[48]|[2468][048]|[13579][26]) | (?:[02468][048]|[13579][26])00 )-02-29 )
+    T (?:[01]\d|2[0-3]) : [0-5]\d : (?:[0-5]\d|60)
+    (?: \.(?:\d{3}){1,3} )?
+    (?: Z | [+-](?:[01]\d|2[0-3]):[0-5]\d )
+    """,
+    re.ASCII | re.VERBOSE,
+)
+
+
+def is_time(text: str) -> bool:
+    """Whether *text* is a date and time of the calendar with ``Z`` or an offset.
+
+    The fraction has 0, 3, 6 or 9 digits; second 60 stands for a leap second on any day.
+    """
+    return _TIME.fullmatch(text) is not None
+
+
+def are_times(texts: Iterable[str]) -> bool:
+    """Whether all of *texts* are times, at the speed of one C loop."""
+    return all(map(_TIME.fullmatch, texts))
+
+
+def verify_time(text: str, json_path: str) -> None:
+    """:class:`FormatError` at *json_path* unless *text* is a time."""
+    if not is_time(text):
+        raise FormatError(
+            f"{text[:40]!r} is not an RFC 3339 time such as 2026-02-15T00:00:00.000Z", json_path=json_path
+        )

@@ -1,0 +1,86 @@
+"""JSON Schema of every format, generated from its types."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from reenact.errors import UsageError
+from reenact.formats.record import Record
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+_EXTRA: Final = dict(zip(Record.__struct_fields__, Record.__struct_encode_fields__, strict=True))["extra"]
+
+
+class Format(NamedTuple):
+    """Where a format's type lives; the module is imported when its schema is asked for."""
+
+    module: str
+    """Below ``reenact.formats``."""
+    kind: str
+    """The name of a record type, or of a tagged union of some."""
+    summary: str
+    version: int = 1
+    keeps_unknown_tags: bool = False
+    """Whether readers pass over records with a tag they do not know."""
+
+
+SCHEMAS: Final[dict[str, Format]] = {
+    "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
+    "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the format *name*; :class:`UsageError` when there is none."""
+    if name not in SCHEMAS:
+        raise UsageError(f"no format is called {name!r}; choose from {', '.join(sorted(SCHEMAS))}")
+    entry = SCHEMAS[name]
+    kind = getattr(import_module(f"reenact.formats.{entry.module}"), entry.kind)
+    return describe(name, kind, entry)
+
+
+def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
+    """The schema of *kind* under the title *name*; unknown fields are allowed everywhere."""
+    generated = msgspec.json.schema(kind)
+    definitions = generated.pop("$defs", {})
+    discriminator = generated.pop("discriminator", None)
+    if entry.keeps_unknown_tags:
+        generated["anyOf"].append(_any_other_tag(discriminator))
+    head = {
+        "$schema": DIALECT,
+        "$id": f"urn:reenact:schema:{name}:{entry.version}",
+        "title": name,
+        "description": entry.summary,
+    }
+    body: dict[str, Any] = _tidy(generated)
+    return head | body | {"$defs": {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}}
+
+
+def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
+    field, known = discriminator["propertyName"], sorted(discriminator["mapping"])
+    return {
+        "type": "object",
+        "properties": {field: {"type": "string", "not": {"enum": known}}},
+        "required": [field],
+    }
+
+
+def _tidy(schema: Any) -> Any:
+    """*schema* without our internal field, and open where the generator closed it."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {key: _tidy(value) for key, value in schema.items() if key != _EXTRA}
+    if "anyOf" in tidy:
+        tidy.pop("discriminator", None)  # OpenAPI's word, unknown to JSON Schema
+    if tidy.get("additionalProperties") is False:
+        tidy["additionalProperties"] = True
+    if isinstance(tidy.get("description"), str):
+        tidy["description"] = cleandoc(tidy["description"])
+    return tidy

@@ -1,0 +1,69 @@
+"""Replacements in a text, and where positions in it move to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Edit(NamedTuple):
+    """``text[start:end]`` becomes *new*."""
+
+    start: int
+    end: int
+    new: str
+
+
+def in_order(edits: Iterable[Edit], kept: Sequence[tuple[int, int]] = ()) -> list[Edit]:
+    """The edits by position, longest first, without those that overlap one before or a span to be *kept*."""
+    chosen: list[Edit] = []
+    spans = iter(sorted(kept))
+    span = next(spans, None)
+    done = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        while span is not None and span[1] <= edit.start:
+            span = next(spans, None)
+        if edit.start >= done and (span is None or edit.end <= span[0]):
+            chosen.append(edit)
+            done = edit.end
+    return chosen
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """*text* with all *edits* made; they are in order and apart."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, new in edits:
+        pieces += (text[done:start], new)
+        done = end
+    return "".join((*pieces, text[done:]))
+
+
+def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
+    """Where ascending positions stand after *edits*; one inside an edit moves behind what replaced it."""
+    after: list[int] = []
+    shift = upcoming = 0
+    for cut in cuts:
+        while upcoming < len(edits) and edits[upcoming].end <= cut:
+            shift += _growth(edits[upcoming])
+            upcoming += 1
+        inside = upcoming < len(edits) and edits[upcoming].start < cut
+        after.append(edits[upcoming].end + shift + _growth(edits[upcoming]) if inside else cut + shift)
+    return after
+
+
+def _growth(edit: Edit) -> int:
+    return len(edit.new) - (edit.end - edit.start)
+
+
+def narrowed(start: int, old: str, new: str) -> Edit:
+    """The edit that turns *old*, standing at *start*, into *new*, without their common ends."""
+    head = _common_length(old, new)
+    tail = _common_length(old[:head:-1], new[:head:-1])
+    return Edit(start + head, start + len(old) - tail, new[head : len(new) - tail])
+
+
+def _common_length(one: str, other: str) -> int:
+    """How many characters two texts start with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,0 +1,161 @@
+"""The top level: help, version, dispatch, and the exit status of every kind of end."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from reenact import cli, errors
+from reenact.cli import command, failure
+
+
+def test_help_lists_every_verb(capsys):
+    """Help goes to stdout and is good."""
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for verb, summary in cli.VERBS.items():
+        assert f"  {verb}" in out
+        assert summary in out
+
+
+@pytest.mark.parametrize("argument", ["-h", "help"])
+def test_help_has_other_names(argument, capsys):
+    """What people try first works."""
+    assert cli.main([argument]) == 0
+    assert capsys.readouterr().out == cli.help_text()
+
+
+def test_nothing_to_do_is_wrong_usage(capsys):
+    """Without a verb the help goes to stderr."""
+    assert cli.main([]) == 3
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", cli.help_text())
+
+
+def test_version(capsys):
+    """One line: the name and the number."""
+    import reenact
+
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"reenact {reenact.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("hsah", "reenact: unknown verb 'hsah'; did you mean 'hash'?\n"),
+        ("zzz", "reenact: unknown verb 'zzz'; reenact --help lists them\n"),
+        ("--jso", "reenact: unknown option '--jso'; reenact --help lists them\n"),
+        ("a\n\x1b[31m", "reenact: unknown verb 'a\\n\\x1b[31m'; reenact --help lists them\n"),
+    ],
+)
+def test_an_unknown_verb_is_one_line_with_the_nearest(argument, message, capsys):
+    """Exit 3; nothing from outside steers the terminal."""
+    assert cli.main([argument]) == 3
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_has_a_command_that_matches_its_row(verb):
+    """The table's summary is the first sentence of the verb's own help."""
+    loaded = command.load(verb)
+    assert loaded.name == verb
+    assert loaded.get_short_help_str(limit=200).rstrip(".") == cli.VERBS[verb]
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    """--help is good and names the whole command."""
+    assert cli.main([verb, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: reenact {verb} ")
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_click_usage_errors_are_ours(verb, capsys):
+    """One line, exit 3, and where to read more."""
+    assert cli.main([verb, "--no-such-option"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("reenact: ")
+    assert err.endswith(f"; see: reenact {verb} --help\n")
+    assert err.count("\n") == 1
+
+
+ENDS = {
+    "a check failed": (errors.CheckFailed("2 problems"), 1, "2 problems"),
+    "a replay diverged": (errors.Diverged("call 3 differs"), 1, "call 3 differs"),
+    "a live call was blocked": (errors.LiveCallBlocked("connect"), 1, "connect"),
+    "bad input": (errors.FormatError("not JSON", file="a", line=3), 2, "a:3: not JSON"),
+    "a newer version": (errors.UnknownVersion("newer"), 2, "newer"),
+    "a busy directory": (errors.StoreError("runs/a: in use"), 2, "runs/a: in use"),
+    "a missing file": (
+        FileNotFoundError(2, "No such file or directory", "x"),
+        2,
+        "x: No such file or directory",
+    ),
+    "a full disk": (OSError(28, "No space left on device"), 2, "[Errno 28] No space left on device"),
+    "our usage error": (errors.UsageError("no such format"), 3, "no such format"),
+    "a usage error of click": (click.UsageError("both given"), 3, "both given"),
+    "a file error of click": (click.FileError("x", "gone"), 2, "Could not open file 'x': gone"),
+    "a defect": (
+        KeyError("x"),
+        70,
+        "internal error: KeyError: 'x' (set REENACT_DEBUG=1 for the traceback, and please report it)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "status", "line"), ENDS.values(), ids=ENDS)
+def test_every_error_has_its_status_and_its_line(error, status, line, monkeypatch, capsys):
+    """The mapping is central, so that no verb needs one of its own."""
+    monkeypatch.delenv("REENACT_DEBUG", raising=False)
+    assert failure.report(error) == status
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"reenact: {line}\n")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_ctrl_c_is_quiet(error, capsys):
+    """130, as the shell says it."""
+    assert failure.report(error) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_debug_adds_the_traceback(monkeypatch, capsys):
+    """The line stays last."""
+    monkeypatch.setenv("REENACT_DEBUG", "1")
+    assert failure.report(KeyError("x")) == 70
+    err = capsys.readouterr().err
+    assert err.splitlines()[0] == "KeyError: 'x'"
+    assert err.splitlines()[-1].startswith("reenact: internal error")
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    """A closed pipe ends the command without a word."""
+    program = "import sys; from reenact.cli import main; sys.stdin.read(); sys.exit(main(['schema']))"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    child.stdout.close()
+    child.stdin.close()
+    assert child.wait(60) == 141
+    assert child.stderr.read() == b""
+    child.stderr.close()
+
+
+def test_the_module_is_the_command():
+    """python -m reenact passes the exit status on."""
+    done = subprocess.run([sys.executable, "-m", "reenact", "hsah"], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr == "reenact: unknown verb 'hsah'; did you mean 'hash'?\n"
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_and_version_import_nothing_slow(argument):
+    """They are answered from the table."""
+    program = (
+        f"import sys; from reenact.cli import main; main([{argument!r}]); "
+        "print(sorted({'click', 'msgspec', 'orjson', 'rich', 'asyncio'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,280 @@
+"""What the project promises as a whole: its public surface, its documents, its tools."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from bench import __main__ as bench
+from bench.figure import Figure, ShareOfSpeed, TimesAsLong, best_in_turns
+
+import reenact
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SCRIPTS = Path(sys.executable).parent
+
+
+# The public surface
+
+
+def test_public_names_are_pinned():
+    """A name is added or removed on purpose only."""
+    assert reenact.__all__ == [
+        "CheckFailed",
+        "DigestMismatch",
+        "Diverged",
+        "FormatError",
+        "LiveCallBlocked",
+        "ReenactError",
+        "StoreError",
+        "UnknownVersion",
+        "UsageError",
+        "__version__",
+    ]
+
+
+def test_public_names_are_sorted():
+    """One order, so that a diff shows what changed."""
+    assert reenact.__all__ == sorted(reenact.__all__)
+
+
+@pytest.mark.parametrize("name", reenact.__all__)
+def test_every_public_name_resolves(name):
+    """Names are resolved on first use; none is stale."""
+    assert getattr(reenact, name) is not None
+
+
+def test_other_names_are_attribute_errors():
+    """The lazy lookup says what Python says."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = reenact.nothing
+
+
+def test_types_are_shipped():
+    """Type checkers find the marker."""
+    assert files("reenact").joinpath("py.typed").is_file()
+
+
+def test_importing_reenact_is_cheap():
+    """Heavy libraries are imported where they are used."""
+    heavy = {
+        "click",
+        "rich",
+        "msgspec",
+        "orjson",
+        "starlette",
+        "uvicorn",
+        "httpx2",
+        "cryptography",
+        "yaml",
+        "asyncio",
+    }
+    program = f"import sys, reenact; print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Tools
+
+
+def test_the_import_contracts_hold():
+    """Imports point down, and the two sides never meet."""
+    done = subprocess.run(
+        [SCRIPTS / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_pins_have_hashes_and_name_no_address():
+    """What is installed is what was pinned, from wherever it comes."""
+    text = (ROOT / "requirements" / "dev.txt").read_text()
+    requirements = re.split(r"\n(?=\S)", re.sub(r"\s*#.*", "", text).strip())
+    assert len(requirements) > 20
+    for requirement in requirements:
+        assert re.match(r"[\w.\[\]-]+==\S+", requirement), requirement
+        assert "--hash=sha256:" in requirement, requirement
+    assert "://" not in text
+    assert "index-url" not in text
+
+
+def test_base_requirements_are_the_packages_own():
+    """Two lists of one thing stay equal."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[<>=!~\[; ]", dependency)[0] for dependency in project["dependencies"]}
+    listed = (ROOT / "requirements" / "base.in").read_text().splitlines()
+    names = {re.split(r"[<>=!~\[; ]", line)[0] for line in listed if line and not line.startswith("#")}
+    assert names == declared
+
+
+@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint", "bench", "format", "pins"])
+def test_make_has_the_target(target, tmp_path):
+    """Documented targets exist and are not files."""
+    done = make(tmp_path, "--dry-run", target)
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"^\.PHONY:.*\b{target}\b", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_ci_calls_make_and_nothing_else():
+    """What a developer runs is what decides."""
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
+    assert commands == ["make lint", "make test"]
+
+
+# Documents
+
+
+def first_screen():
+    return (ROOT / "README.md").read_text().partition("\n## ")[0]
+
+
+def commands_of(text):
+    """The commands of console blocks, each with the lines it is said to print."""
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+def make(tmp_path, *arguments):
+    """make with the running interpreter's own tools, taken as set up already."""
+    ready = tmp_path / "ready"
+    ready.touch()
+    return subprocess.run(
+        ["make", f"BIN={SCRIPTS}", f"READY={ready}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_first_screen_has_two_commands():
+    """A newcomer has no choice to make."""
+    assert [command for command, _ in commands_of(first_screen())] == ["make demo", "make test"]
+
+
+def test_the_demo_runs(tmp_path):
+    """README's first command, as written."""
+    done = make(tmp_path, "demo")
+    assert done.returncode == 0, done.stderr
+    assert "sha256:541a1cb0" in done.stdout
+    assert "events-broken.jsonl:3: $.data.callId: required, but missing" in done.stdout
+
+
+def test_cli_examples_print_what_they_say(tmp_path):
+    """Every command in docs/cli.md, run in order, with output and exit status."""
+    script = tmp_path / "reenact"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reenact "$@"\n')
+    script.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONUTF8": "1"}
+    status, ran = 0, 0
+    for command, output in commands_of((ROOT / "docs" / "cli.md").read_text()):
+        if command == "echo $?":
+            assert output == f"{status}\n"
+            continue
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=ROOT,
+            env=environment,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+        # Sorted, because a pipe does not keep the order of stdout and stderr.
+        assert sorted(done.stdout.splitlines()) == sorted(output.splitlines()), command
+        status, ran = done.returncode, ran + 1
+    assert ran >= 8
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS])
+def test_links_between_documents_lead_somewhere(document):
+    """No link to a file that is not there."""
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+WORDS = (
+    *("run", "call", "outcome", "event", "seam", "context", "source", "sink"),
+    *("divergence", "blob", "seal", "receipt", "lane"),
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_glossary_has_the_word(word):
+    """Every word of ours is explained once."""
+    assert (ROOT / "docs" / "concepts.md").read_text().count(f"\n**{word}**: ") == 1
+
+
+def test_the_architecture_names_every_room():
+    """The page's table is the package's list of rooms."""
+    named = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", text_of_architecture(), re.MULTILINE)))
+    )
+    rooms = {
+        path.stem
+        for path in (ROOT / "src" / "reenact").iterdir()
+        if not path.name.startswith(("_", "py.typed"))
+    }
+    assert rooms - named == set()
+
+
+def text_of_architecture():
+    return (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_the_changelog_keeps_format_changes_apart():
+    """Readers of formats need not read the rest."""
+    unreleased = (ROOT / "CHANGELOG.md").read_text().partition("## Unreleased")[2]
+    assert "### Formats" in unreleased
+
+
+# Bench
+
+
+def test_every_figure_has_a_file_and_a_function():
+    """python -m bench finds them by name."""
+    from importlib import import_module
+
+    assert {"canonical", "help", "lines"} <= set(bench.names())
+    for name in bench.names():
+        assert callable(import_module(f"bench.bench_{name}").figures)
+
+
+@pytest.mark.parametrize(
+    ("bar", "ours_s", "beside_s", "is_ok", "shown"),
+    [
+        (ShareOfSpeed(0.5), 2.0, 1.0, True, "50%"),
+        (ShareOfSpeed(0.5), 2.1, 1.0, False, "48%"),
+        (TimesAsLong(3), 3.0, 1.0, True, "3.00 ×"),
+        (TimesAsLong(3), 3.1, 1.0, False, "3.10 ×"),
+    ],
+)
+def test_a_bar_decides(bar, ours_s, beside_s, is_ok, shown):
+    """At the bar is good, beyond it is not."""
+    figure = Figure("what", ours_s, "floor", beside_s, bar)
+    assert figure.is_ok is is_ok
+    assert shown in bench.table([figure])
+    assert bench.table([figure]).endswith("ok" if is_ok else "below")
+
+
+def test_durations_are_per_call():
+    """The slower of two functions is measured as slower."""
+    ours_s, beside_s = best_in_turns(lambda: sum(range(20_000)), lambda: sum(range(200)), rounds=3)
+    assert 0.01 > ours_s > 10 * beside_s > 0
+
+
+def test_an_unknown_figure_is_refused(capsys):
+    """The message lists the known ones."""
+    with pytest.raises(SystemExit):
+        bench.main(["nothing"])
+    assert "there are canonical, help" in capsys.readouterr().err
