@@ -72,7 +72,8 @@ class CaptureContext:
         self._lock = threading.Lock()
         self._call_numbers = itertools.count(1)
         self._openings = itertools.count(1)
-        self._open_streams: dict[str, CaptureStep] = {}
+        self._open_streams: dict[str, Callable[[], None]] = {}
+        """By call id: how to leave a stream that nobody has read to its end."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
@@ -131,8 +132,8 @@ class CaptureContext:
 
     def finalize(self, status: RunStatus, error: str | None, final_output: Any) -> CaptureManifest | None:
         """End the run; ``None`` when not even the manifest could be written."""
-        for step in list(self._open_streams.values()):
-            step.close(GeneratorExit())
+        for leave in list(self._open_streams.values()):
+            leave()
         data: dict[str, Any] = {"status": status}
         if error is not None:
             data["error"] = error = self._redactor.redact_text(error)
@@ -210,9 +211,9 @@ class CaptureContext:
             data["valueHash"] = "sha256:" + sha256(text).hexdigest()
         self._append(instant.type.encode(), encode_clean(data))
 
-    def stream_began(self, step: CaptureStep) -> tuple[int, int]:
+    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         """The latest event, and which stream of the run this is: what tells its place in replay."""
-        self._open_streams[step.call_id] = step
+        self._open_streams[call_id] = leave
         return self.seq, next(self._openings)
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
@@ -340,17 +341,16 @@ class CaptureStep:
     def _loop_went_on(self) -> None:
         self._gave_way = True
 
-    def begin(self) -> None:
+    def begin(self, leave: Callable[[], None]) -> None:
         """From here on others may have seen the answer begin."""
-        if self.recorded_pieces is None:
-            self.recorded_pieces = []
-            self._opened = self._context.stream_began(self)
+        self.recorded_pieces = []
+        self._opened = self._context.stream_began(self.call_id, leave)
 
     def piece(self, value: Any) -> None:
         """A stream handed out *value*."""
-        self.begin()
-        if self.recorded_pieces is not None:
-            self.recorded_pieces.append(value)
+        if self.recorded_pieces is None:
+            self.begin(lambda: self.close(GeneratorExit()))
+        self.recorded_pieces.append(value)  # type: ignore[union-attr]  # it has begun
 
     def pieces(self) -> Iterator[Any]:
         """A live stream has no recorded pieces."""

@@ -245,7 +245,7 @@ class ReplayStep:
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
-    def begin(self) -> None:
+    def begin(self, leave: Callable[[], None]) -> None:
         """A live stream in replay is not recorded."""
 
     def piece(self, value: Any) -> None:

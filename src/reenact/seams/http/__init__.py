@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from reenact.seams.http import httpx
+from reenact.seams.http import httpx, pauses, requests, urllib3
 from reenact.seams.imports import Libraries
 
 LIBRARIES: Final[Libraries] = {
     "httpx2": httpx.patches,
     "httpx": httpx.patches,
+    "urllib3": urllib3.patches,
+    "requests": requests.patches,
+    **pauses.LIBRARIES,
 }

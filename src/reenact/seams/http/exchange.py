@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from reenact.boundary import Call, crossing
 from reenact.providers import read_response, response_fields
@@ -17,6 +17,8 @@ from reenact.seams.http.body import text_or_bytes
 from reenact.seams.http.codings import Decode, Undecodable, decoder
 from reenact.seams.http.request import Sent, call_of
 from reenact.seams.http.response import Head, from_piece, to_piece
+
+_DONE: Final = b"data: [DONE]"
 
 
 class Exchange:
@@ -64,7 +66,7 @@ class Exchange:
         if not self._is_decoded:
             self._decode = decoder(head.content_encoding)
         if self._is_streamed:
-            self._step.begin()
+            self._step.begin(self.abandoned)
 
     def received(self, chunk: bytes) -> None:
         plain = self._plain_of(chunk)
@@ -74,13 +76,23 @@ class Exchange:
             self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
 
     def ended(self, error: BaseException | None = None) -> None:
-        """The answer is complete, has failed, or was abandoned (``GeneratorExit``); the first ending counts."""
+        """The answer is complete, has failed, or was abandoned; the first ending counts."""
         if self._is_over:
             return
         self._is_over = True
+        if isinstance(error, GeneratorExit) and self._has_said_all():
+            error = None
         if self._step.live:
             self._describe(is_whole=error is None)
         self._crossing.__exit__(type(error), error, None)
+
+    def abandoned(self) -> None:
+        """The client has left the answer where it was."""
+        self.ended(GeneratorExit())
+
+    def _has_said_all(self) -> bool:
+        """Readers of server-sent events leave at the word that ends them, without waiting for the end."""
+        return b"".join(self._plain[-2:]).rstrip().endswith(_DONE)
 
     def _plain_of(self, chunk: bytes) -> bytes:
         if self._decode is None:
@@ -100,18 +112,19 @@ class Exchange:
 
     def _describe_body(self, *, is_whole: bool) -> None:
         raw, plain = b"".join(self._raw), b"".join(self._plain)
-        answer: dict[str, Any] = self._step.answer
-        answer["bytes"] = len(raw)
+        told: dict[str, Any] = {"bytes": len(raw)}
         if self._decode is not None:
-            answer["decodedFrom"] = self._head.content_encoding
+            told["decodedFrom"] = self._head.content_encoding
             self._step.exact = raw if is_whole and not self._is_streamed else self._raw
         if is_whole and not self._is_streamed:
-            answer["body"] = text_or_bytes(plain)
+            told["body"] = text_or_bytes(plain)
         elif not self._is_streamed:
             # An answer that broke off is told like a stream: as far as it came.
-            self._step.begin()
+            self._step.begin(self.abandoned)
             for chunk in self._plain:
                 self._step.piece(to_piece(chunk, is_textual=self._head.is_textual))
+        # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
+        self._step.answer = dict(sorted((self._step.answer | told).items()))
 
     def _model_fields(self) -> dict[str, Any]:
         asked = self._call.facts

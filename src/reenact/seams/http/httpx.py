@@ -112,7 +112,7 @@ class _Transport:
         head = exchange.head
         return self._seam.response(
             head.status,
-            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in head.headers],
+            headers=header_values.encoded(head.headers),
             stream=stream,
             extensions={
                 "http_version": head.http_version.encode("ascii"),
@@ -161,7 +161,7 @@ class _Stream:
             if self._source is not None:
                 self._source.close()
         finally:
-            self._exchange.ended(GeneratorExit())
+            self._exchange.abandoned()
 
 
 class _AsyncStream:
@@ -191,4 +191,4 @@ class _AsyncStream:
             if self._source is not None:
                 await self._source.aclose()
         finally:
-            self._exchange.ended(GeneratorExit())
+            self._exchange.abandoned()

@@ -32,10 +32,10 @@ class Head(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "status": self.status,
-            "reason": self.reason,
-            "httpVersion": self.http_version,
             "headers": header_values.to_json(self.headers),
+            "httpVersion": self.http_version,
+            "reason": self.reason,
+            "status": self.status,
         }
 
     @classmethod
