@@ -18,6 +18,7 @@ from reenact.formats.values import from_json, loaded_class, to_text
 _MESSAGE_LIMIT: Final = 100_000
 _DEPTH: Final = 4
 """How many exceptions inside exceptions are kept."""
+_OS_ERROR_MEMBERS: Final = ("errno", "strerror", "filename")
 _OPAQUE: Final = b'"$py":"opaque"'
 _FAILURE: Final = "$failure"
 
@@ -31,15 +32,20 @@ class RecordedError(Exception):
 
 
 def failure_text(error: BaseException) -> bytes:
-    """The canonical JSON text of *error*: its class, its message, its arguments and attributes."""
+    """The canonical JSON text of *error*: its class, message, arguments, attributes and cause."""
     return encode_clean(_failure(error, _DEPTH))
 
 
 def _failure(error: BaseException, depth: int) -> dict[str, Any]:
     arguments = [_part(value, depth) for value in error.args]
+    known = vars(error)
+    if isinstance(error, OSError):
+        # Kept beside the others, and filled in by a constructor that is not called again.
+        members = {name: getattr(error, name) for name in _OS_ERROR_MEMBERS}
+        known = {name: value for name, value in members.items() if value is not None} | known
     attributes = {
         name: part
-        for name, value in vars(error).items()
+        for name, value in known.items()
         if not name.startswith("__") and not callable(value) and (part := _part(value, depth)) is not None
     }
     failure: dict[str, Any] = {
@@ -50,6 +56,8 @@ def _failure(error: BaseException, depth: int) -> dict[str, Any]:
         failure["args"] = arguments
     if attributes:
         failure["attributes"] = attributes
+    if error.__cause__ is not None and depth:
+        failure["cause"] = _failure(error.__cause__, depth - 1)
     return failure
 
 
@@ -88,6 +96,8 @@ def rebuild(failure: dict[str, Any]) -> BaseException:
             setattr(error, attribute, value)
         except AttributeError:
             continue  # a computed attribute; it follows from the others
+    if "cause" in failure:
+        error.__cause__ = rebuild(failure["cause"])
     return error
 
 

@@ -256,7 +256,7 @@ def _untag_object(value: dict[str, Any]) -> Any:
     if issubclass(kind, msgspec.Struct):
         return kind(**fields)
     if issubclass(kind, tuple) and hasattr(kind, "_make"):
-        return kind._make(fields.values())
+        return kind._make(fields[name] for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple
     if dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__"):
         rebuilt = object.__new__(kind)
         for key, child in fields.items():

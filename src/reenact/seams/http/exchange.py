@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from reenact.boundary import Call, crossing
+from reenact.boundary import crossing, current_lane
 from reenact.providers import read_response, response_fields
 from reenact.seams.http.body import text_or_bytes
 from reenact.seams.http.codings import Decode, Undecodable, decoder
@@ -19,6 +19,15 @@ from reenact.seams.http.request import Sent, call_of
 from reenact.seams.http.response import Head, from_piece, to_piece
 
 _DONE: Final = b"data: [DONE]"
+
+_under_way: set[tuple[int, str]] = set()
+"""Live exchanges, by their context's identity and their call's id."""
+
+
+def is_outermost() -> bool:
+    """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
+    lane = current_lane()
+    return lane is not None and (lane.within is None or (id(lane.context), lane.within) not in _under_way)
 
 
 class Exchange:
@@ -37,11 +46,18 @@ class Exchange:
 
     def open(self) -> None:
         """Cross the boundary; in replay, raises what the recorded call raised."""
-        self._step = self._crossing.__enter__()
+        self._entered(self._crossing.__enter__())
 
     async def aopen(self) -> None:
         """The same on an event loop."""
-        self._step = await self._crossing.__aenter__()
+        self._entered(await self._crossing.__aenter__())
+
+    def _entered(self, step: Any) -> None:
+        self._step = step
+        lane = current_lane()
+        if step.live and lane is not None:
+            self._identity = id(lane.context), step.call_id
+            _under_way.add(self._identity)
 
     @property
     def live(self) -> bool:
@@ -83,6 +99,7 @@ class Exchange:
         if isinstance(error, GeneratorExit) and self._has_said_all():
             error = None
         if self._step.live:
+            _under_way.discard(self._identity)
             self._describe(is_whole=error is None)
         self._crossing.__exit__(type(error), error, None)
 
@@ -150,7 +167,15 @@ class Exchange:
         return head.above(size_bytes) if is_altered and self._step.exact is None else head
 
     def chunks(self) -> Iterator[bytes]:
-        """The body as it came; ends as the recorded one ended, with its error or not at all."""
+        """The body as it came; ends as the recorded one ended, with its error or without."""
+        try:
+            yield from self._recorded_chunks()
+        except BaseException as error:
+            self.ended(error)
+            raise
+        self.ended()
+
+    def _recorded_chunks(self) -> Iterator[bytes]:
         answer, exact = self._step.answer, self._step.exact
         if "body" in answer:
             body = from_piece(answer["body"]) if exact is None else exact

@@ -11,9 +11,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.boundary import current_lane
 from reenact.seams.http import headers as header_values
-from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 from reenact.seams.patches import Patch
@@ -68,7 +67,7 @@ class _Seam:
     def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transport_for_url(client: Any, url: Any) -> Any:
             transport = original(client, url)
-            return transport if current_lane() is None else _Transport(transport, self)
+            return _Transport(transport, self) if is_outermost() else transport
 
         return transport_for_url
 
@@ -145,15 +144,15 @@ class _Stream:
     def __iter__(self) -> Iterator[bytes]:
         if self._source is None:
             yield from self._exchange.chunks()
-        else:
-            chunks = iter(self._source)
-            while True:
-                with self._exchange.working():
-                    chunk = next(chunks, None)
-                if chunk is None:
-                    break
-                self._exchange.received(chunk)
-                yield chunk
+            return
+        chunks = iter(self._source)
+        while True:
+            with self._exchange.working():
+                chunk = next(chunks, None)
+            if chunk is None:
+                break
+            self._exchange.received(chunk)
+            yield chunk
         self._exchange.ended()
 
     def close(self) -> None:
@@ -175,15 +174,15 @@ class _AsyncStream:
         if self._source is None:
             for chunk in self._exchange.chunks():
                 yield chunk
-        else:
-            chunks = aiter(self._source)
-            while True:
-                with self._exchange.working():
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    break
-                self._exchange.received(chunk)
-                yield chunk
+            return
+        chunks = aiter(self._source)
+        while True:
+            with self._exchange.working():
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                break
+            self._exchange.received(chunk)
+            yield chunk
         self._exchange.ended()
 
     async def aclose(self) -> None:

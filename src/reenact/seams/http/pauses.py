@@ -16,7 +16,16 @@ from reenact.boundary import Instant, Lane, current_lane
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
-RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3", "groq", "mistralai", "backoff")
+RETRYING: Final = (
+    "openai",
+    "anthropic",
+    "google.genai",
+    "tenacity",
+    "urllib3",
+    "groq",
+    "mistralai",
+    "backoff",
+)
 """Libraries that sleep between attempts, by the beginning of their modules' names."""
 
 _PAUSE: Final = Instant("nondeterministic", {"source": "clock", "key": "retry pause"}, is_plain=True)

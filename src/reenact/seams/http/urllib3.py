@@ -12,8 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from reenact.boundary import current_lane
-from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.headers import Pairs
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
@@ -48,7 +47,7 @@ class _Seam:
     def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def prepare_proxy(pool: Any, conn: Any) -> None:
             """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
-            if current_lane() is None:
+            if not is_outermost():
                 original(pool, conn)
             else:
                 self._tunnels[conn] = lambda: original(pool, conn)
@@ -57,7 +56,7 @@ class _Seam:
 
     def make_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
-            if current_lane() is None:
+            if not is_outermost():
                 return original(pool, conn, method, url, **options)
             body = options["body"] = _whole(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
@@ -164,9 +163,7 @@ def _transfer_chunks(response: Any) -> Iterator[bytes]:
 class _Answer:
     """What the client is given: *head* and *chunks*, live from *response* or recorded."""
 
-    def __init__(
-        self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None
-    ) -> None:
+    def __init__(self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None) -> None:
         self._exchange = exchange
         self._head = head
         self._chunks = chunks
