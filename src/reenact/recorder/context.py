@@ -180,14 +180,15 @@ class CaptureContext:
         self._append(shape.call_type, encode_clean(data))
 
     def _describe(self, call: Call, call_id: str, text: bytes, data: dict[str, Any]) -> None:
+        facts = call.facts() if callable(call.facts) else call.facts
         if call.kind == "llm":
-            self._note_model(call.facts)
+            self._note_model(facts)
             data["requestHash"] = digest_of_bytes(text)
             text = encode_clean(self._sharing.shrink(call_id, msgspec.json.decode(text)))
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        if call.facts:
-            data |= msgspec.json.decode(self._payload_text(call.facts))
+        if facts:
+            data |= msgspec.json.decode(self._payload_text(facts))
         data["request"] = self._stored(text)
 
     def _note_model(self, facts: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from threading import Lock
 from typing import Any, AnyStr, Final
@@ -26,6 +27,8 @@ from reenact.recorder.redaction.triggers import base64_triggers, checks, trigger
 from reenact.recorder.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
+_REMEMBERED_CHARS: Final = 200
+"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
 
 
 class Redactor:
@@ -66,6 +69,7 @@ class Redactor:
             by_name=by_name,
             strict=strict,
         )
+        self._redact_known_member = lru_cache(4096)(self._text.redact_member)
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
@@ -128,7 +132,9 @@ class Redactor:
 
     def _redact_value(self, name: str | None, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text.redact_member(name, value)
+            is_short = len(value) <= _REMEMBERED_CHARS
+            redact = self._redact_known_member if is_short else self._text.redact_member
+            return redact(name, value)
         if isinstance(value, dict):
             return self._redact_object(value)
         if isinstance(value, list):
@@ -143,7 +149,7 @@ class Redactor:
         # With log probabilities, "token" names a piece of text.
         ordinary = "token" if "logprob" in value else None
         redacted = {
-            self._text.redact(name): self._redact_value(None if name == ordinary else name, member)
+            self._redact_value(None, name): self._redact_value(None if name == ordinary else name, member)
             for name, member in value.items()
         }
         announced = value.get("name", value.get("key"))

@@ -51,10 +51,9 @@ class _Seam:
 
     def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
         async def cross(request: Any, handler: Callable[..., Any]) -> Any:
-            sent = await _sent(request)
-            if sent.is_upgrade:
+            exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
+            if exchange.is_upgrade:
                 return await handler(request)
-            exchange = Exchange(sent, is_streamed=True, is_decoded=is_decoded)
             await self._open(exchange, request)
             if not exchange.live:
                 return await self._recorded(exchange, request)

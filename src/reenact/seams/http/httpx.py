@@ -60,6 +60,7 @@ class _Seam:
 
     def __init__(self, httpx: ModuleType) -> None:
         self.response: Any = httpx.Response
+        self.whole: Any = httpx.ByteStream
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self.async_stream = type("AsyncStream", (_AsyncStream, httpx.AsyncByteStream), {})
@@ -81,38 +82,34 @@ class _Transport:
 
     def handle_request(self, request: Any) -> Any:
         sent = _sent(request, request.read())
-        if sent.is_upgrade:
-            return self._transport.handle_request(request)
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return self._transport.handle_request(request)
         exchange.open()
         if not exchange.live:
-            return self._recorded(exchange, self._seam.stream(exchange, None))
+            return self._recorded(exchange, self._seam.stream)
         with exchange.working():
             response = self._transport.handle_request(request)
-        exchange.began(_head(response))
-        response.stream = self._seam.stream(exchange, response.stream)
-        return response
+        return _told(response, exchange, self._seam.stream)
 
     async def handle_async_request(self, request: Any) -> Any:
         sent = _sent(request, await request.aread())
-        if sent.is_upgrade:
-            return await self._transport.handle_async_request(request)
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return await self._transport.handle_async_request(request)
         await exchange.aopen()
         if not exchange.live:
-            return self._recorded(exchange, self._seam.async_stream(exchange, None))
+            return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
             response = await self._transport.handle_async_request(request)
-        exchange.began(_head(response))
-        response.stream = self._seam.async_stream(exchange, response.stream)
-        return response
+        return _told(response, exchange, self._seam.async_stream)
 
-    def _recorded(self, exchange: Exchange, stream: Any) -> Any:
-        head = exchange.head
+    def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+        head, body = exchange.head, exchange.body
         return self._seam.response(
             head.status,
             headers=header_values.encoded(head.headers),
-            stream=stream,
+            stream=stream(exchange, None) if body is None else self._seam.whole(body),
             extensions={
                 "http_version": head.http_version.encode("ascii"),
                 "reason_phrase": head.reason.encode("latin-1"),
@@ -123,6 +120,16 @@ class _Transport:
 def _sent(request: Any, body: bytes) -> Sent:
     url = str(request.url.copy_with(fragment=None) if request.url.fragment else request.url)
     return Sent(request.method, url, header_values.decoded(request.headers.raw), body)
+
+
+def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+    """*response*, as *exchange* is told of it: at once, or while it is read."""
+    if response.is_stream_consumed:  # a transport of the user's own had it whole
+        exchange.answered(_head(response), response.content)
+    else:
+        exchange.began(_head(response))
+        response.stream = stream(exchange, response.stream)
+    return response
 
 
 def _head(response: Any) -> Head:

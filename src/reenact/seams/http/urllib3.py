@@ -60,9 +60,9 @@ class _Seam:
                 return original(pool, conn, method, url, **options)
             body = options["body"] = _whole(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
-            if sent.is_upgrade:
-                return original(pool, conn, method, url, **options)
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
+            if exchange.is_upgrade:
+                return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
