@@ -86,8 +86,7 @@ def rebuild(failure: dict[str, Any]) -> BaseException:
     try:
         arguments = [_rebuilt_part(part) for part in failure.get("args", [message])]
         attributes = {key: _rebuilt_part(part) for key, part in failure.get("attributes", {}).items()}
-        # Not through __init__, which may ask for more than `args` holds, or do something.
-        error = kind.__new__(kind, *arguments)
+        error = _made(kind, arguments)
     except (FormatError, TypeError):
         return RecordedError(name, message)
     error.args = tuple(arguments)
@@ -99,6 +98,13 @@ def rebuild(failure: dict[str, Any]) -> BaseException:
     if "cause" in failure:
         error.__cause__ = rebuild(failure["cause"])
     return error
+
+
+def _made(kind: type[BaseException], arguments: list[Any]) -> BaseException:
+    if kind.__module__ == "builtins":
+        return kind(*arguments)
+    # Not through __init__, which may ask for more than `args` holds, or do something.
+    return kind.__new__(kind, *arguments)
 
 
 def _rebuilt_part(part: Any) -> Any:

@@ -225,7 +225,18 @@ class ReplayEngine:
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
-    __slots__ = ("_data", "_engine", "_is_plain", "_lane", "_recorded", "answer", "call_id", "exact", "facts", "live")
+    __slots__ = (
+        "_data",
+        "_engine",
+        "_is_plain",
+        "_lane",
+        "_recorded",
+        "answer",
+        "call_id",
+        "exact",
+        "facts",
+        "live",
+    )
 
     def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""A small web site that really listens, with every oddity an HTTP client meets, and a count of connections."""
+"""A small web site that really listens, with the oddities that clients meet, and a count of connections."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         """Be quiet."""
 
     def do_HEAD(self) -> None:

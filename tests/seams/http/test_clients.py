@@ -51,7 +51,9 @@ def test_an_answer_without_a_body_is_the_same(tmp_path: Path, client: Client, we
     """HEAD announces a length and sends nothing; 204 announces nothing."""
     head = twice(tmp_path / "head", lambda: client.head(f"{web.url}/page"), web)
     assert head.content == b""
-    assert dict(head.headers)["Content-Length"].isdecimal() if "Content-Length" in dict(head.headers) else True
+    assert (
+        dict(head.headers)["Content-Length"].isdecimal() if "Content-Length" in dict(head.headers) else True
+    )
     assert twice(tmp_path / "204", lambda: client.get(f"{web.url}/nothing"), web).status == 204
 
 
@@ -145,7 +147,10 @@ BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"content": b'{\n  "a": 1\n}', "headers": {"content-type": "application/json"}},
     ),
     "form": ({"form": {"a": "1 2", "b": "ü"}}, {"form": {"a": "1 2", "b": "ü"}}),
-    "multipart": ({"files": {"f": ("a.bin", b"\x00\xff\r\n--")}}, {"files": {"f": ("a.bin", b"\x00\xff\r\n--")}}),
+    "multipart": (
+        {"files": {"f": ("a.bin", b"\x00\xff\r\n--")}},
+        {"files": {"f": ("a.bin", b"\x00\xff\r\n--")}},
+    ),
     "binary": ({"content": bytes(range(256))}, {"content": bytes(range(256))}),
     "compressed": (
         {

@@ -1,4 +1,4 @@
-"""``aiohttp``: the seam is the innermost of a session's middlewares, below redirects, cookies and other middlewares.
+"""``aiohttp``: the seam is the innermost of a session's middlewares, below redirects and cookies.
 
 Sessions have middlewares since aiohttp 3.12; older versions are left alone.
 """
@@ -6,6 +6,7 @@ Sessions have middlewares since aiohttp 3.12; older versions are left alone.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
@@ -36,6 +37,7 @@ class _Seam:
     def __init__(self, aiohttp: ModuleType) -> None:
         self._aiohttp: Any = aiohttp
         self._reader = _reader_class(aiohttp.StreamReader)
+        self._headers: Any = sys.modules["multidict"].CIMultiDictProxy
 
     def request(self, original: Callable[..., Any]) -> Callable[..., Any]:
         async def request(session: Any, method: str, str_or_url: Any, **options: Any) -> Any:
@@ -89,7 +91,7 @@ class _Seam:
             code=head.status,
             reason=head.reason,
             version=self._aiohttp.HttpVersion(int(major), int(minor or 0)),
-            headers=type(request.headers)(head.headers),
+            headers=self._headers(type(request.headers)(head.headers)),
             raw_headers=tuple(header_values.encoded(head.headers)),
         )
         content = self._content(exchange, head, request)

@@ -115,7 +115,7 @@ class Exchange:
         if self._step.live:
             _under_way.discard(self._identity)
             self._describe(is_whole=error is None)
-        self._crossing.__exit__(type(error), error, None)
+        self._crossing.__exit__(None if error is None else type(error), error, None)
 
     def abandoned(self) -> None:
         """The client has left the answer where it was."""

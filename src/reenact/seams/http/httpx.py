@@ -182,14 +182,14 @@ class _AsyncStream:
             for chunk in self._exchange.chunks():
                 yield chunk
             return
-        chunks = aiter(self._source)
+        source = aiter(self._source)
         while True:
             with self._exchange.working():
-                chunk = await anext(chunks, None)
-            if chunk is None:
+                received = await anext(source, None)
+            if received is None:
                 break
-            self._exchange.received(chunk)
-            yield chunk
+            self._exchange.received(received)
+            yield received
         self._exchange.ended()
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""A request as the call it is: of a model where a provider's wire format is recognised, else of the network."""
+"""A request as the call it is: of a model where a provider's wire format is recognised, else of a network."""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ class _Seam:
             self._open(exchange, pool, conn)
             if not exchange.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
-                return self._response(pool=pool, **recorded.fields(method, url, options))
+                # The connection was taken from the pool for nothing; it goes back when the answer is read.
+                unused = options.get("response_conn")
+                return self._response(pool=pool, connection=unused, **recorded.fields(method, url, options))
             with exchange.working():
                 self._dig_tunnel(pool, conn)
                 response = original(pool, conn, method, url, **(options | {"preload_content": False}))
