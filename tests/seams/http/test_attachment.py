@@ -19,6 +19,7 @@ import requests
 import urllib3
 
 import reenact
+from tests.seams.http.clients import attempt
 from tests.seams.http.site import PAGE, Site
 from tests.seams.http.test_clients import calls_in, record, replay, twice
 
@@ -142,6 +143,18 @@ def test_a_call_made_of_another_call_is_recorded_once(tmp_path: Path, web: Site)
 
     assert twice(tmp_path / "run", work, web) == PAGE
     assert [call["key"] for call in calls_in(tmp_path / "run")] == ["GET http://elsewhere/page"]
+
+
+def test_a_tunnel_is_dug_only_when_the_call_is_live(tmp_path: Path, web: Site) -> None:
+    """A proxy that is not there fails the call in replay as it did before, and is not asked again."""
+
+    def work() -> Any:
+        return attempt(
+            lambda: requests.get("https://there.invalid/", proxies={"https": "http://127.0.0.1:9"}, timeout=5)
+        )
+
+    failed = twice(tmp_path / "run", work, web)
+    assert failed.kind is requests.exceptions.ProxyError
 
 
 def test_what_leaves_http_is_not_recorded(tmp_path: Path) -> None:

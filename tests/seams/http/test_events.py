@@ -148,3 +148,20 @@ def test_a_secret_in_a_compressed_body_is_not_kept_compressed(tmp_path: Path) ->
     assert answer.json()["say"].startswith("<secret:")
     assert "content-encoding" not in answer.headers
     assert int(answer.headers["content-length"]) == len(answer.content)
+
+
+def test_a_body_that_is_not_what_its_coding_says_fails_the_same(tmp_path: Path) -> None:
+    """The client complains in replay about the bytes it complained about before."""
+    turn = Raw(headers={"content-encoding": "gzip"}, body=b"not gzip at all")
+    with ScriptedProvider([turn]) as provider:
+        url = f"{provider.base_url('openai')}/chat/completions"
+
+        def work() -> str:
+            with pytest.raises(httpx2.DecodingError) as caught:
+                httpx2.post(url, json={"model": "m", "messages": []})
+            return str(caught.value)
+
+        with reenact.capture(tmp_path / "run"):
+            recorded = work()
+        with reenact.replay(tmp_path / "run"):
+            assert work() == recorded
