@@ -32,7 +32,8 @@ class Call(msgspec.Struct, frozen=True):
     kind: CallKind
     name: str
     request: Any
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
+    """A function where they take time to find out: only a recording asks for them."""
 
 
 class Instant(msgspec.Struct, frozen=True):
