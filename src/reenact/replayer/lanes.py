@@ -58,8 +58,12 @@ class Lanes:
     def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf) -> None:
         self._key_of = key_of
         self._lanes: dict[str, RecordedLane] = {}
+        self._inside: dict[str, str] = {}
+        """By the id of a call: the lane of what happened inside it."""
         for call in calls:
             self._lane(call.lane).calls.append(call)
+            if call.parent is not None and call.parent not in self._inside:
+                self._inside[call.parent] = _inside_name(call.lane)
 
     def _lane(self, name: str) -> RecordedLane:
         lane = self._lanes.get(name)
@@ -114,7 +118,9 @@ class Lanes:
         parent = self.bound(lane.parent, None)
         if parent is None:
             return None
-        name = parent.name + lane.name.removeprefix(lane.parent.name)
+        suffix = lane.name.removeprefix(lane.parent.name)
+        # Ordinals of calls shift where calls differ or come in no known order; the call itself is known.
+        name = self._inside.get(lane.within or "", "") if suffix.startswith("/") else parent.name + suffix
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 
@@ -157,3 +163,9 @@ def _parent_name(name: str) -> str | None:
         return name[:-1]
     cut = max(name.rfind("."), name.rfind("/"))
     return name[:cut] if cut > 0 else None
+
+
+def _inside_name(name: str) -> str:
+    """``0/3.1/2.0~`` → ``0/3.1/2``: the lane inside a call from which the others there descend."""
+    before, _, behind = name.rpartition("/")
+    return f"{before}/{behind[: len(behind) - len(behind.lstrip('0123456789'))]}"
