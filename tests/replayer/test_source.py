@@ -21,7 +21,7 @@ def work(number: int) -> int:
 
 @pytest.fixture
 def source(tmp_path: Path) -> ReplaySource:
-    captured(tmp_path / "run", lambda run: [work(1), run.clock.now(), run.memory_write("a", 1)] and None)
+    captured(tmp_path / "run", lambda run: [work(1), run.clock.now(), run.memory_write("a", 1)])
     return ReplaySource(tmp_path / "run")
 
 

@@ -8,6 +8,7 @@ request will do, the earliest first. Every lookup is O(1).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
@@ -39,7 +40,9 @@ class RecordedLane:
         self.unbound: dict[Key, deque[RecordedLane]] | None = None
         """Children by their first call; built when a child is first looked for by content."""
         self.by_key: dict[Key, deque[RecordedCall]] | None = None
-        """The calls of a loose lane; built at its first call."""
+        """The calls by content; built when one is first looked for that way, as in a loose lane."""
+        self.has_lent = False
+        """Lenient replay has answered another call with one of these, which may still come itself."""
 
     @property
     def is_loose(self) -> bool:
@@ -50,6 +53,11 @@ class RecordedLane:
         while self.position < len(self.calls) and self.calls[self.position].taken:
             self.position += 1
         return self.calls[self.position] if self.position < len(self.calls) else None
+
+    def pass_by(self, call: RecordedCall) -> None:
+        """*call* was answered, or lent, before what stands in front of it; go on behind it."""
+        self.has_lent = self.has_lent or call.lent
+        self.position = max(self.position, bisect_right(self.calls, call.seq, key=lambda one: one.seq))
 
 
 class Lanes:
@@ -82,9 +90,11 @@ class Lanes:
         recorded = self.bound(lane, key)
         if recorded is None:
             return None
-        call = self._take_loose(recorded, key) if recorded.is_loose else recorded.upcoming()
+        if recorded.is_loose:
+            return self.take_equal(recorded, key)
+        call = recorded.upcoming()
         if call is None or self._key_of(call) != key:
-            return None
+            return self.take_equal(recorded, key, only_lent=True) if recorded.has_lent else None
         call.taken = True
         return call
 
@@ -144,17 +154,20 @@ class Lanes:
         first = lane.upcoming()
         return first is not None and self._key_of(first) == key
 
-    def _take_loose(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
+    def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
+        """The earliest call of *lane* with an equal request, wherever it stands."""
         if lane.by_key is None:
             lane.by_key = {}
             for call in lane.calls:
                 lane.by_key.setdefault(self._key_of(call), deque()).append(call)
         candidates = lane.by_key.get(key, deque())
-        while candidates:
-            call = candidates.popleft()
-            if not call.taken:
-                return call
-        return None
+        while candidates and candidates[0].taken:
+            candidates.popleft()
+        if not candidates or (only_lent and not candidates[0].lent):
+            return None
+        call = candidates.popleft()
+        call.taken = True
+        return call
 
 
 def _parent_name(name: str) -> str | None:
