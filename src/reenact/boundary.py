@@ -163,6 +163,8 @@ class Lane:
 
 
 ROOT: Final = "0"
+UNCLAIMED: Final = -1
+"""The owner of a lane whose task is being made."""
 
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
@@ -188,8 +190,16 @@ def current_lane() -> Lane | None:
         return _stray_lane() if open_runs else None
     me = identity()
     if lane.owner != me:
-        lane = _owned.get(me) or lane.loose()
+        lane = _owned.get(me) or _claimed(lane, me)
     return lane if id(lane.context) in open_runs else _outliving(lane)
+
+
+def _claimed(lane: Lane, me: int) -> Lane:
+    """*lane*, if its task runs before its creator could say so, as eager tasks do; else its loose child."""
+    if lane.owner != UNCLAIMED:
+        return lane.loose()
+    lane.owner = me
+    return lane
 
 
 def _stray_lane() -> Lane | None:
@@ -213,6 +223,11 @@ def _outliving(lane: Lane) -> Lane | None:
 def own(owner: int, lane: Lane) -> None:
     """Let *lane* be the lane of *owner* whatever context its code runs in."""
     lane.owner = owner
+    share(owner, lane)
+
+
+def share(owner: int, lane: Lane) -> None:
+    """Let *owner* run in *lane* while its own owner waits."""
     _owned[owner] = lane
 
 

@@ -219,7 +219,8 @@ class ReplayRun(Run):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
-        output_hash = self._engine.finish(self.final_output)
+        before_end = self._engine.divergences()
+        output_hash = self._engine.finish(self.final_output, error)
         self.divergences = self._engine.divergences()
         self.blocked = self._guard.blocked
         self.receipt = self._make_receipt(output_hash)
@@ -227,15 +228,15 @@ class ReplayRun(Run):
             text = receipt_codec.to_bytes(self.receipt) + b"\n"
             write_whole(self._receipt_path, text, temp_folder=self._receipt_path.parent, sync=False)
         if self._engine.policy == "strict" and not isinstance(error, Diverged):
-            self._raise_latched(error)
+            # What shows only at the end may follow from an error of the agent's own, which then goes first.
+            self._raise_latched(self.divergences if error is None else before_end, error)
 
-    def _raise_latched(self, error: BaseException | None) -> None:
+    def _raise_latched(self, divergences: list[ReplayDivergence], error: BaseException | None) -> None:
         """What the agent swallowed, or wrapped into an error of its own, is raised again here."""
-        latched = self.divergences[0] if self.divergences else None
         if self.blocked:
             raise self.blocked[0].error() from error
-        if latched is not None and (error is None or latched.code != "event_missing"):
-            raise diverged(latched) from error
+        if divergences:
+            raise diverged(divergences[0]) from error
 
     def _is_guarded(self) -> bool:
         lane = current_lane()
