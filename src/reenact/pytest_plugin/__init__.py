@@ -14,6 +14,7 @@ import pytest
 
 from reenact.pytest_plugin.fixtures import with_run_first
 from reenact.pytest_plugin.marker import MARKER, MODES, is_used_by
+from reenact.pytest_plugin.places import note_shared
 from reenact.pytest_plugin.tally import Deed, Tally, leave_deed, pass_on_deed
 
 if TYPE_CHECKING:
@@ -43,11 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(policy, redact, passthrough, path, allow): "
         "replay the test's recorded run; --reenact=record records it",
     )
-    config.pluginmanager.register(Tally(config), "reenact-tally")
+    config.pluginmanager.register(Tally(), "reenact-tally")
     if config.getoption("reenact_orphans"):
         from reenact.pytest_plugin.orphans import Orphans
 
         config.pluginmanager.register(Orphans(config), "reenact-orphans")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("reenact") in ("record", "once"):
+        note_shared(session)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -118,6 +124,7 @@ def pytest_runtest_makereport(
         from reenact.pytest_plugin.failure import explain
 
         explain(report, call, item_run)
+        item_run.end_phase(report, call)
     if report.when == "teardown":
         pass_on_deed(item, report)
         # The same item may be run again, by plugins that repeat tests.

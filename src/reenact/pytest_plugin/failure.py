@@ -12,16 +12,13 @@ from reenact.pytest_plugin.places import command, shown
 
 
 def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: ItemRun) -> None:
-    """Note in *item_run* how the phase went, and say in *report* what a person needs to know of it."""
-    item_run.has_failed |= not report.passed
+    """Let *report*, if it is a failure, say what a person needs to know of the run."""
     if not report.failed:
         return
-    if report.when == "setup" and call.excinfo is not None:
-        item_run.end_setup(call.excinfo.value)
     diverged = _diverged(call.excinfo, item_run)
     if diverged is not None and not item_run.item.config.getoption("fulltrace"):
         report.longrepr = _longrepr(_text(diverged, report, item_run), item_run.item)
-    if isinstance(item_run, RecordedItem) and report.when != "teardown":
+    if isinstance(item_run, RecordedItem) and not item_run.has_failed:
         report.sections.append(("reenact", _unrecorded(item_run)))
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from reenact.errors import Diverged, UsageError
+from reenact.errors import Diverged, StoreError, UsageError
 from reenact.pytest_plugin import staging
+from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
-from reenact.pytest_plugin.marker import Mode, Options, allowed, options_of
-from reenact.pytest_plugin.places import command, is_vacant, place_of, shown
-from reenact.pytest_plugin.tally import Deed, is_shared, leave_deed
-from reenact.replayer.guard import Guard
+from reenact.pytest_plugin.marker import Mode
+from reenact.pytest_plugin.options import Options, allowed, options_of
+from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
+from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.run import Run, capture, replay
 
 _EMPTY_EVENTS = 2
@@ -45,22 +45,23 @@ class ItemRun:
         self._is_open = True
         run.__enter__()
 
-    def end_setup(self, error: BaseException) -> None:
-        """The setup raised *error*; there will be no body."""
-        self._error = error
-
     def end_body(self, error: BaseException | None) -> None:
-        """The body returned, or raised *error*; raises what the body swallowed."""
+        """The body returned, or raised *error*; raises the divergence that it swallowed."""
         self._error = error
         if not self.outlives_body:
-            self.leave()
+            self._leave()
+
+    def end_phase(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Setup, body or teardown came to *report*."""
+        self.has_failed |= not report.passed
+        if report.when == "setup" and call.excinfo is not None:
+            self._error = call.excinfo.value
 
     def close(self) -> None:
-        """Every function-scoped fixture is torn down."""
-        self.leave()
+        """The test's own fixtures are torn down."""
+        self._leave()
 
-    def leave(self) -> None:
-        """Leave the run, once."""
+    def _leave(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
@@ -71,6 +72,10 @@ class ItemRun:
             self.found = found
             if not isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
                 raise
+        self._check(error)
+
+    def _check(self, error: BaseException | None) -> None:
+        """The run is closed after a body that raised *error*."""
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
         """The test is over; *is_good* if all of it passed."""
@@ -91,8 +96,7 @@ class ReplayedItem(ItemRun):
             )
         allow = allowed(options.allow)
         self._is_lenient = options.policy == "lenient"
-        self._guard = Guard(allow)
-        self._afterwards = ExitStack()
+        self._aftermath = Aftermath(allow)
         run = replay(
             place,
             policy=options.policy,
@@ -102,21 +106,23 @@ class ReplayedItem(ItemRun):
         )
         super().__init__(item, place, run)
 
-    def leave(self) -> None:
-        if self._is_open:
-            self._afterwards.enter_context(self._guard)
-        super().leave()
+    def end_body(self, error: BaseException | None) -> None:
+        try:
+            super().end_body(error)
+        finally:
+            if not self.outlives_body:
+                self._aftermath.begin()
 
     def close(self) -> None:
-        with self._afterwards:
-            super().close()
-        if self._guard.blocked:
-            self.found = self._guard.blocked[0].error()
+        super().close()
+        self._aftermath.end()
+        if self._aftermath.refused:
+            self.found = self._aftermath.refused
             raise self.found
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
         run = self.run
-        has_diverged = self.found or run.divergences or run.blocked or self._guard.blocked
+        has_diverged = self.found or run.divergences or run.blocked
         remarks = [divergence.headline for divergence in run.divergences] if self._is_lenient else []
         self.leave_deed("diverged" if has_diverged else "replayed", remarks)
 
@@ -132,13 +138,10 @@ class RecordedItem(ItemRun):
         self._new = staging.folder_for(place)
         super().__init__(item, place, capture(self._new, mode="capture", redact=options.redact))
 
-    def leave(self) -> None:
-        was_open = self._is_open
-        super().leave()
-        if was_open and self._error is None:
-            self._check()
-
-    def _check(self) -> None:
+    def _check(self, error: BaseException | None) -> None:
+        if error is not None:
+            staging.discard(self._new)
+            return
         manifest = self.run.manifest
         if manifest is None or manifest.status != "ok":
             reason = self.run.warnings[-1] if self.run.warnings else "the recording could not be finished"
@@ -149,12 +152,15 @@ class RecordedItem(ItemRun):
             )
 
     def settle(self, *, is_good: bool) -> None:
-        if is_good:
-            staging.put_in_place(self._new, self.place)
-            self.leave_deed("recorded")
-        else:
+        self.leave_deed("not recorded")
+        if not is_good:
             staging.discard(self._new)
-            self.leave_deed("not recorded")
+            return
+        try:
+            staging.put_in_place(self._new, self.place)
+        except StoreError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        self.leave_deed("recorded")
 
 
 def opened(item: pytest.Function) -> ItemRun:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from reenact.pytest_plugin.marker import path_of
+from reenact.pytest_plugin.marker import is_used_by, path_of
 
 CAPTURES: Final = "captures"
+_SHARED: Final = pytest.StashKey[frozenset[str]]()
 _LONGEST: Final = 100
 _DIGEST_DIGITS: Final = 12
 
@@ -35,6 +37,17 @@ def place_of(item: pytest.Item) -> Path:
 def is_vacant(place: Path) -> bool:
     """Whether there is nothing at *place*, not even something broken."""
     return not place.exists() or (place.is_dir() and not any(place.iterdir()))
+
+
+def note_shared(session: pytest.Session) -> None:
+    """Remember the places that several of the collected tests have."""
+    used = Counter(str(place_of(item)).casefold() for item in session.items if is_used_by(item))
+    session.config.stash[_SHARED] = frozenset(place for place, count in used.items() if count > 1)
+
+
+def is_shared(place: Path, config: pytest.Config) -> bool:
+    """Whether another of the collected tests has its capture at *place*, on any file system."""
+    return str(place).casefold() in config.stash.get(_SHARED, frozenset())
 
 
 def folder_name(name: str) -> str:

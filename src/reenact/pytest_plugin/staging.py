@@ -43,25 +43,33 @@ def discard(folder: Path) -> None:
 def put_in_place(new: Path, place: Path) -> None:
     """Make *new* the capture at *place*; a reader sees the old one or the new one."""
     try:
+        _rename_or_exchange(new, place)
+    except OSError as error:
+        raise StoreError(f"{place}: cannot be replaced: {error.strerror}; move it away") from error
+
+
+def _rename_or_exchange(new: Path, place: Path) -> None:
+    try:
         os.rename(new, place)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise StoreError(f"{place}: cannot be replaced: {error.strerror}; move it away") from error
-        _exchange(new, place)
+            raise
+        if not _exchanged_at_once(new, place):
+            _exchange_in_steps(new, place)
         discard(new)
 
 
-def _exchange(one: Path, other: Path) -> None:
-    if not _exchange_at_once(one, other):
-        # Not every system can; here a kill between the renames leaves the old capture under the third name.
-        aside = one.with_name(f"{one.name}.old")
-        os.rename(other, aside)
-        os.rename(one, other)
-        os.rename(aside, one)
+def _exchanged_at_once(one: Path, other: Path) -> bool:
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None)
+    if exchange is None:
+        return False
+    failed = exchange(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return not failed
 
 
-def _exchange_at_once(one: Path, other: Path) -> bool:
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    names = (os.fsencode(path) for path in (one, other))
-    first, second = names
-    return rename is not None and not rename(_AT_FDCWD, first, _AT_FDCWD, second, _RENAME_EXCHANGE)
+def _exchange_in_steps(one: Path, other: Path) -> None:
+    """For systems that cannot do it at once; a kill half-way leaves the old capture under a third name."""
+    aside = one.with_name(f"{one.name}.old")
+    os.rename(other, aside)
+    os.rename(one, other)
+    os.rename(aside, one)
