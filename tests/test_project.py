@@ -32,10 +32,14 @@ def test_public_names_are_pinned():
         "FormatError",
         "LiveCallBlocked",
         "ReenactError",
+        "Run",
         "StoreError",
         "UnknownVersion",
         "UsageError",
         "__version__",
+        "capture",
+        "replay",
+        "tool",
     ]
 
 

@@ -32,4 +32,4 @@ def test_an_unknown_name_is_wrong_usage(capsys):
     assert main(["schema", "capture"]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("reenact: no format is called 'capture'; choose from capture-event")
+    assert captured.err.startswith("reenact: no format is called 'capture'; choose from action")

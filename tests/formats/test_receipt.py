@@ -78,7 +78,7 @@ BAD = {
         "$.payments[0].a",
         "64 bits",
     ),
-    "nested 10,000 deep": (b"[" * 10_000, None, "nested deeper than 250 levels"),
+    "nested 10,000 deep": (b"[" * 10_000, None, "nested deeper than 254 levels"),
 }
 
 

@@ -219,7 +219,7 @@ BAD_LOGS = {
     "lone surrogate": (HEADER + b'{"type":"\\ud800"}', 2, "$.type", "surrogate"),
     "not a number": (HEADER + b'{"type":"X","a":NaN}', 2, None, "NaN"),
     "integer beyond 64 bits": (HEADER + b'{"type":"X","a":[%d]}' % 2**64, 2, "$.a[0]", "64 bits"),
-    "nested 10,000 deep": (HEADER + DEEP, 2, None, "nested deeper than 250 levels"),
+    "nested 10,000 deep": (HEADER + DEEP, 2, None, "nested deeper than 254 levels"),
 }
 
 
@@ -257,11 +257,11 @@ def str_of(integer: int) -> bytes:
 
 
 @pytest.mark.parametrize("space", [b"", b" "], ids=["canonical", "spaced"])
-def test_nesting_ends_at_250_levels(space):
-    """The event, params and 248 arrays are read; one more is refused, however the line is spelled."""
-    assert events_of(call_with(b"[" * 248 + b"]" * 248 + space))[1:]
-    with pytest.raises(FormatError, match="nested deeper than 250 levels"):
-        events_of(call_with(b"[" * 249 + b"]" * 249 + space))
+def test_nesting_ends_at_254_levels(space):
+    """The event, params and 252 arrays are read; one more is refused, however the line is spelled."""
+    assert events_of(call_with(b"[" * 252 + b"]" * 252 + space))[1:]
+    with pytest.raises(FormatError, match="nested deeper than 254 levels"):
+        events_of(call_with(b"[" * 253 + b"]" * 253 + space))
 
 
 @pytest.mark.parametrize("dialect", ["current", "legacy"])

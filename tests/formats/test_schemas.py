@@ -162,3 +162,65 @@ def test_capture_events_follow_their_schema():
     assert json.loads(capture.event_codec.to_bytes(capture.event_codec.from_json(good))) == good
     assert is_valid(json_schema("capture-event"), good)
     assert not is_valid(json_schema("capture-event"), EVENT | {"data": {"tool": "search", "args": {}}})
+
+
+EXAMPLES = {
+    "action": ["action/triage.json", "action/tool-calls.json"],
+    "bundle": ["bundle/current-news.json", "bundle/scheduler.json", "bundle/every-step.json"],
+    "receipt": ["receipt/current.json"],
+    "receipt-legacy": ["receipt/legacy.json"],
+    "replay-log": ["replay_log/current.jsonl", "replay_log/current-unknown.jsonl"],
+    "replay-log-legacy": ["replay_log/legacy.jsonl", "replay_log/legacy-unsorted.jsonl"],
+    "result": ["result/passed.json", "result/failed.json", "result/error.json"],
+    "suite-summary": ["result/summary.json"],
+    "test-case": ["testcase/current-news.json", "testcase/every-field.json"],
+    "trace": ["trace/current-news.json", "trace/scheduler.json", "trace/every-step.json"],
+    "verifiable-record": ["verifiable/triage.json", "verifiable/tool-calls.json"],
+}
+
+
+def golden_values(name):
+    for file in EXAMPLES[name]:
+        text = (GOLDEN.parent / file).read_text(encoding="utf-8")
+        yield from map(json.loads, text.splitlines() if file.endswith(".jsonl") else [text])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_golden_files_follow_their_schema(name):
+    """What the readers' own golden files hold, the published schema allows."""
+    for value in golden_values(name):
+        Draft202012Validator(json_schema(name)).validate(value)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_golden_files_without_a_required_field_do_not(name):
+    """Each required member of each golden value is really required."""
+    schema = json_schema(name)
+    for value in golden_values(name):
+        for required in required_members(schema, value):
+            broken = {key: member for key, member in value.items() if key != required}
+            assert not is_valid(schema, broken), required
+
+
+def required_members(schema, value):
+    for definition in schema["$defs"].values():
+        alone = definition | {"$defs": schema["$defs"]}
+        tags = [
+            part for part in definition.get("properties", {}).values() if "enum" in part or "const" in part
+        ]
+        if tags and len(schema.get("anyOf", [])) > 1 and is_valid(alone, value):
+            return definition["required"]
+    root = schema["$defs"].get(schema.get("$ref", "").rpartition("/")[2], {})
+    return root.get("required", [])
+
+
+@pytest.mark.parametrize(("name", "place"), [("test-case", "assertions"), ("action", "model")])
+def test_closed_formats_forbid_unknown_fields(name, place):
+    """Where readers refuse unknown fields, so does the schema."""
+    value = next(golden_values(name))
+    assert not is_valid(json_schema(name), value | {"unheard_of": 1})
+    inner = value[place]
+    strange = (
+        [*inner[:-1], inner[-1] | {"unheard_of": 1}] if isinstance(inner, list) else inner | {"unheard_of": 1}
+    )
+    assert not is_valid(json_schema(name), value | {place: strange})

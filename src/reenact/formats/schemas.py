@@ -27,11 +27,42 @@ class Format(NamedTuple):
     version: int = 1
     keeps_unknown_tags: bool = False
     """Whether readers pass over records with a tag they do not know."""
+    closed: tuple[str, ...] = ()
+    """The record types in which a field the format does not know is an error."""
 
+
+_CASE_TYPES: Final = (
+    "AdapterInput",
+    "Assertion",
+    "CaseScenario",
+    "Expected",
+    "Reporting",
+    "TestCase",
+    "Tools",
+)
 
 SCHEMAS: Final[dict[str, Format]] = {
+    "action": Format("action", "Action", "One recorded agent action.", closed=("Action", "Model")),
+    "bundle": Format("bundle", "Bundle", "A replay bundle: what happened in one run, for tests."),
     "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
     "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
+    "receipt": Format("receipt", "Receipt", "What a session claims it did (RECEIPT.json)."),
+    "receipt-legacy": Format("receipt", "LegacyReceipt", "The older shape of RECEIPT.json."),
+    "replay-log": Format(
+        "dialects.current", "AnyEvent", "One line of a REPLAY.jsonl.", keeps_unknown_tags=True
+    ),
+    "replay-log-legacy": Format(
+        "dialects.legacy",
+        "AnyEvent",
+        "One line of a REPLAY.jsonl in the older dialect.",
+        keeps_unknown_tags=True,
+    ),
+    "replay-receipt": Format("replay_receipt", "ReplayReceipt", "What a replay proved."),
+    "result": Format("result", "TestResult", "The result of one test case."),
+    "suite-summary": Format("result", "SuiteSummary", "The results of a whole suite."),
+    "test-case": Format("testcase", "TestCase", "A test.yaml: assertions over one run.", closed=_CASE_TYPES),
+    "trace": Format("trace", "Trace", "The normalized trace of one run."),
+    "verifiable-record": Format("verifiable", "VerifiableRecord", "An action with its digests."),
 }
 
 
@@ -45,7 +76,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
-    """The schema of *kind* under the title *name*; unknown fields are allowed everywhere."""
+    """The schema of *kind* under the title *name*; unknown fields are allowed where readers keep them."""
     generated = msgspec.json.schema(kind)
     definitions = generated.pop("$defs", {})
     discriminator = generated.pop("discriminator", None)
@@ -58,7 +89,10 @@ def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
         "description": entry.summary,
     }
     body: dict[str, Any] = _tidy(generated)
-    return head | body | {"$defs": {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}}
+    tidied = {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}
+    for closed in entry.closed:
+        tidied[closed]["additionalProperties"] = False
+    return head | body | {"$defs": tidied}
 
 
 def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:

@@ -83,11 +83,14 @@ class SessionEnd(Event, frozen=True, kw_only=True):
     ts: Time | Absent = ABSENT
 
 
+_Kinds = SessionStart | ToolCall | ToolResult | Verification | SessionEnd
+AnyEvent = ReplayHeader | _Kinds
+
 DIALECT = Dialect(
     "current",
     tag_field="type",
     time_field="ts",
     base=Event,
     header=ReplayHeader,
-    kinds=SessionStart | ToolCall | ToolResult | Verification | SessionEnd,
+    kinds=_Kinds,
 )

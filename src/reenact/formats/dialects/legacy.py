@@ -84,11 +84,14 @@ class SessionEnd(Event, frozen=True, kw_only=True):
     total_tool_calls: Count
 
 
+_Kinds = SessionStart | PlanStart | ToolCall | ToolResult | StepComplete | Verification | SessionEnd
+AnyEvent = ReplayHeader | _Kinds
+
 DIALECT = Dialect(
     "legacy",
     tag_field="event",
     time_field="t",
     base=Event,
     header=ReplayHeader,
-    kinds=SessionStart | PlanStart | ToolCall | ToolResult | StepComplete | Verification | SessionEnd,
+    kinds=_Kinds,
 )

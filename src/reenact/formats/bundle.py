@@ -1,0 +1,342 @@
+"""The replay bundle, ``replay.json``: what one run did, small enough to write by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from reenact.canonical import child_path
+from reenact.errors import FormatError, UnknownVersion
+from reenact.formats.record import ABSENT, Absent, Codec, Record, parse
+
+ADAPTER: Final = "nanoclaw-replay"
+SCHEMA_VERSION: Final = "0.1"
+"""The version of bundles, test cases, traces and results alike."""
+
+Trigger: TypeAlias = Literal["user_message", "scheduler"]
+Text: TypeAlias = str | Absent | None
+"""Optional text; null says the same as leaving it out, but is kept."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing wrong with a file; a check returns all of them."""
+
+    code: str
+    json_path: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+    line: int | None = None
+    """1-based; ``None`` where only the JSON path is known."""
+    column: int | None = None
+
+    def to_error(self) -> FormatError:
+        """The exception that carries this problem."""
+        reason = self.message if self.column is None else f"column {self.column}: {self.message}"
+        return FormatError(reason, line=self.line, json_path=self.json_path)
+
+
+class Message(Record, frozen=True, kw_only=True):
+    role: str
+    content: Any
+    """Text, or the provider's own list of content blocks."""
+
+
+class Scenario(Record, frozen=True, kw_only=True):
+    trigger: Trigger
+    group_id: Text = ABSENT
+    session_id: Text = ABSENT
+    task_id: Text = ABSENT
+    scheduler_context: dict[str, Any] | Absent | None = ABSENT
+
+
+class Step(Record, frozen=True, kw_only=True, tag_field="type"):
+    """What all steps may say; where they are silent, the scenario speaks for them."""
+
+    event_id: Text = ABSENT
+    ts: Text = ABSENT
+    """RFC 3339, kept as written."""
+    group_id: Text = ABSENT
+    session_id: Text = ABSENT
+    task_id: Text = ABSENT
+    agent_id: Text = ABSENT
+
+
+class MessageReceived(Step, frozen=True, kw_only=True, tag="message_received"):
+    role: Text = ABSENT
+    content: Any = ABSENT
+
+
+class ToolCall(Step, frozen=True, kw_only=True, tag="tool_call"):
+    tool: str
+    call_id: str
+    args: Any = ABSENT
+
+
+class ToolResult(Step, frozen=True, kw_only=True, tag="tool_result"):
+    tool: str
+    call_id: str
+    success: bool
+    result: Any = ABSENT
+    fixture_id: Text = ABSENT
+
+
+class MemoryRead(Step, frozen=True, kw_only=True, tag="memory_read"):
+    source: Text = ABSENT
+    path: Text = ABSENT
+
+
+class MemoryWrite(Step, frozen=True, kw_only=True, tag="memory_write"):
+    source: Text = ABSENT
+    path: Text = ABSENT
+    change_summary: Text = ABSENT
+
+
+class Failure(Step, frozen=True, kw_only=True, tag="error"):
+    """An error the agent or one of its tools met; tied to a call when it has a ``call_id``."""
+
+    scope: Text = ABSENT
+    tool: Text = ABSENT
+    call_id: Text = ABSENT
+    error_type: Text = ABSENT
+    message: Text = ABSENT
+    retryable: bool | Absent | None = ABSENT
+
+
+class FinalOutputStep(Step, frozen=True, kw_only=True, tag="final_output"):
+    role: Text = ABSENT
+    content: Text = ABSENT
+
+
+AnyStep: TypeAlias = (
+    MessageReceived | ToolCall | ToolResult | MemoryRead | MemoryWrite | Failure | FinalOutputStep
+)
+STEP_TYPES: Final[tuple[str, ...]] = tuple(kind.__struct_config__.tag for kind in get_args(AnyStep))
+
+
+class FinalOutput(Record, frozen=True, kw_only=True):
+    role: Text = ABSENT
+    content: Text = ABSENT
+
+
+class Metrics(Record, frozen=True, kw_only=True):
+    timing_ms_total: int | float
+    retry_count: int | Absent | None = ABSENT
+    token_usage: Any = ABSENT
+
+
+class Bundle(Record, frozen=True, kw_only=True):
+    schema_version: str
+    scenario: Scenario
+    input_messages: list[Message]
+    script: list[AnyStep]
+    status: str
+    """``success``, ``partial``, ``failed`` or ``blocked`` by convention; others are kept."""
+    metrics: Metrics
+    adapter: Text = ABSENT
+    capabilities: dict[str, bool] | Absent | None = ABSENT
+    final_output: FinalOutput | Absent | None = ABSENT
+
+
+CODEC: Final = Codec[Bundle](Bundle)
+
+
+def read_bundle(data: bytes, file: str) -> Bundle:
+    """The bundle in *data*; :class:`FormatError` with the first of its problems."""
+    try:
+        value = parse(data)
+        refuse_version(value, "replay bundle")
+        for problem in check_bundle(value):
+            if problem.severity == "error":
+                raise problem.to_error()
+        return CODEC.from_json(value)
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def write_bundle(bundle: Bundle) -> bytes:
+    """The bundle as an indented file, keys in order."""
+    return msgspec.json.format(CODEC.to_bytes(bundle), indent=2) + b"\n"
+
+
+def refuse_version(value: Any, what: str) -> None:
+    """Raise for a ``schema_version`` that is malformed or of a later major; a missing one is not judged."""
+    if not isinstance(value, dict) or "schema_version" not in value:
+        return
+    version = value["schema_version"]
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        reason = f'must be the text "{SCHEMA_VERSION}", in quotes, not {version!r:.40}'
+        raise FormatError(reason, json_path="$.schema_version")
+    if version.partition(".")[0].strip("0"):
+        raise UnknownVersion(
+            f"{what} version {version} is newer than {SCHEMA_VERSION}, the newest this reenact reads; "
+            "upgrade with: pip install --upgrade reenact",
+            json_path="$.schema_version",
+        )
+
+
+_VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
+_REQUIRED: Final = ("schema_version", "scenario", "input_messages", "script", "status", "metrics")
+_REQUIRED_IN_STEP: Final[Mapping[str, Mapping[str, type]]] = {
+    "tool_call": {"tool": str, "call_id": str},
+    "tool_result": {"tool": str, "call_id": str, "success": bool},
+}
+
+
+def check_bundle(value: Any) -> list[Problem]:
+    """Every problem of a decoded bundle in the order of the format's clauses, then the warnings.
+
+    What the clauses leave open is judged by the types, once the clauses hold: without an error here,
+    the bundle can be read.
+    """
+    if not isinstance(value, dict):
+        return [_wrong_type("$", "an object", value)]
+    clauses = (_check_keys, _check_scenario, _check_script, _check_final_output, _check_metrics)
+    problems = [problem for clause in clauses for problem in clause(value)]
+    if not problems:
+        problems += [*_check_types(value), *_check_event_ids(value)]
+    return [*problems, *_check_adapter(value)]
+
+
+def _check_keys(value: dict[str, Any]) -> Iterator[Problem]:
+    for key in _REQUIRED:
+        if key not in value:
+            yield _missing("$", key)
+    try:
+        refuse_version(value, "replay bundle")
+    except FormatError as error:
+        yield Problem(code="unknown_version", json_path="$.schema_version", message=error.reason)
+
+
+def _check_scenario(value: dict[str, Any]) -> Iterator[Problem]:
+    scenario = value.get("scenario", {"trigger": "user_message"})
+    if not isinstance(scenario, dict):
+        yield _wrong_type("$.scenario", "an object", scenario)
+        return
+    trigger = scenario.get("trigger")
+    if trigger is None:
+        yield _missing("$.scenario", "trigger")
+    elif trigger not in get_args(Trigger):
+        message = f"must be {' or '.join(get_args(Trigger))}, not {trigger!r:.60}"
+        yield Problem(code="unknown_trigger", json_path="$.scenario.trigger", message=message)
+    if trigger == "scheduler" and scenario.get("scheduler_context") is None:
+        message = "a run started by the scheduler needs its context; add the object"
+        yield Problem(code="missing_field", json_path="$.scenario.scheduler_context", message=message)
+
+
+def _check_script(value: dict[str, Any]) -> Iterator[Problem]:
+    script = value.get("script", [])
+    if not isinstance(script, list):
+        yield _wrong_type("$.script", "an array", script)
+        return
+    calls: set[str] = set()
+    for index, step in enumerate(script):
+        yield from _check_step(step, child_path("$.script", index), calls)
+
+
+def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[Problem]:
+    """The problems of one step; *calls* are the ids of the calls before it, to which its own is added."""
+    if not isinstance(step, dict):
+        yield _wrong_type(path, "an object", step)
+        return
+    kind = step.get("type")
+    if kind is None:
+        yield _missing(path, "type")
+    elif kind not in STEP_TYPES:
+        message = f"unknown step type {kind!r:.60}; use one of {', '.join(STEP_TYPES)}"
+        yield Problem(code="unknown_type", json_path=f"{path}.type", message=message)
+    else:
+        yield from _check_step_fields(step, kind, path)
+        yield from _check_call(step.get("call_id"), kind, path, calls)
+
+
+def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[Problem]:
+    for key, expected in _REQUIRED_IN_STEP.get(kind, {}).items():
+        if step.get(key) is None:
+            yield _missing(path, key)
+        elif not isinstance(step[key], expected):
+            yield _wrong_type(child_path(path, key), _NAMES[expected], step[key])
+
+
+def _check_call(call_id: Any, kind: str, path: str, calls: set[str]) -> Iterator[Problem]:
+    if not isinstance(call_id, str):
+        return
+    if kind == "tool_call":
+        calls.add(call_id)
+    elif kind in ("tool_result", "error") and call_id not in calls:
+        message = f"no earlier tool_call has the id {call_id!r:.60}; put the call before its outcome"
+        yield Problem(code="unknown_call", json_path=f"{path}.call_id", message=message)
+
+
+def _check_final_output(value: dict[str, Any]) -> Iterator[Problem]:
+    if value.get("status") != "success":
+        return
+    outputs = [value.get("final_output")]
+    if outputs == [None] and isinstance(value.get("script"), list):
+        steps = [step for step in value["script"] if isinstance(step, dict)]
+        outputs = [step for step in steps if step.get("type") == "final_output"]
+    if not any(isinstance(output, dict) and output.get("content") is not None for output in outputs):
+        message = "a successful run has an output; give it here or in a final_output step"
+        yield Problem(code="missing_field", json_path="$.final_output.content", message=message)
+
+
+def _check_metrics(value: dict[str, Any]) -> Iterator[Problem]:
+    metrics = value.get("metrics", {"timing_ms_total": 0})
+    if not isinstance(metrics, dict):
+        yield _wrong_type("$.metrics", "an object", metrics)
+    elif "timing_ms_total" not in metrics:
+        yield _missing("$.metrics", "timing_ms_total")
+
+
+def _check_types(value: dict[str, Any]) -> Iterator[Problem]:
+    try:
+        CODEC.from_json(value)
+    except FormatError as error:
+        yield Problem(code="wrong_type", json_path=error.json_path or "$", message=error.reason)
+
+
+def event_id(seq: int, given: Any) -> str:
+    """The id of the step at place *seq*, counted from 1: its own, or the one it gets in a trace."""
+    return given if isinstance(given, str) else f"evt-{seq}"
+
+
+def _check_event_ids(value: dict[str, Any]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for seq, step in enumerate(value["script"], 1):
+        name = event_id(seq, step.get("event_id"))
+        if name in seen:
+            path = f"{child_path('$.script', seq - 1)}.event_id"
+            message = f"the id {name!r:.60} belongs to an earlier step; give each step its own"
+            yield Problem(code="duplicate_event_id", json_path=path, message=message)
+        seen.add(name)
+
+
+def _check_adapter(value: dict[str, Any]) -> Iterator[Problem]:
+    adapter = value.get("adapter")
+    if adapter != ADAPTER:
+        found = "missing" if adapter is None else f"{adapter!r:.60}"
+        message = f"is {found}; the format was defined for {ADAPTER!r}"
+        yield Problem(code="foreign_adapter", json_path="$.adapter", message=message, severity="warning")
+
+
+_NAMES: Final[Mapping[type, str]] = {
+    bool: "a boolean",
+    dict: "an object",
+    float: "a number",
+    int: "a number",
+    list: "an array",
+    str: "a string",
+    type(None): "null",
+}
+
+
+def _missing(path: str, key: str) -> Problem:
+    return Problem(code="missing_field", json_path=child_path(path, key), message="required, but missing")
+
+
+def _wrong_type(path: str, expected: str, value: Any) -> Problem:
+    return Problem(
+        code="wrong_type", json_path=path, message=f"must be {expected}, not {_NAMES[type(value)]}"
+    )

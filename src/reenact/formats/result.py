@@ -1,0 +1,178 @@
+"""What a test found: one result per test, one summary per suite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.errors import FormatError
+from reenact.formats.bundle import SCHEMA_VERSION, Text, refuse_version
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse
+from reenact.formats.testcase import Severity
+
+AssertionStatus: TypeAlias = Literal["pass", "fail", "skip"]
+TestStatus: TypeAlias = Literal["pass", "fail", "error"]
+
+
+class Evidence(Record, frozen=True, kw_only=True):
+    event_refs: list[str]
+    """The ids of the events the assertion looked at, also when it passed."""
+
+
+class AssertionResult(Record, frozen=True, kw_only=True):
+    id: str
+    type: str
+    severity: Severity
+    status: AssertionStatus
+    message: str
+    params: dict[str, Any]
+    observed: Any
+    evidence: Evidence
+
+
+class TestError(Record, frozen=True, kw_only=True):
+    """Why a test could not be run, and where the culprit stands."""
+
+    __test__ = False  # its name makes pytest take it for a class of tests
+
+    message: str
+    file: Text = ABSENT
+    line: Count | Absent | None = ABSENT
+    json_path: Text = ABSENT
+
+
+class TestResult(Record, frozen=True, kw_only=True):
+    __test__ = False  # its name makes pytest take it for a class of tests
+
+    schema_version: str
+    test_case_id: str | None
+    """``None`` when the test file could not be read so far."""
+    test_file: str
+    test_run_id: str
+    status: TestStatus
+    started_at: str
+    finished_at: str
+    duration_ms: int | float
+    assertions: list[AssertionResult]
+    artifacts: dict[str, str]
+    """Paths by kind: ``trace``, ``result``, ``replay_file`` and whatever else a run leaves."""
+    error: TestError | Absent | None = ABSENT
+
+
+class SummaryEntry(Record, frozen=True, kw_only=True):
+    test_case_id: str | None
+    test_file: str
+    status: TestStatus
+    duration_ms: int | float
+    failed_assertions: list[str]
+
+
+class SuiteSummary(Record, frozen=True, kw_only=True):
+    schema_version: str
+    test_run_id: str
+    started_at: str
+    finished_at: str
+    duration_ms: int | float
+    total: Count
+    passed: Count
+    failed: Count
+    errors: Count
+    tests: list[SummaryEntry]
+
+
+RESULT_CODEC: Final = Codec[TestResult](TestResult)
+SUMMARY_CODEC: Final = Codec[SuiteSummary](SuiteSummary)
+
+
+def verdict(assertions: Iterable[AssertionResult]) -> Literal["pass", "fail"]:
+    """A test fails when a critical assertion fails; warnings and skips do not fail it."""
+    failed = any(found.status == "fail" and found.severity == "critical" for found in assertions)
+    return "fail" if failed else "pass"
+
+
+def summarize(
+    results: Iterable[TestResult],
+    *,
+    test_run_id: str,
+    started_at: str,
+    finished_at: str,
+    duration_ms: int | float,
+) -> SuiteSummary:
+    """The summary of a suite, its tests in the order in which they are given."""
+    tests = [_entry(result) for result in results]
+    counts = Counter(entry.status for entry in tests)
+    return SuiteSummary(
+        schema_version=SCHEMA_VERSION,
+        test_run_id=test_run_id,
+        started_at=started_at,
+        finished_at=finished_at,
+        duration_ms=duration_ms,
+        total=len(tests),
+        passed=counts["pass"],
+        failed=counts["fail"],
+        errors=counts["error"],
+        tests=tests,
+    )
+
+
+def _entry(result: TestResult) -> SummaryEntry:
+    return SummaryEntry(
+        test_case_id=result.test_case_id,
+        test_file=result.test_file,
+        status=result.status,
+        duration_ms=result.duration_ms,
+        failed_assertions=[found.id for found in result.assertions if found.status == "fail"],
+    )
+
+
+def read_result(data: bytes, file: str) -> TestResult:
+    """The result in *data*; one whose status does not follow from its assertions is refused."""
+    try:
+        value = parse(data)
+        refuse_version(value, "test result")
+        result = RESULT_CODEC.from_json(value)
+        _refuse_false_status(result)
+        return result
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def read_summary(data: bytes, file: str) -> SuiteSummary:
+    """The summary in *data*; one whose counts do not follow from its tests is refused."""
+    try:
+        value = parse(data)
+        refuse_version(value, "suite summary")
+        summary = SUMMARY_CODEC.from_json(value)
+        _refuse_false_counts(summary)
+        return summary
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def write_result(result: TestResult) -> bytes:
+    """The result as an indented file, keys in order."""
+    return msgspec.json.format(RESULT_CODEC.to_bytes(result), indent=2) + b"\n"
+
+
+def write_summary(summary: SuiteSummary) -> bytes:
+    """The summary as an indented file, keys in order."""
+    return msgspec.json.format(SUMMARY_CODEC.to_bytes(summary), indent=2) + b"\n"
+
+
+def _refuse_false_status(result: TestResult) -> None:
+    if (result.status == "error") != bool(result.error):
+        raise FormatError("a test has an error exactly when its status is error", json_path="$.error")
+    if result.status != "error" and result.status != verdict(result.assertions):
+        reason = f"must be {verdict(result.assertions)!r} by its assertions, not {result.status!r}"
+        raise FormatError(reason, json_path="$.status")
+
+
+def _refuse_false_counts(summary: SuiteSummary) -> None:
+    counts = Counter(entry.status for entry in summary.tests)
+    expected = {"total": len(summary.tests), "passed": counts["pass"], "failed": counts["fail"]}
+    for name, count in {**expected, "errors": counts["error"]}.items():
+        if getattr(summary, name) != count:
+            raise FormatError(f"must be {count} by its tests", json_path=f"$.{name}")

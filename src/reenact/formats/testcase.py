@@ -1,0 +1,228 @@
+"""The test case, ``test.yaml``: which run to judge, and what must hold of it.
+
+People write these files, so a key nobody knows is a mistake here, not an extension: it is reported
+with the nearest known name. Only ``params`` and recorded material (messages, fixtures, contexts) are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+from reenact.canonical import child_path
+from reenact.errors import FormatError
+from reenact.formats.bundle import Message, Problem, Scenario, Text, refuse_version
+from reenact.formats.record import ABSENT, Absent, Codec, Record
+from reenact.formats.yaml_text import YamlDocument, read_yaml, write_yaml
+
+Severity: TypeAlias = Literal["critical", "warning"]
+
+
+class CaseScenario(Scenario, frozen=True, kw_only=True):
+    """The run the author has in mind; it fills in what the bundle's own scenario leaves out."""
+
+    input_messages: list[Message] | Absent | None = ABSENT
+    prior_messages: list[Message] | Absent | None = ABSENT
+    memory_snapshot: Any = ABSENT
+    mounts: Any = ABSENT
+
+
+class Tools(Record, frozen=True, kw_only=True):
+    available: list[Any] | Absent | None = ABSENT
+    fixtures: Any = ABSENT
+    policy: Any = ABSENT
+
+
+class AdapterInput(Record, frozen=True, kw_only=True):
+    """Where the run comes from: one of four sources, paths relative to the test file."""
+
+    replay_file: str | Absent = ABSENT
+    capture: str | Absent = ABSENT
+    """A capture directory; with *command* it is what the command is replayed from."""
+    replay_log: str | Absent = ABSENT
+    command: str | Annotated[list[str], msgspec.Meta(min_length=1)] | Absent = ABSENT
+
+
+class Assertion(Record, frozen=True, kw_only=True):
+    id: str
+    type: str
+    severity: Severity | Absent | None = ABSENT
+    params: dict[str, Any] | Absent | None = ABSENT
+    requires_capabilities: list[str] | Absent | None = ABSENT
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether its failure fails the test; so it is unless the author says ``warning``."""
+        return self.severity != "warning"
+
+
+class Expected(Record, frozen=True, kw_only=True):
+    """For readers of the test; nothing is judged by it."""
+
+    outcome: Text = ABSENT
+    failure_categories: list[str] | Absent | None = ABSENT
+
+
+class Reporting(Record, frozen=True, kw_only=True):
+    save_trace: bool | Absent | None = ABSENT
+    redact_fields: list[str] | Absent | None = ABSENT
+
+
+class TestCase(Record, frozen=True, kw_only=True):
+    __test__ = False  # its name makes pytest take it for a class of tests
+
+    schema_version: str
+    id: str
+    title: str
+    adapter: str
+    mode: Literal["replay", "live"]
+    scenario: CaseScenario
+    tools: Tools
+    adapter_input: AdapterInput
+    assertions: Annotated[list[Assertion], msgspec.Meta(min_length=1)]
+    description: Text = ABSENT
+    tags: list[str] | Absent | None = ABSENT
+    expected: Expected | Absent | None = ABSENT
+    reporting: Reporting | Absent | None = ABSENT
+
+
+CODEC: Final = Codec[TestCase](TestCase)
+
+_CLOSED: Final = (TestCase, CaseScenario, Tools, AdapterInput, Assertion, Expected, Reporting)
+"""The levels at which an unknown key is an error."""
+
+
+def read_test_case(data: bytes, file: str) -> TestCase:
+    """The test case in *data*; :class:`FormatError` with line and JSON path of its first problem."""
+    document = read_yaml(data, file)
+    try:
+        refuse_version(document.value, "test case")
+        for problem in check_test_case(document):
+            if problem.severity == "error":
+                raise problem.to_error()
+        return CODEC.from_json(document.value)
+    except FormatError as error:
+        line = document.place(error.json_path or "$").line
+        raise error.at(file=file, line=line) from None
+
+
+def write_test_case(case: TestCase) -> bytes:
+    """The test case as YAML, fields in the order of the format; comments are not part of the value."""
+    return write_yaml(CODEC.to_json(case))
+
+
+def check_test_case(document: YamlDocument) -> list[Problem]:
+    """Every problem of the file, from top to bottom; without an error among them it can be read."""
+    problems = [*_check(TestCase, document.value, "$")]
+    if isinstance(document.value, dict):
+        problems += [*_check_version(document.value), *_check_source(document.value)]
+        problems += _check_assertions(document.value)
+    placed = [_placed(problem, document) for problem in problems]
+    return sorted(placed, key=lambda problem: (problem.line, problem.column))
+
+
+def _placed(problem: Problem, document: YamlDocument) -> Problem:
+    place = document.place(problem.json_path)
+    return msgspec.structs.replace(problem, line=place.line, column=place.column)
+
+
+def _check(kind: Any, value: Any, path: str) -> Iterator[Problem]:
+    """What keeps *value* from being a *kind*, at every closed level."""
+    options = list(_options(kind))
+    for option in options:
+        if isinstance(value, dict) and option in _CLOSED:
+            yield from _check_members(option, value, path)
+            return
+        if isinstance(value, list) and get_origin(option) is list and get_args(option)[0] in _CLOSED:
+            for index, item in enumerate(value):
+                yield from _check(get_args(option)[0], item, child_path(path, index))
+            return
+    try:
+        _codec(kind).from_json(value)
+    except FormatError as error:
+        place = path + (error.json_path or "$")[1:]
+        yield Problem(code="wrong_type", json_path=place, message=error.reason + _hint(options, value))
+
+
+def _hint(options: list[Any], value: Any) -> str:
+    choices = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
+    if choices:
+        return f"; use {' or '.join(choices)}"
+    return "; put it in quotes" if str in options and isinstance(value, int | float) else ""
+
+
+def _options(kind: Any) -> Iterator[Any]:
+    """The members of a union, without their constraints."""
+    if get_origin(kind) is Annotated:
+        yield from _options(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for option in get_args(kind):
+            yield from _options(option)
+    else:
+        yield kind
+
+
+@cache
+def _codec(kind: Any) -> Codec[Any]:
+    return Codec(kind)
+
+
+def _check_members(record: type[Record], value: dict[str, Any], path: str) -> Iterator[Problem]:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(record) if field.name != "extra"}
+    for name, field in fields.items():
+        if name in value:
+            yield from _check(field.type, value[name], child_path(path, name))
+        elif field.required:
+            yield Problem(
+                code="missing_field", json_path=child_path(path, name), message="required, but missing"
+            )
+    for key in value:
+        if key not in fields:
+            yield Problem(
+                code="unknown_key", json_path=child_path(path, key), message=_unknown(key, list(fields))
+            )
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(known)}"
+
+
+def _check_version(value: dict[str, Any]) -> Iterator[Problem]:
+    try:
+        refuse_version(value, "test case")
+    except FormatError as error:
+        if isinstance(value["schema_version"], str):  # other types are reported as such
+            yield Problem(code="unknown_version", json_path="$.schema_version", message=error.reason)
+
+
+def _check_source(value: dict[str, Any]) -> Iterator[Problem]:
+    source = value.get("adapter_input")
+    if not isinstance(source, dict):
+        return
+    given = [key for key in ("replay_file", "capture", "replay_log", "command") if key in source]
+    if len(given) != 1 and given != ["capture", "command"]:
+        message = (
+            f"names {' and '.join(given) or 'no run'}; give one of replay_file, capture, replay_log, command"
+        )
+        yield Problem(code="ambiguous_source", json_path="$.adapter_input", message=message)
+
+
+def _check_assertions(value: dict[str, Any]) -> Iterator[Problem]:
+    assertions = value.get("assertions")
+    if assertions == []:
+        message = "a test without assertions proves nothing; add at least one"
+        yield Problem(code="no_assertions", json_path="$.assertions", message=message)
+    seen: set[str] = set()
+    for index, assertion in enumerate(assertions if isinstance(assertions, list) else []):
+        name = assertion.get("id") if isinstance(assertion, dict) else None
+        if isinstance(name, str) and name in seen:
+            path = f"$.assertions[{index}].id"
+            message = f"the id {name!r} is used twice; results could not be told apart"
+            yield Problem(code="duplicate_id", json_path=path, message=message, severity="warning")
+        seen.add(str(name))

@@ -1,0 +1,228 @@
+"""YAML as people write it, read as plain JSON values: the 1.2 core schema, none of YAML's machinery.
+
+Plain scalars are null, true, false, integers and floats as the core schema spells them; all else is
+text, so ``yes``, ``on``, ``2024-01-01``, ``12:30`` and ``1_000`` stay what was typed. Refused, with line
+and column: tags, anchors, aliases, duplicate keys, keys that are not text, a second document, numbers
+JSON cannot hold, nesting beyond ``MAX_DEPTH``, files beyond ``MAX_BYTES``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, NoReturn
+
+import yaml
+
+from reenact import canonical
+from reenact.errors import FormatError
+
+MAX_BYTES: Final = 1024 * 1024
+MAX_DEPTH: Final = 100
+
+# The C parser is 17 times as fast and in every PyYAML wheel. It takes some texts the other refuses (a tab
+# inside plain text); what both take, they take for the same value.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_UNPRINTABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+_NULL: Final = r"~|null|Null|NULL|"
+_CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], Any]], ...]] = (
+    (_NULL, lambda _: None),
+    (r"true|True|TRUE", lambda _: True),
+    (r"false|False|FALSE", lambda _: False),
+    (r"[-+]?[0-9]+", int),
+    (r"0o[0-7]+", lambda text: int(text, 8)),
+    (r"0x[0-9a-fA-F]+", lambda text: int(text, 16)),
+    (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", float),
+    (r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", lambda text: float(text.replace(".", ""))),
+)
+_RESOLVERS: Final = tuple((re.compile(pattern), meaning) for pattern, meaning in _CORE_SCHEMA)
+
+
+class Place(NamedTuple):
+    """A position in a text, both counted from 1."""
+
+    line: int
+    column: int
+
+
+class YamlDocument(NamedTuple):
+    """A plain JSON value and where it was written."""
+
+    value: Any
+    places: dict[str, Place]
+    """By JSON path: where an item starts, or where a member's key stands."""
+
+    def place(self, json_path: str) -> Place:
+        """Where *json_path* is, or else the nearest thing around it that was written."""
+        while json_path not in self.places and json_path != "$":
+            shorter = _LAST_STEP.sub("", json_path)
+            json_path = shorter if shorter != json_path else "$"
+        return self.places[json_path]
+
+
+_LAST_STEP = re.compile(r"(?:\.[^.\[\]]+|\[[^\[\]]*\])\Z")
+
+
+def read_yaml(data: bytes, file: str) -> YamlDocument:
+    """The single document of a YAML file; :class:`FormatError` with line and column."""
+    try:
+        text = _decode(data)
+        try:
+            return _document(yaml.parse(text, Loader=_LOADER))
+        except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two from chr(), in escapes
+            raise _syntax_error(error, text) from None
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def write_yaml(value: Any) -> bytes:
+    """*value* as YAML that both a 1.1 and a 1.2 reader take for the same value."""
+    canonical.refuse_unholdable(value)
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return text.encode()
+
+
+def _decode(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise FormatError(
+            f"the file is larger than {MAX_BYTES} bytes; move large payloads into their own files"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = _place_in(data[: error.start].decode("utf-8-sig"))
+        _refuse(place, "not UTF-8; save the file as UTF-8")
+    if found := _UNPRINTABLE.search(text):
+        _refuse(
+            _place_in(text[: found.start()]),
+            f"U+{ord(found[0]):04X} cannot stand in YAML; write it as an escape in double quotes",
+        )
+    return text
+
+
+def _place_in(before: str) -> Place:
+    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+def _refuse(place: Place, reason: str) -> NoReturn:
+    raise FormatError(f"column {place.column}: {reason}", line=place.line)
+
+
+def _syntax_error(error: Exception, text: str) -> FormatError:
+    mark = getattr(error, "problem_mark", None)
+    reason = f"not YAML: {getattr(error, 'problem', error)}"
+    if mark is None:
+        return FormatError(reason)
+    if text[mark.index : mark.index + 1] == "\t":
+        reason = "a tab cannot indent YAML; use spaces"
+    return FormatError(f"column {mark.column + 1}: {reason}", line=mark.line + 1)
+
+
+def _document(events: Iterator[yaml.Event]) -> YamlDocument:
+    next(events)  # the start of the stream
+    start = next(events)
+    if isinstance(start, yaml.StreamEndEvent):
+        _refuse(Place(1, 1), "the file holds no document")
+    builder = _Builder(events)
+    value = builder.node(next(events), "$", 0)
+    next(events)  # the end of the document
+    after = next(events)
+    if not isinstance(after, yaml.StreamEndEvent):
+        _refuse(_place(after), "a second document starts here; keep one per file")
+    return YamlDocument(value, builder.places)
+
+
+def _place(event: yaml.Event) -> Place:
+    mark = event.start_mark
+    assert mark is not None  # only events made by hand have none
+    return Place(mark.line + 1, mark.column + 1)
+
+
+class _Builder:
+    """Turns parse events into values, noting the place of each."""
+
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
+        self._events = events
+        self.places: dict[str, Place] = {}
+
+    def node(self, event: yaml.Event, path: str, depth: int) -> Any:
+        _refuse_machinery(event)
+        self.places.setdefault(path, _place(event))
+        if isinstance(event, yaml.ScalarEvent):
+            return _scalar(event)
+        if depth >= MAX_DEPTH:
+            _refuse(_place(event), f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path, depth + 1)
+        return self._mapping(path, depth + 1)
+
+    def _sequence(self, path: str, depth: int) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self.node(event, canonical.child_path(path, len(items)), depth))
+        return items
+
+    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = _key(event, members)
+            child = canonical.child_path(path, key)
+            self.places[child] = _place(event)
+            members[key] = self.node(next(self._events), child, depth)
+        return members
+
+
+def _key(event: yaml.Event, members: dict[str, Any]) -> str:
+    _refuse_machinery(event)
+    key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
+    if not isinstance(key, str):
+        _refuse(_place(event), "a key must be text; put it in quotes")
+    if key in members:
+        _refuse(_place(event), f"the key {key!r} appears twice; keep one")
+    return key
+
+
+def _refuse_machinery(event: yaml.Event) -> None:
+    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+        _refuse(_place(event), "anchors and aliases are not read; write the value out")
+    if getattr(event, "tag", None) is not None:
+        _refuse(_place(event), "tags are not read; remove it, and quote the value if it is text")
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    try:
+        value = _resolve(event.value) if event.implicit[0] else event.value
+        canonical.refuse_unholdable(value)
+    except FormatError as error:
+        _refuse(_place(event), f"{error.reason}; put it in quotes if it is text")
+    except ValueError:  # Python reads no integer of thousands of digits
+        _refuse(_place(event), "the number does not fit into 64 bits; put it in quotes if it is text")
+    return value
+
+
+def _resolve(text: str) -> Any:
+    for pattern, meaning in _RESOLVERS:
+        if pattern.fullmatch(text):
+            return meaning(text)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no anchors, and quotes text that a reader of either version would take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the name is the base class's
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        # Only double quotes keep every line break what it is.
+        style = None if text.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:core", re.compile(rf"(?:{'|'.join(pattern for pattern, _ in _CORE_SCHEMA)})\Z"), None
+)

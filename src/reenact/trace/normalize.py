@@ -1,0 +1,157 @@
+"""From a replay bundle to the normalized trace that assertions judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from reenact._version import __version__
+from reenact.formats.bundle import (
+    ADAPTER,
+    SCHEMA_VERSION,
+    AnyStep,
+    Bundle,
+    Failure,
+    FinalOutput,
+    FinalOutputStep,
+    Scenario,
+    ToolCall,
+    ToolResult,
+    event_id,
+)
+from reenact.formats.record import ABSENT, Absent, Codec
+from reenact.formats.testcase import TestCase
+from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
+
+T = TypeVar("T")
+
+DEFAULT_AGENT_ID: Final = "agent-main"
+DEFAULT_CAPABILITIES: Final[Mapping[str, bool]] = {
+    "supports_tool_trace": True,
+    "supports_memory_events": False,
+    "supports_scheduler_context": False,
+    "supports_container_metadata": False,
+    "supports_live_run": False,
+    "supports_replay": True,
+}
+ACTORS: Final[Mapping[str, str]] = {
+    "message_received": "user",
+    "tool_call": "agent",
+    "tool_result": "tool",
+    "memory_read": "agent",
+    "memory_write": "agent",
+    "error": "system",
+    "final_output": "agent",
+}
+
+_STEP: Final = Codec[AnyStep](AnyStep)
+_ENVELOPE: Final = ("type", "event_id", "ts", "group_id", "session_id", "task_id", "agent_id")
+
+
+def normalize(
+    bundle: Bundle,
+    *,
+    trace_id: str,
+    test_run_id: str,
+    started_at: datetime,
+    case: TestCase | None = None,
+    adapter_version: str = __version__,
+    artifacts: Mapping[str, Any] | None = None,
+) -> Trace:
+    """The trace of a valid bundle; *case* names the test and fills in what the scenario leaves out.
+
+    *started_at* must have a time zone: steps without a time get one counted from it.
+    """
+    scenario = _scenario(bundle, case)
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        trace_id=trace_id,
+        test_case_id=case.id if case else None,
+        test_run_id=test_run_id,
+        adapter=Adapter(name=case.adapter if case else bundle.adapter or ADAPTER, version=adapter_version),
+        capabilities={**DEFAULT_CAPABILITIES, **(bundle.capabilities or {})},
+        scenario=scenario,
+        input_messages=bundle.input_messages,
+        events=_events(bundle.script, scenario, started_at),
+        final_output=_final_output(bundle),
+        status=bundle.status,
+        metrics=_metrics(bundle),
+        artifacts=dict(artifacts or {}),
+    )
+
+
+def _scenario(bundle: Bundle, case: TestCase | None) -> TraceScenario:
+    own = bundle.scenario
+    planned = case.scenario if case else Scenario(trigger=own.trigger)
+    planned_task = (planned.scheduler_context or {}).get("task_id")
+    return TraceScenario(
+        trigger=own.trigger,
+        group_id=_given(own.group_id, planned.group_id),
+        session_id=_given(own.session_id, planned.session_id),
+        task_id=_given(own.task_id, planned.task_id, planned_task if isinstance(planned_task, str) else None),
+        scheduler_context=_given(own.scheduler_context, planned.scheduler_context),
+        extra=own.extra,
+    )
+
+
+def _given(*values: T | Absent | None) -> T | None:
+    """The first value that is neither absent nor null."""
+    return next((value for value in values if value is not None and value is not ABSENT), None)
+
+
+def _events(script: list[AnyStep], scenario: TraceScenario, started_at: datetime) -> list[TraceEvent]:
+    events: list[TraceEvent] = []
+    calls: dict[str, str] = {}
+    for index, step in enumerate(script):
+        event = _event(index, step, scenario, started_at, calls)
+        if isinstance(step, ToolCall):
+            calls[step.call_id] = event.event_id
+        events.append(event)
+    return events
+
+
+def _event(
+    index: int, step: AnyStep, scenario: TraceScenario, started_at: datetime, calls: Mapping[str, str]
+) -> TraceEvent:
+    """One event; *calls* has the latest event of each call before it."""
+    fields = _STEP.to_json(step)
+    answered = _given(step.call_id) if isinstance(step, ToolResult | Failure) else None
+    return TraceEvent(
+        event_id=event_id(index + 1, step.event_id),
+        seq=index + 1,
+        ts=_given(step.ts) or _rfc3339(started_at + timedelta(milliseconds=index)),
+        type=fields["type"],
+        actor=ACTORS[fields["type"]],
+        group_id=_given(step.group_id, scenario.group_id),
+        session_id=_given(step.session_id, scenario.session_id),
+        task_id=_given(step.task_id, scenario.task_id),
+        agent_id=_given(step.agent_id) or DEFAULT_AGENT_ID,
+        parent_event_id=None if answered is None else calls.get(answered),
+        data={key: value for key, value in fields.items() if key not in _ENVELOPE},
+    )
+
+
+def _final_output(bundle: Bundle) -> TraceOutput:
+    """The bundle's own output; else that of the last step that gives one."""
+    steps = [step for step in bundle.script if isinstance(step, FinalOutputStep)]
+    output = bundle.final_output or (steps[-1] if steps else FinalOutput())
+    extra = output.extra if isinstance(output, FinalOutput) else {}
+    return TraceOutput(role=output.role or "assistant", content=output.content or "", extra=extra)
+
+
+def _metrics(bundle: Bundle) -> TraceMetrics:
+    metrics = bundle.metrics
+    return TraceMetrics(
+        timing_ms_total=metrics.timing_ms_total,
+        tool_call_count=sum(isinstance(step, ToolCall) for step in bundle.script),
+        retry_count=metrics.retry_count or 0,
+        token_usage=_given(metrics.token_usage),
+        extra={key: value for key, value in metrics.extra.items() if key != "tool_call_count"},
+    )
+
+
+def _rfc3339(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise ValueError("the start of the run needs a time zone; use datetime.now(UTC)")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
