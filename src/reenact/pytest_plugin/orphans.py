@@ -43,7 +43,8 @@ class Orphans:
                 "reenact: orphans are looked for only where whole files are collected"
             )
             return
-        terminalreporter.write_line(f"reenact: {len(self._found)} captures that no test uses")
+        noun = "capture" if len(self._found) == 1 else "captures"
+        terminalreporter.write_line(f"reenact: {len(self._found)} {noun} that no test uses")
         for place in self._found:
             terminalreporter.write_line(f"  orphan    {place}")
 
