@@ -126,6 +126,21 @@ def test_a_test_that_fails_by_itself_fails_for_its_own_reason(
     result.stdout.no_fnmatch_line("*event_missing*")
 
 
+def test_a_body_that_broke_off_has_not_diverged(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary counts it as replayed."""
+    result = diverge(suite, monkeypatch, OWN_FAILURES["a function"])
+    result.stdout.fnmatch_lines(["reenact: 1 replayed"])
+
+
+def test_a_test_that_is_only_set_up_has_not_diverged(suite: Suite) -> None:
+    """pytest can be asked for the fixtures alone."""
+    suite.write(test_it=CHANGED)
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    result = suite.run("--setup-only")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["reenact: 1 replayed"])
+
+
 def test_unittest_shows_the_divergence_that_its_test_wrapped(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,6 +229,15 @@ def test_under_anyio_the_run_is_current_in_the_coroutine(suite: Suite, is_runner
     record_replay_compare(suite, "-p", "anyio")
 
 
+@pytest.mark.parametrize("backend", ["'trio'", "('trio', {'strict_exception_groups': False})"])
+def test_under_anyio_other_loops_than_asyncio_s_are_refused(suite: Suite, backend: str) -> None:
+    """Their tasks have no lanes, so a replay could not tell them apart."""
+    suite.write(test_it=ANYIO.format(scope="", wider="", argument="").replace('"asyncio"', backend))
+    result = suite.run("-p", "anyio", "--reenact=record")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["test_it: tasks on trio are not followed; let anyio_backend be asyncio"])
+
+
 def test_fixtures_of_wider_scope_are_not_part_of_any_run(suite: Suite) -> None:
     """They are set up with whichever test comes first, so they run live, in replay too."""
     suite.write(

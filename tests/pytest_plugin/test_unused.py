@@ -42,7 +42,7 @@ def test_nothing_heavy_is_loaded(suite: Suite) -> None:
 import sys
 
 def pytest_unconfigure():
-    heavy = {"msgspec", "orjson", "ctypes", "reenact.run", "reenact.boundary", "reenact.errors", "asyncio"}
+    heavy = {"msgspec", "orjson", "ctypes", "reenact.run", "reenact.boundary", "asyncio"}
     print("loaded:", sorted(heavy & set(sys.modules)))
 """
     )

@@ -70,7 +70,7 @@ def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     item = request.node
     leave_deed(item, Deed("not started"))
     try:
-        item_run = item.stash[_RUN] = opened(item)
+        item_run = item.stash[_RUN] = opened(request)
     except ReenactError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield item_run.run

@@ -10,7 +10,7 @@ import pytest
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.pytest_plugin import staging
 from reenact.pytest_plugin.aftermath import Aftermath
-from reenact.pytest_plugin.fixtures import is_requested_by_fixture
+from reenact.pytest_plugin.fixtures import is_requested_by_fixture, refuse_other_loops
 from reenact.pytest_plugin.marker import Mode
 from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
@@ -121,9 +121,10 @@ class ReplayedItem(ItemRun):
             raise self.found
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
-        run = self.run
-        has_diverged = self.found or run.divergences or run.blocked
-        remarks = [divergence.headline for divergence in run.divergences] if self._is_lenient else []
+        # What a body that broke off did not reach is left over, which is no divergence of its own.
+        divergences = [one for one in self.run.divergences if one.code != "event_missing" or not self._error]
+        has_diverged = self.found or divergences or self.run.blocked
+        remarks = [one.headline for one in divergences] if self._is_lenient else []
         self.leave_deed("diverged" if has_diverged else "replayed", remarks)
 
 
@@ -163,17 +164,19 @@ class RecordedItem(ItemRun):
         self.leave_deed("recorded")
 
 
-def opened(item: pytest.Function) -> ItemRun:
-    """Open the run of *item* as its marker and the command line say.
+def opened(request: pytest.FixtureRequest) -> ItemRun:
+    """Open the run of the requesting test as its marker and the command line say.
 
     Raises :class:`~reenact.errors.ReenactError` where that is impossible: there is no capture, or a damaged
     one, or the marker makes no sense.
     """
+    item: pytest.Function = request.node
     options = options_of(item)
     place = place_of(item)
     mode: Mode = item.config.getoption("reenact")
     if mode == "off":
         return ItemRun(item, place, Run())
+    refuse_other_loops(request)
     if mode == "record" or (mode == "once" and is_vacant(place)):
         return RecordedItem(item, place, options)
     return ReplayedItem(item, place, options)
