@@ -140,6 +140,30 @@ def test_an_unknown_mode_is_refused(suite: Suite) -> None:
     result.stderr.fnmatch_lines(["*--reenact*replay*record*once*off*"])
 
 
+AGAIN = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for item.round in (1, 2):
+        runtestprotocol(item, nextitem=nextitem)
+    return True
+
+def pytest_runtest_setup(item):
+    assert item.round == 1
+"""
+
+
+@pytest.mark.parametrize("mode", ["record", "replay"])
+def test_a_plugin_may_run_a_test_again(suite: Suite, mode: str) -> None:
+    """What became of the first run has nothing to do with the second."""
+    suite.write(test_it=ONE)
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    suite.pytester.makeconftest(AGAIN)
+    result = suite.run(f"--reenact={mode}")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["reenact: 1 recorded" if mode == "record" else "reenact: 1 replayed"])
+
+
 # Recording again
 
 

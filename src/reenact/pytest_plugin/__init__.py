@@ -84,7 +84,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         item.fixturenames = with_run_first(item)
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         result = yield

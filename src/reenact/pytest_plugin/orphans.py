@@ -63,9 +63,8 @@ def orphans(items: list[pytest.Item]) -> list[Path]:
 
 def _captures(folder: Path, besides: set[str]) -> Iterator[Path]:
     for manifest in sorted(folder.glob(f"{CAPTURES}/*/*/manifest.json")):
-        place = manifest.parent
-        if place.parent.name not in besides and not place.name.startswith("."):
-            yield place
+        if manifest.parent.parent.name not in besides:
+            yield manifest.parent
 
 
 def _is_partial(config: pytest.Config) -> bool:
