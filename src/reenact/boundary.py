@@ -54,6 +54,15 @@ class Step(Protocol):
     answer: Any
     facts: dict[str, Any]
     """What the seam knows of the outcome beside the answer; recorded with it."""
+    exact: Any
+    """The same outcome in a form redaction cannot look into, such as compressed bytes; recorded, and given
+    back in replay, only where redaction found nothing in the outcome itself."""
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        """A live stream has begun: *answer* holds what is known of it, its pieces follow.
+
+        *leave* is called when the run ends before the stream does; it must lead to :meth:`close`.
+        """
 
     def piece(self, value: Any) -> None:
         """A live stream has handed out *value*."""

@@ -71,6 +71,9 @@ class CaptureContext:
         self._middle = b',"runId":%b,"seq":' % encode_clean(seed.runId)
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._call_numbers = itertools.count(1)
+        self._openings = itertools.count(1)
+        self._open_streams: dict[str, Callable[[], None]] = {}
+        """By call id: how to leave a stream that nobody has read to its end."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
@@ -129,6 +132,8 @@ class CaptureContext:
 
     def finalize(self, status: RunStatus, error: str | None, final_output: Any) -> CaptureManifest | None:
         """End the run; ``None`` when not even the manifest could be written."""
+        for leave in list(self._open_streams.values()):
+            leave()
         data: dict[str, Any] = {"status": status}
         if error is not None:
             data["error"] = error = self._redactor.redact_text(error)
@@ -206,8 +211,14 @@ class CaptureContext:
             data["valueHash"] = "sha256:" + sha256(text).hexdigest()
         self._append(instant.type.encode(), encode_clean(data))
 
+    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
+        """The latest event, and which stream of the run this is: what tells its place in replay."""
+        self._open_streams[call_id] = leave
+        return self.seq, next(self._openings)
+
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
+        self._open_streams.pop(step.call_id, None)
         if self._failure is not None:
             return
         try:
@@ -232,13 +243,21 @@ class CaptureContext:
             data["cancelled"] = True
         elif error is not None:
             data["error"] = self._stored(self._redactor.redact_json(failure_text(error)))
-        else:
-            text = self._redactor.redact_ordered_json(to_ordered_text(step.answer))
+        is_exact = step.exact is not None
+        if error is None or step.answer is not None:
+            # A stream that broke off had begun: what it began with stands beside its error.
+            plain = to_ordered_text(step.answer)
+            text = self._redactor.redact_ordered_json(plain)
+            is_exact = is_exact and text == plain
             data[shape.answer_member] = self._stored_answer(text)
             if kind not in ("tool", "llm"):
                 data["valueHash"] = digest_of_bytes(text)
         if step.recorded_pieces is not None:
-            data["pieces"] = self._stored_answer(self._pieces_text(step.recorded_pieces))
+            text = self._pieces_text(step.recorded_pieces)
+            is_exact = is_exact and text == to_ordered_text(step.recorded_pieces)
+            data["pieces"] = self._stored_answer(text)
+        if is_exact:
+            data["exact"] = self._stored_answer(to_ordered_text(step.exact))
 
     def _pieces_text(self, pieces: list[Any]) -> bytes:
         """A stream's pieces; a secret that was cut between two of them is found on the joined text."""
@@ -284,7 +303,18 @@ class CaptureContext:
 class CaptureStep:
     """A crossing that is being recorded: the seam makes the call."""
 
-    __slots__ = ("_context", "_gave_way", "_opened", "answer", "call", "call_id", "facts", "recorded_pieces")
+    __slots__ = (
+        "_context",
+        "_gave_way",
+        "_is_closed",
+        "_opened",
+        "answer",
+        "call",
+        "call_id",
+        "exact",
+        "facts",
+        "recorded_pieces",
+    )
     live = True
 
     def __init__(self, context: CaptureContext, call: Call, call_id: str) -> None:
@@ -293,9 +323,11 @@ class CaptureStep:
         self.call_id = call_id
         self.answer: Any = None
         self.facts: dict[str, Any] = {}
+        self.exact: Any = None
         self.recorded_pieces: list[Any] | None = None
         """What a stream handed out so far; ``None`` for a call that is no stream."""
-        self._opened: int | None = None
+        self._opened: tuple[int, int] | None = None
+        self._is_closed = False
         self._gave_way: bool | None = None
 
     def wait(self) -> None:
@@ -309,12 +341,16 @@ class CaptureStep:
     def _loop_went_on(self) -> None:
         self._gave_way = True
 
+    def begin(self, leave: Callable[[], None]) -> None:
+        """From here on others may have seen the answer begin."""
+        self.recorded_pieces = []
+        self._opened = self._context.stream_began(self.call_id, leave)
+
     def piece(self, value: Any) -> None:
-        """A stream handed out *value*; from the first on, others may have seen its answer begin."""
+        """A stream handed out *value*."""
         if self.recorded_pieces is None:
-            self.recorded_pieces = []
-            self._opened = self._context.seq
-        self.recorded_pieces.append(value)
+            self.begin(lambda: self.close(GeneratorExit()))
+        self.recorded_pieces.append(value)  # type: ignore[union-attr]  # it has begun
 
     def pieces(self) -> Iterator[Any]:
         """A live stream has no recorded pieces."""
@@ -324,13 +360,15 @@ class CaptureStep:
         """What replay must know of when the outcome came."""
         facts: dict[str, Any] = {}
         if self._opened is not None:
-            facts["opened"] = self._opened
+            facts["opened"], facts["opening"] = self._opened
         if self._gave_way is False:
             facts["inline"] = True
         return facts
 
     def close(self, error: BaseException | None) -> None:
-        self._context.record_outcome(self, error)
+        if not self._is_closed:
+            self._is_closed = True
+            self._context.record_outcome(self, error)
 
 
 def _now_ms() -> int:

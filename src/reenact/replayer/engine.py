@@ -225,7 +225,7 @@ class ReplayEngine:
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
-    __slots__ = ("_data", "_engine", "_is_stream", "_lane", "_recorded", "answer", "call_id", "facts", "live")
+    __slots__ = ("_data", "_engine", "_lane", "_recorded", "answer", "call_id", "exact", "facts", "live")
 
     def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
         self._engine = engine
@@ -234,8 +234,8 @@ class ReplayStep:
         self.live = is_live
         self.call_id = recorded.call_id or ""
         self.answer: Any = None
+        self.exact: Any = None
         self.facts: dict[str, Any] = {}
-        self._is_stream = recorded.due_after != recorded.outcome_seq - 1
 
     def wait(self) -> None:
         if not self.live:
@@ -245,8 +245,11 @@ class ReplayStep:
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
-    def piece(self, value: Any) -> None:
+    def begin(self, leave: Callable[[], None]) -> None:
         """A live stream in replay is not recorded."""
+
+    def piece(self, value: Any) -> None:
+        """Nor are its pieces."""
 
     def pieces(self) -> Iterator[Any]:
         yield from self._payload("pieces") or ()
@@ -255,7 +258,7 @@ class ReplayStep:
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if self.live or self._is_stream:
+        if self.live or self._recorded.is_stream:
             self._engine.turns.happened([self._recorded.outcome_seq])
 
     def _take(self, came: bool) -> None:
@@ -265,9 +268,10 @@ class ReplayStep:
             self._engine.diverge(divergence)
             raise diverged(divergence)
         self._data = self._engine.source.data(recorded.outcome_seq)
-        if not self._is_stream:
+        if not recorded.is_stream:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
+        self.exact = self._payload("exact")
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)

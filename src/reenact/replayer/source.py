@@ -5,6 +5,7 @@ Indexing reads the head of each event only; payloads are decoded when their call
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -35,6 +36,7 @@ class _Data(msgspec.Struct):
     inline: bool = False
     cancelled: bool = False
     opened: int | None = None
+    opening: int = 0
 
 
 class _Head(msgspec.Struct):
@@ -58,10 +60,12 @@ class RecordedCall:
         "due_after",
         "ended_ms",
         "inline",
+        "is_stream",
         "lane",
         "made_ms",
         "name",
         "never_ends",
+        "opening",
         "outcome_seq",
         "parent",
         "request_digest",
@@ -86,6 +90,10 @@ class RecordedCall:
         """0 until the outcome is found, and for ever where the recording broke off before it."""
         self.due_after = self.outcome_seq
         """The outcome is due when every event up to this one has happened."""
+        self.is_stream = False
+        """Its answer begins when it is due; its outcome comes when the agent has read it."""
+        self.opening = sys.maxsize
+        """Streams that became due after the same event began in this order, before the event after it."""
         self.inline = False
         """The answer came without the call giving way to the event loop."""
         self.never_ends = True
@@ -97,7 +105,9 @@ class RecordedCall:
         data = head.data
         self.outcome_seq = head.seq
         self.ended_ms = head.ts
-        self.due_after = data.opened if data.opened is not None else head.seq - 1
+        self.due_after = head.seq - 1
+        if data.opened is not None:
+            self.is_stream, self.due_after, self.opening = True, data.opened, data.opening
         self.inline = data.inline
         self.never_ends = data.cancelled and data.opened is None
 

@@ -145,7 +145,7 @@ class Turns:
         self._next_since_s = 0.0
         self._overdue: set[str] = set()
         """Recorded lanes that did not come in time; nobody waits for them until they do."""
-        self._queue: list[tuple[int, int, _Waiter]] = []
+        self._queue: list[tuple[int, int, int, _Waiter]] = []
         self._endless: list[_Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
         self._moving: dict[Lane, MovingThread] = {}
@@ -188,7 +188,7 @@ class Turns:
         """The run is over; whoever still waits is let go."""
         with self._lock:
             self._is_closed = True
-            for waiter in (*(entry[2] for entry in self._queue), *self._endless):
+            for waiter in (*(entry[-1] for entry in self._queue), *self._endless):
                 waiter.release()
             self._queue.clear()
             self._endless.clear()
@@ -235,7 +235,7 @@ class Turns:
 
     def _pass(self, call: RecordedCall) -> None:
         """Answer without waiting: recorded order does not apply to this call."""
-        self.happened([call.outcome_seq] if call.due_after == call.outcome_seq - 1 else [])
+        self.happened([] if call.is_stream else [call.outcome_seq])
 
     def _stalls_at_s(self, call: RecordedCall) -> float | None:
         if not call.never_ends:
@@ -247,7 +247,8 @@ class Turns:
         if waiter.call.never_ends:
             self._endless.append(waiter)
         else:
-            heappush(self._queue, (waiter.call.due_after, waiter.call.seq, waiter))
+            call = waiter.call
+            heappush(self._queue, (call.due_after, call.opening, call.seq, waiter))
             self._deliver()
         if not waiter.is_done:
             self._start_ticker()
@@ -268,7 +269,7 @@ class Turns:
     def _deliver(self) -> None:
         """Answer whoever's turn it is, as long as everything is at rest."""
         while self._queue:
-            waiter = self._queue[0][2]
+            waiter = self._queue[0][-1]
             if not waiter.is_done:
                 if not self._is_due(waiter.call) or not self._at_rest():
                     return
@@ -280,7 +281,7 @@ class Turns:
 
     def _note_delivery(self, call: RecordedCall) -> None:
         # A stream's outcome is its end, which comes when the agent has read it.
-        if call.due_after == call.outcome_seq - 1:
+        if not call.is_stream:
             self._happened[call.outcome_seq] = 1
             self._advance()
 
@@ -359,12 +360,12 @@ class Turns:
     def _pass_over_late_event(self) -> None:
         if not self._queue or self._clock.now_s < self._late_at_s() or not self._at_rest():
             return
-        if self._next > len(self._times_ms) or self._is_due(self._queue[0][2].call):
+        if self._next > len(self._times_ms) or self._is_due(self._queue[0][-1].call):
             return
         late = self._by_seq[self._next]
         self._on_note(
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
-            f"event {self._queue[0][2].call.outcome_seq} was delivered before it"
+            f"event {self._queue[0][-1].call.outcome_seq} was delivered before it"
         )
         if self._next == late.seq:
             self._overdue.add(late.lane)
