@@ -91,6 +91,9 @@ class Context(Protocol):
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """The value of *instant*: produced and recorded, or answered from the recording."""
 
+    def time_passes(self, lane: Lane) -> bool:
+        """Whether *lane* really waits where the agent's own code pauses."""
+
     def loop_seen(self, loop: Any) -> None:
         """A task of this run was started on *loop*, in the loop's own thread."""
 

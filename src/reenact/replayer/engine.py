@@ -103,6 +103,9 @@ class ReplayEngine:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
 
+    def time_passes(self, lane: Lane) -> bool:
+        return self.is_live(lane)
+
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         self.turns.loop_seen(loop)
 
