@@ -154,6 +154,9 @@ class Lane:
 
 ROOT: Final = "0"
 
+OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
+"""The lane of code that belongs to no run although it was started in one, such as a library's transport."""
+
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
@@ -176,6 +179,8 @@ def current_lane() -> Lane | None:
     lane = lane_var.get()
     if lane is None:
         return _stray_lane() if open_runs else None
+    if lane is OUTSIDE:
+        return None
     me = identity()
     if lane.owner == me:
         return lane
@@ -191,6 +196,17 @@ def _stray_lane() -> Lane | None:
     with _lock:
         roots = list(open_runs.values())
     return roots[0].loose() if len(roots) == 1 else None
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """What the block does and starts, and what is done in contexts copied from it, belongs to no run."""
+    before = lane_var.get()
+    lane_var.set(OUTSIDE)
+    try:
+        yield
+    finally:
+        lane_var.set(before)
 
 
 def own(owner: int, lane: Lane) -> None:

@@ -20,6 +20,8 @@ _DEPTH: Final = 4
 """How many exceptions inside exceptions are kept."""
 _OPAQUE: Final = b'"$py":"opaque"'
 _FAILURE: Final = "$failure"
+_SLOTS: Final = ("filename", "filename2")
+"""What an ``OSError`` keeps neither among its arguments nor in its dictionary."""
 
 
 class RecordedError(Exception):
@@ -37,9 +39,10 @@ def failure_text(error: BaseException) -> bytes:
 
 def _failure(error: BaseException, depth: int) -> dict[str, Any]:
     arguments = [_part(value, depth) for value in error.args]
+    kept = vars(error) | {name: value for name in _SLOTS if (value := getattr(error, name, None)) is not None}
     attributes = {
         name: part
-        for name, value in vars(error).items()
+        for name, value in kept.items()
         if not name.startswith("__") and not callable(value) and (part := _part(value, depth)) is not None
     }
     failure: dict[str, Any] = {

@@ -176,6 +176,8 @@ class CaptureContext:
         data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within
+        if call.facts:
+            data |= msgspec.json.decode(self._payload_text(call.facts))
         if call.kind == "tool":
             data["tool"] = call.name
             data["args"] = self._stored(text)
@@ -190,8 +192,6 @@ class CaptureContext:
             text = encode_clean(self._sharing.shrink(call_id, msgspec.json.decode(text)))
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        if call.facts:
-            data |= msgspec.json.decode(self._payload_text(call.facts))
         data["request"] = self._stored(text)
 
     def _note_model(self, facts: dict[str, Any]) -> None:

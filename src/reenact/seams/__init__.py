@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from reenact.boundary import Context
 from reenact.formats.capture import StandIns
-from reenact.seams import http, spawn, stdlib
+from reenact.seams import http, mcp, spawn, stdlib
 from reenact.seams.imports import watched
 from reenact.seams.patches import attach, detach
 
@@ -18,7 +18,7 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     patches = spawn.patches()
     attach(patches)
     try:
-        with stdlib.attached(stand_ins, context), watched(http.LIBRARIES):
+        with stdlib.attached(stand_ins, context), watched({**http.LIBRARIES, **mcp.LIBRARIES}):
             yield
     finally:
         detach(patches)

@@ -183,9 +183,13 @@ def classes(tmp_path: Path, module_of) -> ModuleType:
                         return year
 
             def is_datetime(value): return isinstance(value, datetime)
-            def made(): return [datetime(2020, 1, 2), datetime.fromisoformat("2020-01-02"),
-                                datetime.strptime("2020", "%Y"), datetime.combine(date(2020, 1, 2), dt.time()),
-                                datetime.fromtimestamp(0, dt.timezone.utc), datetime.min, datetime.max]
+            def made():
+                return [
+                    datetime(2020, 1, 2), datetime.fromisoformat("2020-01-02"),
+                    datetime.strptime("2020", "%Y"),
+                    datetime.combine(date(2020, 1, 2), dt.time()), datetime.fromtimestamp(0, dt.timezone.utc),
+                    datetime.min, datetime.max,
+                ]
             def now(): return datetime.now()
             """
         )

@@ -105,7 +105,7 @@ def test_libraries_keep_the_real_things(tmp_path: Path) -> None:
         import pydantic
 
         assert sched._time is __import__("importlib").import_module("time").monotonic
-        assert httpx2 and pydantic and wsgiref.handlers
+        assert all((httpx2, pydantic, wsgiref.handlers))
         ours = {name.rpartition(".")[0] for name in stand_ins_in_sight()}
         # All but the import itself, which must see who asks.
         assert {name for name in ours if not is_test(sys.modules[name])} == {"builtins"}
