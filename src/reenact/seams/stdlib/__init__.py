@@ -13,7 +13,7 @@ from typing import Final, get_args
 from reenact.boundary import Context
 from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
-from reenact.seams.stdlib import clock, identifiers, rng, tokens
+from reenact.seams.stdlib import clock, identifiers, process, rng, tokens
 from reenact.seams.stdlib.chosen import Source as Source
 from reenact.seams.stdlib.chosen import choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
@@ -23,6 +23,7 @@ _NAMES: Final[dict[Source, tuple[Exchanged, ...]]] = {
     "random": exchanged(rng.STAND_INS),
     "uuid": exchanged(identifiers.STAND_INS),
     "secrets": exchanged(tokens.STAND_INS),
+    "subprocess": exchanged(process.STAND_INS),
 }
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
     source for source in get_args(Source) if source != "environ"
