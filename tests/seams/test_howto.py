@@ -18,7 +18,9 @@ def files_on(page: str) -> dict[str, str]:
     return dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize(("page", "program", "count"), [("mcp.md", "agent.py", 2)])
+@pytest.mark.parametrize(
+    ("page", "program", "count"), [("mcp.md", "agent.py", 2), ("chance-and-time.md", "agent.py", 1)]
+)
 def test_the_example_holds(page: str, program: str, count: int, tmp_path: Path) -> None:
     """The program asserts by itself that its replay is its recording."""
     files = files_on(page)

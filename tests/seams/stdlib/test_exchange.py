@@ -64,6 +64,8 @@ def is_ours(value: object) -> bool:
 
 
 def is_test(module: ModuleType) -> bool:
+    if module is sys.modules["__main__"]:
+        return True
     return (getattr(module, "__file__", None) or "").startswith(str(Path(__file__).parents[2]))
 
 

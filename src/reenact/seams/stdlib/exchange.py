@@ -46,35 +46,54 @@ class _Open:
         """By the identity of a real object: what stands for it."""
         self._originals: dict[int, Any] = {}
         """The other way round."""
+        self._built_in: dict[str, Any] = {}
+        """What stands for built-in functions; a namespace has no name for these until it gets ours."""
         self._visited: dict[int, Namespace] = {}
-        """Where an import was handed a stand-in; not every namespace is that of a loaded module."""
+        """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
 
     def add(self, names: Iterable[Exchanged]) -> None:
         for module, name, original, standing in names:
             stand_in = self._modules.setdefault(module, StandIn(module))
             stand_in.exchange(name, original, standing)
+            if module is builtins:
+                self._built_in[name] = standing
             for real, ours in ((module, stand_in), (original, standing)):
                 self._standing[id(real)] = ours
                 self._originals[id(ours)] = real
 
     def enter(self) -> None:
-        for namespace in self._agents_namespaces():
-            _swap(namespace, self._standing)
+        for patterns in self.agents:
+            for namespace in agents_namespaces(patterns):
+                _swap(namespace, self._standing)
+                self._visit(namespace)
 
     def leave(self) -> None:
-        for namespace in (*self._agents_namespaces(), *self._visited.values()):
+        for namespace in self._visited.values():
+            for name, standing in self._built_in.items():
+                if namespace.get(name) is standing:
+                    del namespace[name]
             _swap(namespace, self._originals)
 
-    def imported(self, module: Any, namespace: Namespace) -> Any:
-        """*module*, or what stands for it in *namespace*."""
-        standing = self._standing.get(id(module))
-        if standing is None or not any(is_agents(namespace, patterns) for patterns in self.agents):
-            return module
-        self._visited[id(namespace)] = namespace
-        return standing
+    def holds(self, namespace: Namespace) -> bool:
+        """Whether *namespace* is that of a module of the agent's; if so, it may hold stand-ins now."""
+        if id(namespace) in self._visited:
+            return True
+        if not any(is_agents(namespace, patterns) for patterns in self.agents):
+            return False
+        self._visit(namespace)
+        return True
 
-    def _agents_namespaces(self) -> list[Namespace]:
-        return [namespace for patterns in self.agents for namespace in agents_namespaces(patterns)]
+    def imported(self, module: Any, names: Iterable[str]) -> Any:
+        """What an import gets instead of *module*; *names* are what it takes from it."""
+        for loaded in (module, *(vars(module).get(name) for name in names)):
+            if isinstance(loaded, ModuleType):
+                self.holds(vars(loaded))
+        return self._standing.get(id(module), module)
+
+    def _visit(self, namespace: Namespace) -> None:
+        self._visited[id(namespace)] = namespace
+        for name, standing in self._built_in.items():
+            namespace.setdefault(name, standing)
 
 
 def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
@@ -109,6 +128,11 @@ def close_exchange(patterns: Patterns) -> None:
             _open.agents.remove(patterns)
 
 
+def is_exchanged_in(namespace: Namespace) -> bool:
+    """Whether *namespace* is that of a module in which names are exchanged now."""
+    return _open.holds(namespace)
+
+
 def _import(original: Callable[..., Any]) -> Callable[..., Any]:
     def import_for(
         name: str,
@@ -118,7 +142,7 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         level: int = 0,
     ) -> Any:
         module = original(name, globals, locals, fromlist, level)
-        return module if level or globals is None else _open.imported(module, globals)
+        return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for
 
