@@ -20,6 +20,7 @@ from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
+    MAX_BLOB_THRESHOLD_BYTES,
     NO_MODEL,
     CaptureManifest,
     CaptureSeed,
@@ -28,6 +29,8 @@ from reenact.formats.capture import (
     StandIns,
 )
 from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.failures import message_of
+from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
     SCHEMA,
     Matching,
@@ -37,7 +40,7 @@ from reenact.formats.replay_receipt import (
     receipt_codec,
 )
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile
+from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
@@ -79,18 +82,20 @@ class Run:
         self, path: str, read: Callable[[], Any], *, group_id: str | None = None, source: str | None = None
     ) -> Any:
         """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
-        return _state("memory_read", {"path": path, "group_id": group_id, "source": source}, read)
+        request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
+        return instant(Instant("state_mutation", request, is_read=True), read)
 
     def memory_write(
         self, path: str, value: Any, *, group_id: str | None = None, source: str | None = None
     ) -> None:
         """Record that *value* was written to the agent's memory; in replay it must be the same."""
-        facts = {"path": path, "group_id": group_id, "source": source, "content": value}
-        _state("memory_write", facts, lambda: None)
+        request = {"type": "memory_write", "path": path, "content": value}
+        request |= _known(group_id=group_id, source=source)
+        instant(Instant("state_mutation", request), lambda: None)
 
     def state_mutation(self, kind: str, **details: Any) -> None:
         """Record a change of state, such as ``file_write``; in replay it must be the same."""
-        _state(kind, details, lambda: None)
+        instant(Instant("state_mutation", {"type": kind, "details": details}), lambda: None)
 
     def __enter__(self) -> Self:
         return self
@@ -109,9 +114,8 @@ class Run:
         self.__exit__(kind, error, trace)
 
 
-def _state(kind: str, details: dict[str, Any], produce: Callable[[], Any]) -> Any:
-    known = {name: value for name, value in details.items() if value is not None}
-    return instant(Instant("state_mutation", {"type": kind, **known}), produce)
+def _known(**facts: str | None) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 class CaptureRun(Run):
@@ -144,8 +148,8 @@ class CaptureRun(Run):
             blobThresholdBytes=blob_threshold_bytes,
             standIns=stand_ins,
         )
-        redactor = Redactor(profile, secrets=values, salt=salt)
-        self._context = CaptureContext(sink, seed, redactor, on_warning=on_warning)
+        self._redactor = _redactor(profile, values, salt)
+        self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
         self._stand_ins = stand_ins
         self.warnings = self._context.warnings
         self._open = ExitStack()
@@ -154,7 +158,7 @@ class CaptureRun(Run):
         self._context.start()
         self._open.enter_context(seams.attached(self._stand_ins, self._context))
         self._open.enter_context(entered(self._context))
-        self._context.record_event("run_start", _surroundings())
+        self._context.record_event("run_start", _surroundings(self._redactor))
         return self
 
     def __exit__(
@@ -162,7 +166,7 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = None if error is None else f"{type(error).__name__}: {error}"
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}"
         self.manifest = self._context.finalize(status, message, self.final_output)
 
 
@@ -188,7 +192,10 @@ class ReplayRun(Run):
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = _redaction(redact)
-        redactor = _redactor_of(self.manifest, values)
+        salt = self.manifest.redaction.salt
+        redactor = _redactor(
+            self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
+        )
         self._engine = ReplayEngine(
             source,
             redactor,
@@ -300,6 +307,10 @@ def capture(
         return replay(path, redact=redact)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
+    if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
+        raise UsageError(
+            f"blob_threshold_bytes={blob_threshold_bytes}: choose 0 to {MAX_BLOB_THRESHOLD_BYTES}"
+        )
     sink = FileCaptureSink(path, durability=durability)
     return CaptureRun(
         sink,
@@ -339,7 +350,7 @@ def replay(
         allow=allow or Allow(),
         allow_passthrough_tools=allow_passthrough_tools,
         stall_s=stall_s,
-        receipt_path=Path(receipt) if receipt is not None else None,
+        receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
     )
 
@@ -354,17 +365,15 @@ def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
     return default_profile(os.environ), tuple(redact)
 
 
-def _redactor_of(manifest: CaptureManifest, values: Sequence[str]) -> Redactor:
-    salt = manifest.redaction.salt
-    return Redactor(
-        manifest.redaction.profile,
-        secrets=values,
-        salt=bytes.fromhex(salt) if isinstance(salt, str) else b"",
-    )
+def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:
+    """Hides *values*, and unless nothing is to be hidden, the keys that this process's environment holds."""
+    known = environment_secrets(os.environ) if profile != "none" else []
+    return Redactor(profile, secrets=[*values, *known], salt=salt)
 
 
-def _surroundings() -> dict[str, Any]:
-    return {"argv": list(sys.argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+def _surroundings(redactor: Redactor) -> dict[str, Any]:
+    argv = redactor.redact_arguments(sys.argv)
+    return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -21,7 +21,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, to_text
+from reenact.formats.values import from_json, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
@@ -75,6 +75,7 @@ class ReplayEngine:
         self._lanes = Lanes(source.calls, self._key_of)
         self._nested = _nested_calls(source.calls)
         self._live_calls: set[str] = set()
+        self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
         self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
@@ -86,18 +87,30 @@ class ReplayEngine:
         text = self._redactor.redact_json(to_text(call.request))
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
+        if isinstance(recorded, ReplayDivergence):
+            raise diverged(recorded)
         is_live = call.kind == "tool" and name in self._passthrough
         if is_live and recorded.call_id is not None:
             self._live_calls.add(recorded.call_id)
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:  # noqa: ARG002
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        if instant.is_read:
+            lane.next_call()
         request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
-        recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
-        self.turns.happened([recorded.seq])
-        return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+        key = Key(instant.type, name, instant_digest(request))
+        recorded = self._match(lane, key, encode_clean(request))
+        if isinstance(recorded, ReplayDivergence):
+            if instant.is_read:
+                raise diverged(recorded)
+            return produce()
+        self.turns.happened([recorded.seq, *self._set_aside(recorded)])
+        data = self.source.data(recorded.seq)
+        if "error" in data:
+            raise rebuild(self.source.reader.resolved(data["error"]))
+        return from_json(self.source.reader.resolved(data.get("value")))
 
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
@@ -105,6 +118,13 @@ class ReplayEngine:
 
     def time_passes(self, lane: Lane) -> bool:
         return self.is_live(lane)
+
+    def unplaced(self, call: Call) -> Diverged:
+        text = self._redactor.redact_json(to_text(call.request))
+        key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
+        divergence = report.unplaced(key, _decode(text))
+        self._latch(divergence)
+        return diverged(divergence)
 
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         self.turns.loop_seen(loop)
@@ -147,8 +167,10 @@ class ReplayEngine:
             return ""
         return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
 
-    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall:
+    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
+        """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
+            self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
             recorded = self._lanes.take(lane, key)
         if recorded is not None:
@@ -156,13 +178,19 @@ class ReplayEngine:
         expected = self._expected(lane)
         divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
         self.diverge(divergence)
-        return self._nearest(key, expected, divergence)
+        return self._nearest(key, expected) or divergence
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
             return instant.request
-        request: dict[str, Any] = _decode(self._redactor.redact_json(to_text(instant.request)))
+        request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
+
+    def refuse_when_over(self, event_type: str, name: str) -> None:
+        """Raise where the run is over, and its caller was left behind."""
+        if self._is_over:
+            what = report.spoken(event_type, name)
+            raise Diverged(f"{what}: the replay in which its caller was started is over")
 
     def _refuse_after_divergence(self) -> None:
         if self._divergences and self.policy == "strict":
@@ -173,7 +201,7 @@ class ReplayEngine:
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
-    def _nearest(self, key: Key, expected: RecordedCall | None, divergence: ReplayDivergence) -> RecordedCall:
+    def _nearest(self, key: Key, expected: RecordedCall | None) -> RecordedCall | None:
         """In lenient replay: the call that was meant, else the next of the same name, else nothing."""
         with self._lock:
             options = [expected] if expected is not None else []
@@ -182,7 +210,7 @@ class ReplayEngine:
                 if not call.taken and (call.type, call.name) == (key.type, key.name):
                     call.taken = True
                     return call
-        raise diverged(divergence)
+        return None
 
     def _key_of(self, call: RecordedCall) -> Key:
         if call.request_digest is None:
@@ -202,15 +230,19 @@ class ReplayEngine:
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""
+        self._latch(divergence)
+        if self.policy == "strict":
+            raise diverged(divergence)
+
+    def _latch(self, divergence: ReplayDivergence) -> None:
         with self._lock:
             self._divergences.append(divergence)
         if self._on_divergence is not None:
             self._on_divergence(divergence)
-        if self.policy == "strict":
-            raise diverged(divergence)
 
     def finish(self, final_output: Any) -> str | None:
         """Report what never came and a differing final output; returns the output's digest."""
+        self._is_over = True
         self.turns.close()
         found = [] if self._divergences and self.policy == "strict" else report.left_over(self.source)
         digest = None
@@ -219,9 +251,7 @@ class ReplayEngine:
             digest = digest_of_bytes(text)
             found += report.differing_output(self.source, text, digest)
         for divergence in found:
-            self._divergences.append(divergence)
-            if self._on_divergence is not None:
-                self._on_divergence(divergence)
+            self._latch(divergence)
         return digest
 
 
@@ -256,6 +286,18 @@ class ReplayStep:
 
     def pieces(self) -> Iterator[Any]:
         yield from self._payload("pieces") or ()
+        self._end_of_pieces()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self._payload("pieces") or ():
+            if not self._recorded.inline:
+                await asyncio.sleep(0)
+            yield piece
+        if self._data.get("cancelled") and not self._data.get("closed"):
+            await self._engine.turns.stay(self._recorded, self._lane)
+        self._end_of_pieces()
+
+    def _end_of_pieces(self) -> None:
         self._raise_recorded_error()
         if self._data.get("cancelled"):
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
@@ -267,6 +309,7 @@ class ReplayStep:
     def _take(self, came: bool) -> None:
         recorded = self._recorded
         if not came or not recorded.outcome_seq or recorded.never_ends:
+            self._engine.refuse_when_over(recorded.type, recorded.name)
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)

@@ -77,15 +77,16 @@ class _Loop:
         self.loop = loop
         self.is_dry = False
         self._clock = clock
-        self._thread_id = threading.get_ident()
-        self._thread = MovingThread(self._thread_id, clock)
+        self._thread_id = 0
+        """The thread that the loop was last seen running in; 0 for one that was not."""
+        self._thread = MovingThread(0, clock)
         self._on_dry = on_dry
         self._is_probing = False
         self._spins = 0
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
-        if threading.get_ident() == self._thread_id:
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
             self.loop.call_soon(callback)
         else:
             with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
@@ -93,10 +94,12 @@ class _Loop:
 
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
-        self.is_dry = False
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+            self._thread_id = threading.get_ident()
+        self.is_dry = self.loop.is_closed()
         self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
-        if not self._is_probing:
+        if not self._is_probing and not self.is_dry:
             self._is_probing = True
             self.run(self._probe)
 
@@ -218,20 +221,37 @@ class Turns:
         if call.inline or self._is_closed:
             self._pass(call)
             return True
-        running = asyncio.get_running_loop()
+        if not _on_loop():  # the coroutine is driven by hand, or by another library's loop
+            return self.wait(call, lane)
         with self._lock:
             self._overdue.discard(call.lane)
-            self.loop_seen(running)
-            loop = self._loops[running]
-            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), loop)
-            loop.stir()
+            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
+            waiter.loop.stir()
             self._enqueue(waiter)
+        await self._wait_on_loop(waiter)
+        return not waiter.stalled
+
+    async def stay(self, call: RecordedCall, lane: Lane) -> None:
+        """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
+        if self._is_closed or not _on_loop():
+            return
+        with self._lock:
+            waiter = _LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
+            self._endless.append(waiter)
+            self._start_ticker()
+        await self._wait_on_loop(waiter)
+
+    def _running_loop(self) -> _Loop:
+        running = asyncio.get_running_loop()
+        self.loop_seen(running)
+        return self._loops[running]
+
+    async def _wait_on_loop(self, waiter: _LoopWaiter) -> None:
         try:
             await waiter.future
         except asyncio.CancelledError:
             self._give_up(waiter)
             raise
-        return not waiter.stalled
 
     def _pass(self, call: RecordedCall) -> None:
         """Answer without waiting: recorded order does not apply to this call."""

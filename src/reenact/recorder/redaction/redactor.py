@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from threading import Lock
+from threading import RLock
 from typing import Any, AnyStr, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from reenact.recorder.redaction.profile import PROFILES, Profile
 from reenact.recorder.redaction.registered import Registered
 from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
 from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
+from reenact.recorder.redaction.tagged import is_tagged_scalar, redacted_scalar
 from reenact.recorder.redaction.text import TextRules
 from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
 from reenact.recorder.redaction.urls import url_edits
@@ -55,7 +56,7 @@ class Redactor:
         is_base64_suspect = Prefilter(base64_triggers(registered, rules)).may_hold_secret
         self.count = 0
         """How many values were replaced so far."""
-        self._count_lock = Lock()
+        self._count_lock = RLock()  # a finaliser may record in the middle
         self._placeholders = Placeholders(salt, Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)).kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
@@ -107,6 +108,14 @@ class Redactor:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
         return [(name, self._counted(value, self._redact_header(name, value))) for name, value in headers]
 
+    def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
+        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        names = [None, *(_option_name(argument) for argument in arguments)]
+        return [
+            self._counted(argument, self._text.redact_member(name if argument[:1] != "-" else None, argument))
+            for name, argument in zip(names, arguments, strict=False)
+        ]
+
     def redact_url(self, url: str) -> str:
         """A URL without user information, secret parameters and tokens."""
         plain = apply(url, unquoted_placeholders(url))
@@ -130,6 +139,8 @@ class Redactor:
         if isinstance(value, str):
             return self._text.redact_member(name, value)
         if isinstance(value, dict):
+            if is_tagged_scalar(value):
+                return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
             return self._redact_object(value)
         if isinstance(value, list):
             return [self._redact_value(None, item) for item in value]
@@ -140,15 +151,17 @@ class Redactor:
         return value
 
     def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        members = {self._text.redact(name): member for name, member in value.items()}
         # With log probabilities, "token" names a piece of text.
-        ordinary = "token" if "logprob" in value else None
+        ordinary = "token" if "logprob" in members else None
         redacted = {
-            self._text.redact(name): self._redact_value(None if name == ordinary else name, member)
-            for name, member in value.items()
+            name: self._redact_value(None if name == ordinary else name, member)
+            for name, member in members.items()
         }
-        announced = value.get("name", value.get("key"))
-        if isinstance(announced, str) and isinstance(value.get("value"), str):
-            redacted["value"] = self._text.redact_member(announced, value["value"])
+        # Lists of headers and variables: {"name": "X_API_KEY", "value": "…"}.
+        announced = redacted.get("name", redacted.get("key")) if len(members) == 2 else None
+        if isinstance(announced, str) and "value" in members:
+            redacted["value"] = self._redact_value(announced, members["value"])
         return redacted
 
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:
@@ -170,6 +183,10 @@ class Redactor:
             first_only = name.lower().startswith("set")
             return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
         return apply(value, in_order(member_edits(value, self._placeholders)))
+
+
+def _option_name(argument: str) -> str | None:
+    return argument.lstrip("-") if argument.startswith("-") else None
 
 
 def _decoded(chunks: Sequence[bytes]) -> list[str]:

@@ -20,9 +20,6 @@ from reenact.seams.stdlib.standing import REAL, Standing
 _random: Final = random.Random
 _system_random: Final = random.SystemRandom
 _SEED_BITS: Final = 256
-_EXACT_BITS: Final = 63
-"""Integers up to here are plain JSON; larger ones are written as hexadecimal text."""
-
 _DRAWS: Final = [
     *("betavariate", "binomialvariate", "choice", "choices", "expovariate", "gammavariate", "gauss"),
     *("getrandbits", "lognormvariate", "normalvariate", "paretovariate", "randbytes", "randint", "random"),
@@ -42,11 +39,8 @@ _GAUSS: Final = drawn("gauss")
 
 def bits(key: str, count: int, produce: Callable[[], int], source: Source = "random") -> int:
     """*count* random bits."""
-    instant = drawn(f"{key}({count})")
-    if count <= _EXACT_BITS:
-        value: int = value_of(source, instant, produce)
-        return value
-    return int(value_of(source, instant, lambda: f"{produce():x}"), 16)
+    value: int = value_of(source, drawn(f"{key}({count})"), produce)
+    return value
 
 
 class _Shared(random.Random):
