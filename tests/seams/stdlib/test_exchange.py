@@ -54,13 +54,11 @@ def stand_ins_in_sight() -> list[str]:
 
 
 def is_ours(value: object) -> bool:
-    if isinstance(type(value), type) and type(value) in (StandIn, Standing):
+    if issubclass(type(value), StandIn | Standing):
         return True
-    owner = getattr(value, "__self__", value)
-    code = getattr(value, "__code__", None)
-    return "reenact/seams/stdlib" in getattr(code, "co_filename", "") or type(owner).__module__.startswith(
-        "reenact.seams"
-    )
+    owner = type(getattr(value, "__self__", value))
+    file = getattr(getattr(value, "__code__", None), "co_filename", "")
+    return "reenact/seams/stdlib" in file or str(owner.__module__).startswith("reenact.seams")
 
 
 def is_test(module: ModuleType) -> bool:

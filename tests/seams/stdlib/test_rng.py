@@ -11,7 +11,7 @@ from random import randint
 from uuid import uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reenact
@@ -82,6 +82,7 @@ def test_another_run_draws_otherwise(name: str, tmp_path: Path) -> None:
     assert drawn[0] != drawn[1] or drawn[1] != drawn[2]
 
 
+@settings(deadline=None, max_examples=50)
 @given(seed=st.integers(), count=st.integers(0, 200))
 def test_a_seed_means_what_it_meant(seed: int, count: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Seeded draws are those of the bare module, recorded or replayed, and leave its state alike."""
