@@ -12,6 +12,7 @@ from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.guard import Guard
+from reenact.seams import stdlib
 
 
 class Aftermath:
@@ -25,7 +26,7 @@ class Aftermath:
         self._open = ExitStack()
 
     def begin(self) -> None:
-        self._open.enter_context(seams.attached())
+        self._open.enter_context(seams.attached(stdlib.NOTHING, self))
         self._open.enter_context(entered(self))
         self._open.enter_context(self._guard)
 
@@ -44,6 +45,14 @@ class Aftermath:
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> NoReturn:  # noqa: ARG002
         self._refuse(f"recording a {instant.type}")
 
+    def time_passes(self, lane: Lane) -> bool:  # noqa: ARG002
+        """Tearing down takes the time it takes."""
+        return True
+
+    def unplaced(self, call: Call) -> LiveCallBlocked:
+        """Whoever makes it: the run is over."""
+        return self._refusal(f"calling {call.kind} {call.name}")
+
     def loop_seen(self, loop: Any) -> None:
         """There are no turns to wait for."""
 
@@ -54,9 +63,12 @@ class Aftermath:
         """Nor to end."""
 
     def _refuse(self, deed: str) -> NoReturn:
+        raise self._refusal(deed)
+
+    def _refusal(self, deed: str) -> LiveCallBlocked:
         place = agent_frame() or "teardown"
         refusal = LiveCallBlocked(
             f"{place}: {deed} is refused after the run; request reenact_run in the fixture"
         )
         self._calls.append(refusal)
-        raise refusal
+        return refusal

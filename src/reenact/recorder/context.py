@@ -229,8 +229,7 @@ class CaptureContext:
         if lane.within is not None:
             data["parent"] = lane.within
         if call.kind == "tool":
-            if call.facts:
-                data |= self._payloads.members(call.facts)
+            data |= self._payloads.members(_facts_of(call))
             data["tool"] = call.name
             data["args"] = self._payloads.stored(text)
             self._events.append(shape.call_type, encode_clean(data))
