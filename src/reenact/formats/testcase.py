@@ -173,7 +173,7 @@ def _codec(kind: Any) -> Codec[Any]:
 
 
 def _check_members(record: type[Record], value: dict[str, Any], path: str) -> Iterator[Problem]:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(record) if field.name != "extra"}
+    fields = _fields(record)
     for name, field in fields.items():
         if name in value:
             yield from _check(field.type, value[name], child_path(path, name))
@@ -186,6 +186,11 @@ def _check_members(record: type[Record], value: dict[str, Any], path: str) -> It
             yield Problem(
                 code="unknown_key", json_path=child_path(path, key), message=_unknown(key, list(fields))
             )
+
+
+@cache  # evaluating the annotations takes longer than reading a file
+def _fields(record: type[Record]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(record) if field.name != "extra"}
 
 
 def _unknown(key: str, known: list[str]) -> str:
