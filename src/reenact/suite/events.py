@@ -70,7 +70,9 @@ def successful_results(trace: Trace, sources: Iterable[str] | None) -> list[Trac
         event
         for event in of_type(trace, "tool_result")
         if event.data.get("success") is True
-        and (allowed is None or not allowed.isdisjoint((event.data.get("tool"), event.data.get("fixture_id"))))
+        and (
+            allowed is None or not allowed.isdisjoint((event.data.get("tool"), event.data.get("fixture_id")))
+        )
     ]
 
 

@@ -63,7 +63,9 @@ _WANTED: Final = {
 
 def _sentence(mode: str, steps: list[Step], found: list[TraceEvent]) -> str:
     wanted = _WANTED[mode].format(", ".join(map(str, steps)) or "nothing")
-    return f"expected {wanted}, found {', '.join(str(event.data.get('tool')) for event in found) or 'no call'}"
+    return (
+        f"expected {wanted}, found {', '.join(str(event.data.get('tool')) for event in found) or 'no call'}"
+    )
 
 
 def _fits(event: TraceEvent, step: Step, params: ToolSequence) -> bool:

@@ -10,12 +10,13 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\])}]+", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
-STOP_WORDS: Final = frozenset(
-    """the a an and or but if then than for with without from into onto over under by of on in to at is are
+_STOP_WORDS: Final = """
+    the a an and or but if then than for with without from into onto over under by of on in to at is are
     was were be been being this that these those it its they them their there here as not no today latest
-    short exactly useful help helps using used use more less earlier later can will should after before one
-    two three""".split()
-)
+    short exactly useful help helps using used use more less earlier later can will should after before
+    one two three
+"""
+STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 
 def bullets(text: str) -> list[str]:

@@ -22,9 +22,9 @@ from reenact.suite.verdict import Verdict, quoted, shown, verdict
 class ArgsMatch(Params, frozen=True, kw_only=True):
     """What one call has to satisfy; keys may be dotted."""
 
-    required_keys: list[str] = []
-    args_contains: dict[str, Any] = {}
-    regex: dict[str, str] = {}
+    required_keys: tuple[str, ...] = ()
+    args_contains: dict[str, Any] = msgspec.field(default_factory=dict)
+    regex: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ToolArgsMatch(Params, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ToolArgs(Params, frozen=True, kw_only=True):
     args: Any = msgspec.UNSET
     mode: Literal["exact", "partial"] = "partial"
     schema: Any = msgspec.UNSET
-    matchers: dict[str, Any] = {}
+    matchers: dict[str, Any] = msgspec.field(default_factory=dict)
     calls: Literal["any", "all", "first", "last"] = "any"
 
 

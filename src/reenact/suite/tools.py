@@ -82,7 +82,7 @@ def tool_call_order(trace: Trace, params: ToolCallOrder) -> Verdict:
 class StopAfterSuccess(Params, frozen=True, kw_only=True):
     success_event: Selector
     forbid_following: Selector
-    allowed_following_tools: list[str] = []
+    allowed_following_tools: tuple[str, ...] = ()
 
 
 def stop_after_success(trace: Trace, params: StopAfterSuccess) -> Verdict:

@@ -25,7 +25,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the events that were looked at, in the order in which they matter."""
 
 
-def verdict(passed: bool, message: str, *, observed: Any = None, events: Iterable[TraceEvent] = ()) -> Verdict:
+def verdict(
+    passed: bool, message: str, *, observed: Any = None, events: Iterable[TraceEvent] = ()
+) -> Verdict:
     """A verdict that refers to *events*, each once."""
     refs = tuple(dict.fromkeys(event.event_id for event in events))
     return Verdict(passed=passed, message=message, observed=observed, event_refs=refs)
@@ -48,7 +50,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
 
 
-def shown(value: Any) -> str:
-    """A JSON value on one line, cut where it is long."""
+def shown(value: Any, characters: int = _SHOWN_CHARACTERS) -> str:
+    """A JSON value on one line, cut where it is longer than *characters*."""
     text = msgspec.json.encode(value, order="sorted").decode()
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return text if len(text) <= characters else text[:characters] + "…"

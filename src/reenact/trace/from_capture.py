@@ -146,9 +146,7 @@ def _called(reader: CaptureReader, event: capture.ToolCall) -> Happening:
 
 def _asked(_: CaptureReader, event: capture.LlmRequest) -> Happening:
     data = event.data
-    return Happening(
-        "llm_request", {"call_id": data.callId, "provider": data.provider, "model": data.model}
-    )
+    return Happening("llm_request", {"call_id": data.callId, "provider": data.provider, "model": data.model})
 
 
 def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
