@@ -22,12 +22,16 @@ from reenact.formats.yaml_text import read_yaml
 from reenact.suite.extensions import all_kinds
 from reenact.suite.judge import judge
 from reenact.suite.kinds import Judge
+from reenact.suite.problems import problems_of_source, problems_of_test
 from reenact.suite.saving import DEFAULT_DIRECTORY, hidden_values, save, without, without_in
 from reenact.suite.settings import Settings
 from reenact.suite.source import read_trace_of
 from reenact.suite.verdict import shown
 from reenact.trace.normalize import rfc3339
 
+EVIDENCE_CHARACTERS: Final = 400
+PROBLEMS: Final = "problems"
+"""The member of an error that lists all problems of a file, where it has more than one."""
 _CHUNK: Final = 64
 
 
@@ -115,7 +119,7 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         outcome = Outcome(result, case.title, _lines(data, judged), _events_behind(judged, trace))
         return _saved(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
-        found = _error(error, file, data)
+        found = _error(error, file, data, case)
     except Exception as error:  # a defect of ours must not keep the other tests from running
         found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
     return _failed(case, file, found, started_at, plan)
@@ -206,16 +210,21 @@ def _failed(case: TestCase | None, file: Path, error: TestError, started_at: dat
     return Outcome(result, case.title if case else "", {}, {})
 
 
-def _error(error: ReenactError | OSError, file: Path, data: bytes) -> TestError:
+def _error(error: ReenactError | OSError, file: Path, data: bytes, case: TestCase | None) -> TestError:
     if isinstance(error, OSError):
         return TestError(message=error.strerror or str(error), file=str(error.filename or file))
     if not isinstance(error, FormatError):
         return TestError(message=str(error), file=str(file))
     if error.file is None and error.json_path is not None:
         error.at(file=str(file), line=read_yaml(data, str(file)).place(error.json_path).line)
-    line = ABSENT if error.line is None else error.line
-    path = ABSENT if error.json_path is None else error.json_path
-    return TestError(message=error.reason, file=error.file or str(file), line=line, json_path=path)
+    listed = problems_of_test(file) if case is None else problems_of_source(case, file)
+    return TestError(
+        message=error.reason,
+        file=error.file or str(file),
+        line=ABSENT if error.line is None else error.line,
+        json_path=ABSENT if error.json_path is None else error.json_path,
+        extra={PROBLEMS: listed} if len(listed) > 1 else {},
+    )
 
 
 def _milliseconds(start: datetime, end: datetime) -> float:

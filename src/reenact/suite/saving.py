@@ -82,7 +82,7 @@ def without_in(result: TestResult, hidden: list[str]) -> TestResult:
 
 
 def without(value: Any, hidden: list[str]) -> Any:
-    """*value* with the *hidden* texts replaced wherever they occur; very short ones where they stand alone."""
+    """*value* with the *hidden* texts replaced wherever they are; very short ones where they stand alone."""
     if isinstance(value, str):
         for text in hidden:
             if value == text:

@@ -22,9 +22,7 @@ def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
     found = calls(trace, params.tool)
     trigger = trace.scenario.trigger
     passed = within(len(found), params.exact, params.min, params.max) and trigger == "scheduler"
-    wanted = (
-        f"expected {bounds(params.exact, params.min, params.max)} calls of {params.tool} in a scheduled run"
-    )
+    wanted = f"{params.tool} in a scheduled run: expected {bounds(params.exact, params.min, params.max)}"
     message = f"{wanted}, found {len(found)}{at(found)} in a run started by {trigger}"
     return verdict(passed, message, observed={"calls": len(found), "trigger": trigger}, events=found)
 

@@ -122,7 +122,7 @@ def step_count(trace: Trace, params: StepCount) -> Verdict:
     what = f"{' or '.join(types)} events{f' of {params.tool}' if params.tool else ''}"
     passed = within(len(found), params.exact, params.min, params.max)
     wanted = bounds(params.exact, params.min, params.max)
-    message = f"expected {wanted} {what}, found {len(found)}{at(found)}"
+    message = f"{what}: expected {wanted}, found {len(found)}{at(found)}"
     return verdict(passed, message, observed={"steps": len(found)}, events=found)
 
 
