@@ -67,7 +67,7 @@ def no_cross_group_memory_use(trace: Trace, params: NoCrossGroupMemory) -> Verdi
     if unproven:
         message = f"{wanted}, and memory events to prove it; found none at all"
     else:
-        groups = ", ".join(sorted({f"{event.group_id}:{event.data.get('path', '?')}" for event in foreign}))
+        groups = ", ".join(sorted({f"{event.group_id}:{event.data.get('path') or '?'}" for event in foreign}))
         message = (
             f"{wanted}, found {groups or 'none'}{at(foreign)} among {counted(len(found), 'memory event')}"
         )
@@ -145,7 +145,7 @@ def state_mutation_allowed(trace: Trace, params: StateMutationAllowed) -> Verdic
     allowed = [
         f"{name} {', '.join(of)}" for name, of in (("paths", params.paths), ("kinds", params.kinds)) if of
     ]
-    listed = "; ".join(f"{_kind(event)} {event.data.get('path', '(no path)')}" for event in forbidden[:5])
+    listed = "; ".join(f"{_kind(event)} {event.data.get('path') or '(no path)'}" for event in forbidden[:5])
     message = (
         f"expected state to be touched only in {' and '.join(allowed) or 'nothing'}, "
         f"found {listed or 'nothing else'}{at(forbidden)}"

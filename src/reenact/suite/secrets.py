@@ -14,24 +14,24 @@ from reenact.suite.verdict import Verdict, verdict
 _SHOWN_CHARACTERS: Final = 4
 
 FAMILIES: Final = {
-    "private key": r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
-    "API key": (
+    "a private key": r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
+    "an API key": (
         r"\b(?:sk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{16,}|AIza[\w-]{33,}|xai-\w{32,}|gsk_\w{20,}|hf_\w{30,}"
         r"|(?:sk|rk)_(?:live|test)_\w{16,}|SG\.[\w-]{16,}\.[\w-]{16,})"
     ),
-    "AWS credential": (
+    "an AWS credential": (
         r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b|(?i:aws_secret_access_key)\W{1,4}[\w/+=]{30,}"
     ),
-    "access token": (
+    "an access token": (
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}"
         r"|npm_\w{30,}|pypi-AgE[\w-]{16,}|ya29\.[\w-]{20,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"
     ),
-    "bearer token": r"(?i:\bbearer)\s+(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,}",
-    "named secret": (
+    "a bearer token": r"(?i:\bbearer)\s+(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,}",
+    "a named secret": (
         r"(?i:\b\w*(?:api_?key|access_?token|secret|passw(?:or)?d))[\"']?\s*[:=]\s*[\"']?"
         r"(?=[^\s\"']*\d)[^\s\"'<>\[\]{}]{12,}"
     ),
-    "password in an address": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@",
+    "a password in an address": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@",
 }
 
 
@@ -71,7 +71,7 @@ def _findings(
 ) -> Iterator[_Finding]:
     for kind, pattern in FAMILIES.items():
         if match := searcher.search(pattern, text, ignore_case=False):
-            yield _Finding(f"a {kind}", _hidden(match[0]), event)
+            yield _Finding(kind, _hidden(match[0]), event)
     for pattern in params.patterns:
         if match := searcher.search(pattern, text):
             yield _Finding("a match of a pattern", _hidden(match[0]), event)
