@@ -69,7 +69,7 @@ class CaptureContext:
         self._threshold_bytes = int(seed.blobThresholdBytes or 0)
         self._prefix = b'{"captureId":%b,"data":' % encode_clean(seed.captureId)
         self._middle = b',"runId":%b,"seq":' % encode_clean(seed.runId)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._call_numbers = itertools.count(1)
         self._sharing = Sharing()
         self._model = NO_MODEL

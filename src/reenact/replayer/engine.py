@@ -71,7 +71,7 @@ class ReplayEngine:
         self._passthrough = frozenset(passthrough)
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._lanes = Lanes(source.calls, self._key_of)
         self._nested = _nested_calls(source.calls)
         self._live_calls: set[str] = set()
