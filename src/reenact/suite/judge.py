@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from inspect import signature
 from typing import Any, get_type_hints
 
 import msgspec
 
+from reenact import canonical
 from reenact.errors import UsageError
 from reenact.formats.record import Absent
 from reenact.formats.result import AssertionResult, AssertionStatus, Evidence
 from reenact.formats.testcase import Assertion
 from reenact.formats.trace import Trace
-from reenact.suite.kinds import Judge
+from reenact.suite.kinds import BUILT_IN, Judge
 from reenact.suite.params import read_params, unknown_name
 from reenact.suite.verdict import Verdict
 
@@ -45,6 +47,8 @@ def _verdict(kind: str, params: dict[str, Any], trace: Trace, kinds: Mapping[str
     try:
         read = read_params(params_type(function), params)
         found: object = function(trace, read)
+        if isinstance(found, Verdict) and kind not in BUILT_IN:
+            canonical.encode(found.observed)  # it will be written into results
     except UsageError as error:
         return Verdict(passed=False, message=str(error))
     except Exception as error:  # whatever a user's own function does, the other assertions are judged
@@ -57,10 +61,9 @@ def _verdict(kind: str, params: dict[str, Any], trace: Trace, kinds: Mapping[str
 
 @cache
 def params_type(function: Judge) -> type[Any]:
-    """The type of the function's parameters; a plain ``dict`` where it does not say."""
-    hints = get_type_hints(function)
-    hints.pop("return", None)
-    kind = list(hints.values())[1] if len(hints) > 1 else dict
+    """The type of the function's second parameter; a plain ``dict`` where it does not say."""
+    name = list(signature(function).parameters)[1]
+    kind = get_type_hints(function).get(name, dict)
     return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else dict
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from reenact.errors import FormatError, ReenactError
 from reenact.formats.bundle import SCHEMA_VERSION
@@ -72,11 +73,16 @@ def run_tests(files: Sequence[Path], plan: Plan, *, jobs: int = 1) -> Iterator[O
     # Spawned, not forked: the caller may have threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=context) as pool:
-        yield from chain.from_iterable(pool.map(_run_chunk, chunks, [plan] * len(chunks)))
+        for outcomes in pool.map(_run_chunk, chunks, [plan] * len(chunks)):
+            yield from _from_worker.decode(outcomes)
 
 
-def _run_chunk(numbered: list[tuple[int, Path]], plan: Plan) -> list[Outcome]:
-    return [outcome for index, file in numbered for outcome in _run_if_chosen(index, file, plan)]
+def _run_chunk(numbered: list[tuple[int, Path]], plan: Plan) -> bytes:
+    outcomes = [outcome for index, file in numbered for outcome in _run_if_chosen(index, file, plan)]
+    return msgspec.msgpack.encode(outcomes)  # several times as fast as pickling
+
+
+_from_worker: Final = msgspec.msgpack.Decoder(list[Outcome])
 
 
 def _run_if_chosen(index: int, file: Path, plan: Plan) -> Iterator[Outcome]:
