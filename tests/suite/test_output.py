@@ -80,6 +80,10 @@ FORMATS = {
     "json that is a list": ("[1]", {"format": "json", "required_keys": ["a"]}, "fail", "no object"),
     "json that is a number": ("1", {"format": "json"}, "pass", ""),
     "not json": ("{a}", {"format": "json"}, "fail", "not JSON"),
+    "a parameter of another format": (
+        *(TEXT, {"format": "json", "min_bullets": 1}, "fail"),
+        "params.min_bullets: is for bullet_list, not for json",
+    ),
     "unknown format": ("", {"format": "haiku"}, "fail", "params.format: invalid enum value 'haiku'"),
 }
 
@@ -87,7 +91,7 @@ FORMATS = {
 @pytest.mark.parametrize(("output", "params", "status", "said"), **table(FORMATS))
 def test_the_form_of_the_output(output, params, status, said):
     """Bullets, paragraphs and JSON, each with its own parameters."""
-    refs = [] if "enum" in said else ["evt-1"]
+    refs = [] if said.startswith("params.") else ["evt-1"]
     check("output_matches_format", params, trace_with(output), status, refs, said)
 
 

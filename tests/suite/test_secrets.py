@@ -1,5 +1,7 @@
 """No secret leaves with the output."""
 
+from time import process_time
+
 import pytest
 
 from tests.suite.runs import call, check, table, trace_of
@@ -57,3 +59,14 @@ def test_authors_add_shapes_and_values():
     trace = trace_of(output="id CUST-0042, canary tweet-tweet")
     check("no_secret_in_output", {"patterns": [r"cust-\d+"]}, trace, "fail", [], "a match of a pattern CUST…")
     check("no_secret_in_output", {"values": ["tweet-tweet"]}, trace, "fail", [], "a listed value twee…")
+
+
+LONG = ("a." * 100_000, "x" * 200_000, "eyJ-" * 50_000, "bearer " * 30_000, "secret=" * 30_000)
+
+
+@pytest.mark.parametrize("text", LONG, ids=[text[:7] for text in LONG])
+def test_our_own_shapes_are_linear(text):
+    """Long texts are searched to their end, and soon."""
+    start = process_time()
+    check("no_secret_in_output", {}, trace_of(output=text), "pass", [], "")
+    assert process_time() - start < 2

@@ -81,3 +81,11 @@ COUNT = {
 def test_steps_are_counted(params, status, refs, said):
     """Tool calls unless another type is named."""
     check("step_count", params, TRACE, status, refs, said)
+
+
+def test_long_runs_are_compared():
+    """A thousand calls of one tool, whatever the mode."""
+    trace = trace_of(*(call("a", f"c{index}") for index in range(1200)))
+    for mode in ("strict", "unordered", "subset", "superset"):
+        found = judged("tool_sequence", {"mode": mode, "steps": ["a"] * 1200}, trace)
+        assert found.status == "pass", found.message

@@ -82,9 +82,8 @@ def no_errors(trace: Trace, params: NoErrors) -> Verdict:
         f"{event.data.get('error_type', 'failed')} {event.data.get('message', '')}".rstrip()
         for event in found[:5]
     )
-    message = (
-        f"expected {counted(params.max_errors, 'error')} at most, found {len(found) or 'none'}{at(found)}"
-    )
+    wanted = f"at most {counted(params.max_errors, 'error')}" if params.max_errors else "no error"
+    message = f"expected {wanted}, found {len(found) or 'none'}{at(found)}"
     message += f" ({listed})" if listed else ""
     return verdict(len(found) <= params.max_errors, message, observed={"errors": len(found)}, events=found)
 

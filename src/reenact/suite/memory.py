@@ -107,7 +107,7 @@ def memory_update_on_correction(trace: Trace, params: MemoryUpdate) -> Verdict:
             f"{wanted} after a correction, found no message that matches {quoted(params.correction or '')}"
         )
         return verdict(False, message, observed=observed, events=events)
-    message = f"{wanted}, found {counted(len(good), 'one') if good else 'none'}{at(good)}"
+    message = f"{wanted}, found {'it' if good else 'none'}{at(good)}"
     message += "" if good else f" among {counted(len(writes), 'write')}{at(writes)}"
     return verdict(bool(good), message, observed=observed, events=events)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from reenact.errors import FormatError, UsageError
 from reenact.formats.record import Count, parse
@@ -30,10 +30,8 @@ def output_contains(trace: Trace, params: OutputContains) -> Verdict:
         raise UsageError("params: give any_of, all_of or regex")
     text, searcher = trace.final_output.content, Searcher()
     missing = [*_missing(text, params, searcher)]
-    message = (
-        f"expected the output to contain {' and '.join(missing)}" if missing else "the output has it all"
-    )
-    return _of_output(trace, not missing, f"{message}, found {quoted(text)}", {"missing": missing})
+    wanted = f"expected the output to contain {' and '.join(missing)}, found" if missing else "all is in"
+    return _of_output(trace, not missing, f"{wanted} {quoted(text)}", {"missing": missing})
 
 
 def _missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
@@ -82,11 +80,27 @@ class OutputMatchesFormat(Params, frozen=True, kw_only=True):
 
 def output_matches_format(trace: Trace, params: OutputMatchesFormat) -> Verdict:
     """The output is a list of bullets, some paragraphs, or JSON."""
+    _refuse_foreign(params)
     check = {"bullet_list": _check_bullets, "paragraphs": _check_paragraphs, "json": _check_json}
     problems, observed = check[params.format](trace.final_output.content, params)
     name = params.format.replace("_", " ")
     message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_brief(observed)}")
     return _of_output(trace, not problems, message, observed)
+
+
+_OF_FORMAT: Final = {
+    "bullet_list": ("min_bullets", "max_bullets", "max_sentences_per_bullet"),
+    "paragraphs": ("exact_paragraphs",),
+    "json": ("required_keys",),
+}
+
+
+def _refuse_foreign(params: OutputMatchesFormat) -> None:
+    """Raise for a parameter of another format: it would hold nothing."""
+    for format_name, names in _OF_FORMAT.items():
+        for name in names if format_name != params.format else ():
+            if getattr(params, name) not in (None, ()):
+                raise UsageError(f"params.{name}: is for {format_name}, not for {params.format}")
 
 
 def _brief(observed: dict[str, Any]) -> str:

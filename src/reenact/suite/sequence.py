@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any, Final, Literal
 
 import msgspec
@@ -35,8 +36,7 @@ def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
     """The calls are the expected ones: in order, in any order, none beyond them, or at least them."""
     steps = [step if isinstance(step, Step) else Step(tool=step) for step in params.steps]
     found = calls(trace)
-    fits = [[_fits(event, step, params) for step in steps] for event in found]
-    taken = _in_order(fits) if params.mode == "strict" else _assigned(fits, len(steps))
+    taken = (_in_order if params.mode == "strict" else _assigned)(found, steps, params)
     extra = [event for index, event in enumerate(found) if index not in taken]
     missing = [step for index, step in enumerate(steps) if index not in taken.values()]
     passed = not (extra and params.mode != "superset") and not (missing and params.mode != "subset")
@@ -75,30 +75,29 @@ def _fits(event: TraceEvent, step: Step, params: ToolSequence) -> bool:
     return step.args is msgspec.UNSET or agrees(event.data.get("args"), step.args)
 
 
-def _in_order(fits: list[list[bool]]) -> dict[int, int]:
+def _in_order(found: list[TraceEvent], steps: list[Step], params: ToolSequence) -> dict[int, int]:
     """Calls to steps, place by place, up to the first that differs."""
-    taken: dict[int, int] = {}
-    for place, row in enumerate(fits):
-        if place >= len(row) or not row[place]:
-            break
-        taken[place] = place
-    return taken
+    pairs = zip(found, steps, strict=False)
+    good = takewhile(lambda pair: _fits(*pair, params), pairs)
+    return {place: place for place, _ in enumerate(good)}
 
 
-def _assigned(fits: list[list[bool]], steps: int) -> dict[int, int]:
+def _assigned(found: list[TraceEvent], steps: list[Step], params: ToolSequence) -> dict[int, int]:
     """As many calls to steps as fit, each once: Kuhn's augmenting paths."""
     owner: dict[int, int] = {}
+    fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]
 
     def assign(call: int, seen: set[int]) -> bool:
-        for step in range(steps):
-            if fits[call][step] and step not in seen:
+        # A free step first: chains of exchanges are long, and seldom needed.
+        for step in sorted(fitting[call], key=lambda step: step in owner):
+            if step not in seen:
                 seen.add(step)
                 if step not in owner or assign(owner[step], seen):
                     owner[step] = call
                     return True
         return False
 
-    for call in range(len(fits)):
+    for call in range(len(found)):
         assign(call, set())
     return {call: step for step, call in owner.items()}
 
