@@ -137,9 +137,9 @@ def test_an_output_that_is_no_text_is_json(tmp_path):
 
 def test_tags_come_off():
     """Whatever Python's values were recorded as."""
-    tagged = {"$py": "dict", "value": [[1, {"$py": "tuple", "value": [2]}]]}
+    tagged = {"$py": "dict", "value": [[1, {"$py": "tuple", "value": [2]}], {"$$a": 3}]}
     assert plain([tagged, {"$py": "opaque", "type": "x"}, {"a": {"$py": "Decimal", "value": "1.5"}}]) == [
-        {"1": [2]},
+        {"1": [2], "$a": 3},
         None,
         {"a": "1.5"},
     ]

@@ -151,8 +151,10 @@ def _asked(_: CaptureReader, event: capture.LlmRequest) -> Happening:
 
 def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
     data = event.data
-    known = {"source": data.source, "path": data.path, **event.data.extra}
+    known = {"source": data.source, "path": data.path, "content": data.content, "value": data.value}
     facts = {name: plain(reader.resolved(value)) for name, value in known.items() if value is not ABSENT}
+    details = {} if data.details is ABSENT else plain(reader.resolved(data.details))
+    facts = (details if isinstance(details, dict) else {"details": details}) | facts
     group_id = data.group_id if isinstance(data.group_id, str) else None
     if data.type in STATE_KINDS:
         return Happening(data.type, facts, group_id=group_id)
@@ -180,7 +182,8 @@ def _answered(reader: CaptureReader, event: capture.LlmResponse, call: _Call) ->
         "latency_ms": event.ts - call.ts_ms,
     }
     response = None if data.response is ABSENT else reader.resolved(data.response)
-    text = output_text(data.provider, response, reader.resolved(data.extra.get("pieces", ABSENT)))
+    pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
+    text = output_text(data.provider, response, pieces)
     yield Happening("llm_response", {**head, **facts, **({} if text is None else {"text": text})})
     failure = data.extra.get("modelError") if data.error is ABSENT else reader.resolved(data.error)
     if failure is not None:
