@@ -2,14 +2,15 @@
 
 import json
 
+import anthropic
 import pytest
 
 import reenact
-from reenact.formats import capture as captures
 from reenact.formats.bundle import check_bundle, read_bundle, write_bundle
 from reenact.formats.testcase import read_test_case
 from reenact.formats.trace import read_trace, write_trace
 from reenact.store.reader import CaptureReader
+from reenact.testing import Fail, Reply, ScriptedProvider
 from reenact.trace.from_capture import trace_of_capture
 from reenact.trace.normalize import normalize
 from reenact.trace.plain import plain
@@ -161,104 +162,46 @@ def test_a_bundle_holds_what_bundles_can(captured):
     assert again.scenario == trace.scenario
 
 
-# Model calls, as the HTTP seam records them
-
-REQUEST = {
-    "method": "POST",
-    "url": "https://api.openai.com/v1/chat/completions",
-    "body": {
-        "model": "m-1",
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
-    },
-}
-ANSWER = {
-    "id": "x",
-    "object": "chat.completion",
-    "model": "m-1",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}],
-}
+# Model calls: a real client, a provider that really listens
 
 
-class Recorded:
-    """What a reader gives, over events that are at hand."""
-
-    def __init__(self, path, *data):
-        self.manifest = CaptureReader(path).manifest
-        head = {"version": 1, "captureId": "c", "runId": "r", "ts": 1000}
-        self._events = [
-            captures.event_codec.from_json(
-                {**head, "seq": seq, "ts": 1000 + seq, "type": kind, "data": value}
-            )
-            for seq, (kind, value) in enumerate(data, 1)
-        ]
-
-    def events(self):
-        return iter(self._events)
-
-    def resolved(self, value):
-        return value
+def asked(path, *turns, stream=False):
+    """The trace of a run that asks the scripted *turns* one question, through Anthropic's own client."""
+    with ScriptedProvider(list(turns)) as provider, reenact.capture(path):
+        base_url = provider.base_url("anthropic")
+        with anthropic.Anthropic(base_url=base_url, api_key="unused", max_retries=0) as client:
+            question = {"model": "m-1", "max_tokens": 50, "system": "Be brief."}
+            question["messages"] = [{"role": "user", "content": "Hi"}]
+            try:
+                if stream:
+                    with client.messages.stream(**question) as answer:
+                        answer.get_final_message()
+                else:
+                    client.messages.create(**question)
+            except anthropic.APIStatusError:
+                pass
+    return trace_in(path)
 
 
-@pytest.fixture
-def model_run(tmp_path):
-    with reenact.capture(tmp_path / "base"):
-        pass
-
-    def make(**response):
-        asked = {
-            "callId": "c1",
-            "provider": "openai_chat",
-            "model": "m-1",
-            "inputHash": "h",
-            "request": REQUEST,
-        }
-        usage = {"inputTokens": 7, "outputTokens": 3, "sent": {}}
-        answered = {
-            "callId": "c1",
-            "provider": "openai_chat",
-            "model": "m-1",
-            "stopReason": "stop",
-            "usage": usage,
-        }
-        reader = Recorded(
-            tmp_path / "base",
-            ("llm_request", asked),
-            ("llm_response", answered | response),
-            ("run_end", {"status": "ok"}),
-        )
-        return trace_of_capture(reader, trace_id="t", test_run_id="r")
-
-    return make
-
-
-def test_model_calls_have_usage_text_and_messages(model_run):
-    """The last text is the output of a run that states none."""
-    trace = model_run(response={"status": 200, "headers": [], "body": json.dumps(ANSWER)})
+@pytest.mark.parametrize("stream", [False, True])
+def test_model_calls_have_usage_text_and_messages(tmp_path, stream):
+    """Whole or streamed; the last text is the output of a run that states none."""
+    trace = asked(tmp_path / "one", Reply("Hello there"), stream=stream)
     assert [message.content for message in trace.input_messages] == ["Be brief.", "Hi"]
-    answer = trace.events[1]
-    assert (answer.type, answer.actor, answer.parent_event_id) == ("llm_response", "model", "evt-1")
-    assert answer.data["usage"] == {"input_tokens": 7, "output_tokens": 3}
-    assert (answer.data["text"], answer.data["latency_ms"]) == ("Hello", 1)
-    assert trace.final_output.content == "Hello"
-    assert trace.metrics.token_usage == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    request, answer, output = trace.events
+    assert (request.type, request.data["model"]) == ("llm_request", "m-1")
+    assert (answer.type, answer.actor, answer.parent_event_id) == ("llm_response", "model", request.event_id)
+    assert (answer.data["text"], output.data["content"]) == ("Hello there", "Hello there")
+    assert answer.data["latency_ms"] >= 0
+    usage = answer.data["usage"]
+    assert trace.metrics.token_usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0
     assert trace.capabilities["supports_model_trace"] is True
 
 
-def test_a_streamed_answer_is_put_together(model_run):
-    """From its pieces, cut anywhere."""
-    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Hello"}}]}
-    text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
-    trace = model_run(response={"status": 200, "headers": []}, pieces=[text[:20], text[20:]])
-    assert trace.events[1].data["text"] == "Hello"
-
-
-def test_a_failed_model_call_is_an_error(model_run):
+def test_a_failed_model_call_is_an_error(tmp_path):
     """Of the model's scope, with its status."""
-    trace = model_run(modelError={"type": "rate_limit", "message": "slow down", "status": 429})
-    error = trace.events[2]
-    assert (error.event_id, error.type, error.parent_event_id) == ("evt-2.error", "error", "evt-1")
-    assert (error.data["scope"], error.data["error_type"], error.data["status"]) == (
-        "model",
-        "rate_limit",
-        429,
-    )
+    trace = asked(tmp_path / "one", Fail(429))
+    request, answer, error = trace.events
+    assert (error.event_id, error.type) == (f"{answer.event_id}.error", "error")
+    assert error.parent_event_id == request.event_id
+    assert (error.data["scope"], error.data["status"]) == ("model", 429)
