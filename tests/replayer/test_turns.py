@@ -247,8 +247,13 @@ def lock_order_inverted(swap: bool) -> Callable[[reenact.Run], Any]:
 def test_locks_taken_in_another_order(tmp_path: Path) -> None:
     """Two threads that take a lock the other way round get their answers, and the order is noted."""
     recorded = captured(tmp_path / "run", lock_order_inverted(False))
-    with reenact.replay(tmp_path / "run") as run:
-        result, took_s = timed(lambda: lock_order_inverted(True)(run))
+    run = reenact.replay(tmp_path / "run")
+
+    def inverted() -> Any:
+        with run:
+            return lock_order_inverted(True)(run)
+
+    result, took_s = timed(inverted)
     assert result == recorded
     assert run.notes
     assert took_s < 2
