@@ -129,9 +129,24 @@ def _tag_float(value: float) -> Any:
 
 
 def _tag_dict(value: dict[Any, Any]) -> Any:
-    if all(type(key) is str and not key.startswith("$") and _is_unicode(key) for key in value):
-        return {key: tag(child) for key, child in value.items()}
-    return _tagged("dict", value=[[tag(key), tag(child)] for key, child in value.items()])
+    if all(type(key) is str and _is_unicode(key) for key in value):
+        return {_escaped(key): tag(child) for key, child in value.items()}
+    return _tagged("dict", value=[_tag_entry(key, child) for key, child in value.items()])
+
+
+def _tag_entry(key: Any, child: Any) -> Any:
+    """A name stays the name of a member: redaction goes by names."""
+    is_name = type(key) is str and _is_unicode(key)
+    return {_escaped(key): tag(child)} if is_name else [tag(key), tag(child)]
+
+
+def _escaped(name: str) -> str:
+    """A name that cannot be taken for one of ours."""
+    return f"${name}" if name.startswith("$") else name
+
+
+def _unescaped(name: str) -> str:
+    return name[1:] if name.startswith("$$") else name
 
 
 def _tag_list(value: list[Any]) -> Any:
@@ -217,11 +232,22 @@ def _untag(value: Any) -> Any:
         return value
     kind = value.get(TAG)
     if kind is None:
-        return {key: _untag(child) for key, child in value.items()}
+        return {_unescaped(key): _untag(child) for key, child in value.items()}
     reader = _READERS.get(kind)
     if reader is None:
         raise FormatError(f"a recorded value of kind {kind!r} cannot be rebuilt by this version")
     return reader(value)
+
+
+def _untag_dict(value: dict[str, Any]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for entry in value["value"]:
+        if isinstance(entry, dict):
+            found |= _untag(entry)
+        else:
+            key, child = entry
+            found[_untag(key)] = _untag(child)
+    return found
 
 
 def _untag_opaque(value: dict[str, Any]) -> Any:
@@ -235,7 +261,7 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "str": lambda value: bytes.fromhex(value["value"]).decode("utf-16-le", "surrogatepass"),
     "int": lambda value: int(value["value"], 16),
     "float": lambda value: float(value["value"]),
-    "dict": lambda value: {_untag(key): _untag(child) for key, child in value["value"]},
+    "dict": _untag_dict,
     "tuple": lambda value: tuple(_untag(child) for child in value["value"]),
     "set": lambda value: {_untag(child) for child in value["value"]},
     "frozenset": lambda value: frozenset(_untag(child) for child in value["value"]),

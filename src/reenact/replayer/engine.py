@@ -21,7 +21,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, object_text, to_text
+from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.nearest import Nearest
@@ -118,6 +118,9 @@ class ReplayEngine:
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
+
+    def time_passes(self, lane: Lane) -> bool:
+        return self.is_live(lane)
 
     def unplaced(self, call: Call) -> Diverged:
         text = self._redactor.redact_json(to_text(call.request))
@@ -255,7 +258,18 @@ class ReplayEngine:
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
-    __slots__ = ("_data", "_engine", "_lane", "_recorded", "answer", "call_id", "exact", "facts", "live")
+    __slots__ = (
+        "_data",
+        "_engine",
+        "_is_plain",
+        "_lane",
+        "_recorded",
+        "answer",
+        "call_id",
+        "exact",
+        "facts",
+        "live",
+    )
 
     def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
         self._engine = engine
@@ -310,7 +324,9 @@ class ReplayStep:
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
-        self._data = self._engine.source.data(recorded.outcome_seq)
+        line = self._engine.source.reader.line(recorded.outcome_seq)
+        self._data: dict[str, Any] = _decode(line)["data"]
+        self._is_plain = is_plain(line)
         if not recorded.is_stream:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
@@ -318,6 +334,8 @@ class ReplayStep:
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
+        if self._is_plain:
+            return stored
         return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
 
     def _raise_recorded_error(self) -> None:

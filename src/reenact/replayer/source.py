@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -48,6 +48,7 @@ class _Head(msgspec.Struct):
     ts: int | float
     type: str
     data: _Data
+    version: Literal[1]
 
 
 _decode_head: Final = msgspec.json.Decoder(_Head).decode
@@ -190,15 +191,26 @@ class ReplaySource:
         open_calls: dict[str, RecordedCall] = {}
         manifest = self.reader.manifest
         for number, line in enumerate(self.reader.lines(), 1):
-            try:
-                head = _decode_head(line)
-            except msgspec.DecodeError as error:
-                raise FormatError(str(error), file=str(self.reader.path), line=number) from None
-            if head.seq != number or head.captureId != manifest.captureId or head.runId != manifest.runId:
-                raise FormatError("the event belongs elsewhere", file=str(self.reader.path), line=number)
+            head = self._head(number, line)
+            if (head.captureId, head.runId) != (manifest.captureId, manifest.runId):
+                raise self._misplaced(number, "$.runId", manifest.runId, head.runId)
+            if head.seq != number:
+                raise self._misplaced(number, "$.seq", number, head.seq)
             self.times_ms.append(head.ts)
             if not head.data.derived:
                 self._index_event(head, open_calls)
+
+    def _head(self, number: int, line: bytes) -> _Head:
+        try:
+            return _decode_head(line)
+        except msgspec.DecodeError as error:
+            # The exact reading says what is wrong, unless it takes what cannot be replayed.
+            self.reader.event(number)
+            raise FormatError(str(error), file=self.reader.events_file, line=number) from None
+
+    def _misplaced(self, number: int, json_path: str, expected: object, found: object) -> FormatError:
+        reason = f"the event belongs elsewhere: expected {expected}, found {found}; copy the capture again"
+        return FormatError(reason, file=self.reader.events_file, line=number, json_path=json_path)
 
     def _index_event(self, head: _Head, open_calls: dict[str, RecordedCall]) -> None:
         call_id = head.data.callId
