@@ -242,7 +242,7 @@ def test_everybody_elses_are_refused(tmp_path: Path, port: int) -> None:
                 found.append(type(error).__name__)
         return found
 
-    captured(tmp_path / "run", agent)
+    captured(tmp_path / "run", agent, sources=())
     with (
         pytest.raises(reenact.LiveCallBlocked),
         reenact.replay(tmp_path / "run", allow_passthrough_tools=ALL) as run,
