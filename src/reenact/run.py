@@ -50,7 +50,7 @@ from reenact.replayer.guard import Guard
 from reenact.replayer.source import ReplaySource
 from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
-from reenact.seams.stdlib import Source
+from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability, write_whole
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None

@@ -99,7 +99,8 @@ class _Open:
 def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
     for name, value in list(namespace.items()):
         other = mapping.get(id(value))
-        if other is not None:
+        # `__builtins__` is the interpreter's: it takes all built-in names from the module's dictionary.
+        if other is not None and name != "__builtins__":
             namespace[name] = other
 
 
