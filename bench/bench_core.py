@@ -37,7 +37,10 @@ def figures() -> Iterator[Figure]:
 
 
 def _recorded() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as folder, reenact.capture(Path(folder) / "run", redact="default") as run:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        reenact.capture(Path(folder) / "run", redact="default") as run,
+    ):
         calls: dict[str, tuple[Callable[[], Any], Callable[[], Any], float]] = {
             "tool call recorded": (lambda: recorded_look_up(QUERY), lambda: look_up(QUERY), 15e-6),
             "clock read recorded": (run.clock.now, time.time, 5e-6),

@@ -15,7 +15,11 @@ from reenact.canonical import encode
 TURNS = (50, 100, 200)
 SYSTEM = "You route support requests to the right team, and you are brief about it. " * 8
 TOOLS = [
-    {"name": f"tool_{number}", "description": "Finds orders by number or by customer. " * 4, "input_schema": {}}
+    {
+        "name": f"tool_{number}",
+        "description": "Finds orders by number or by customer. " * 4,
+        "input_schema": {},
+    }
     for number in range(6)
 ]
 
