@@ -300,6 +300,29 @@ def test_eager_tasks(tmp_path: Path) -> None:
     assert lanes(tmp_path / "run") == ["0.0.0", "0.0.1", "0.0.2", "0.0.3"]
 
 
+class OwnTasks(asyncio.SelectorEventLoop):
+    """A loop that makes its tasks by itself, as loops written in C do."""
+
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+
+def test_a_loop_that_makes_its_tasks_by_itself(tmp_path: Path) -> None:
+    """Its tasks have no known order; their calls are told by what they ask."""
+
+    async def agent() -> Any:
+        gathered = await asyncio.gather(*(work_async(number) for number in range(5)))
+        threads = await asyncio.gather(*(asyncio.to_thread(work, number) for number in range(3)))
+        return [gathered, threads]
+
+    def on_it() -> Any:
+        with asyncio.Runner(loop_factory=OwnTasks) as runner:
+            return runner.run(agent())
+
+    twice(tmp_path / "run", lambda run: on_it())
+    assert any(name.endswith("~") for name in lanes(tmp_path / "run"))
+
+
 def test_a_job_run_in_line_gives_its_lane_back(tmp_path: Path) -> None:
     """Nested jobs on one thread do not take the outer one's lane away."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +34,8 @@ _MARSHAL_VERSION: Final = 2
 
 def to_text(value: Any) -> bytes:
     """*value* as canonical JSON text; never fails, whatever the value, and equal values have equal texts."""
+    if type(value) is float and isfinite(value):  # the time and most of chance: what is recorded most often
+        return _encode(value)
     text = _plain_text(value, canonical.encode)
     return _encode(without_order(_tagged_whole(value))) if text is None else text
 
@@ -100,7 +103,8 @@ def _tagged_whole(value: Any) -> Any:
 
 def _is_deep(text: bytes) -> bool:
     """Whether a value is nested too deep to stand in an event, which may only be so deep itself."""
-    return text.count(b"[") + text.count(b"{") > _MAX_DEPTH and _depth(_decode(text)) > _MAX_DEPTH
+    may_be = len(text) > 2 * _MAX_DEPTH and text.count(b"[") + text.count(b"{") > _MAX_DEPTH
+    return may_be and _depth(_decode(text)) > _MAX_DEPTH
 
 
 def _depth(value: Any) -> int:

@@ -84,9 +84,14 @@ class _Loop:
         self._is_probing = False
         self._spins = 0
 
+    def notice(self) -> None:
+        """Remember the thread, if this is it."""
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
+            self._thread_id = threading.get_ident()
+
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
             self.loop.call_soon(callback)
         else:
             with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
@@ -94,8 +99,7 @@ class _Loop:
 
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
-            self._thread_id = threading.get_ident()
+        self.notice()
         self.is_dry = self.loop.is_closed()
         self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
@@ -172,9 +176,11 @@ class Turns:
 
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on *loop* must have run dry before anything is delivered."""
-        if loop not in self._loops:
+        found = self._loops.get(loop)
+        if found is None:
             with self._lock:
-                self._loops[loop] = _Loop(loop, self._loop_is_dry, self._clock)
+                found = self._loops.setdefault(loop, _Loop(loop, self._loop_is_dry, self._clock))
+        found.notice()
 
     def lane_began(self, lane: Lane) -> None:
         with self._lock:
