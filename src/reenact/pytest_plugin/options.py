@@ -13,7 +13,7 @@ from reenact.pytest_plugin.marker import MARKER
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
 from reenact.run import Redact
-from reenact.seams.stdlib import Source
+from reenact.seams.stdlib.chosen import Source
 
 _KNOWN: Final = ("policy", "redact", "sources", "modules", "passthrough", "path", "allow")
 _LISTS: Final = ("sources", "modules", "passthrough")
