@@ -14,7 +14,8 @@ from reenact.errors import UsageError
 from reenact.formats.result import read_result
 from reenact.formats.trace import read_trace
 from reenact.suite.collect import find_tests
-from reenact.suite.runner import Plan, run_test, run_tests
+from reenact.suite.outcome import Plan
+from reenact.suite.runner import run_test, run_tests
 from reenact.suite.settings import Settings
 from tests.suite.runs import call, result, table
 
@@ -309,6 +310,15 @@ def test_result_files_are_in_their_shape_and_name_each_other(tmp_path):
     assert read_result(Path(found.artifacts["result"]).read_bytes(), "result") == found
     trace = read_trace(Path(found.artifacts["trace"]).read_bytes(), "trace")
     assert (trace.test_case_id, trace.test_run_id) == ("../../etc/x", "run-1")
+
+
+def test_a_test_that_could_not_be_run_has_a_result_file_too(tmp_path):
+    """With its error, and without a trace."""
+    found = run(
+        write_test(tmp_path, source="replay_file: gone.json"), output_directory=tmp_path / "out"
+    ).result
+    assert set(found.artifacts) == {"result"}
+    assert read_result(Path(found.artifacts["result"]).read_bytes(), "result") == found
 
 
 def test_a_test_may_ask_for_its_trace_or_refuse_it(tmp_path, monkeypatch):

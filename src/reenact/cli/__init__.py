@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from reenact._version import __version__
 
 VERBS = {
+    "demo": "Record, replay, break and verify a small agent, without key or network",
     "hash": "Print the canonical digest of JSON files",
     "schema": "Print the JSON Schema of a format",
     "test": "Run assertions over recorded runs",

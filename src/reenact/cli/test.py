@@ -17,8 +17,9 @@ from reenact.cli.failure import DIFFERS, INVALID, printable
 from reenact.errors import UsageError
 from reenact.formats.result import SuiteSummary, summarize, write_summary
 from reenact.suite.collect import find_tests
+from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports import github, json, junit, text
-from reenact.suite.runner import Outcome, Plan, run_tests
+from reenact.suite.runner import run_tests
 from reenact.suite.settings import FILE_NAME, find_settings
 from reenact.trace.normalize import rfc3339
 

@@ -83,7 +83,7 @@ def output_matches_format(trace: Trace, params: OutputMatchesFormat) -> Verdict:
     _refuse_foreign(params)
     check = {"bullet_list": _check_bullets, "paragraphs": _check_paragraphs, "json": _check_json}
     problems, observed = check[params.format](trace.final_output.content, params)
-    name = params.format.replace("_", " ")
+    name = {"bullet_list": "a bullet list"}.get(params.format, params.format)
     message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_brief(observed)}")
     return _of_output(trace, not problems, message, observed)
 

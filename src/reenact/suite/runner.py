@@ -8,13 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from reenact.errors import FormatError, ReenactError
+from reenact.errors import ReenactError
 from reenact.formats.bundle import SCHEMA_VERSION
-from reenact.formats.record import ABSENT
 from reenact.formats.result import AssertionResult, TestError, TestResult, verdict
 from reenact.formats.testcase import Reporting, TestCase, read_test_case
 from reenact.formats.trace import CODEC as TRACE_CODEC
@@ -23,41 +22,15 @@ from reenact.formats.yaml_text import read_yaml
 from reenact.suite.extensions import all_kinds
 from reenact.suite.judge import judge
 from reenact.suite.kinds import Judge
-from reenact.suite.problems import problems_of_source, problems_of_test
+from reenact.suite.outcome import EVIDENCE_CHARACTERS, Outcome, Plan
+from reenact.suite.problems import error_of
 from reenact.suite.saving import DEFAULT_DIRECTORY, hidden_values, save, without, without_in
 from reenact.suite.settings import Settings
 from reenact.suite.source import read_trace_of
 from reenact.suite.verdict import shown
 from reenact.trace.normalize import rfc3339
 
-EVIDENCE_CHARACTERS: Final = 400
-PROBLEMS: Final = "problems"
-"""The member of an error that lists all problems of a file, where it has more than one."""
 _CHUNK: Final = 64
-
-
-class Plan(NamedTuple):
-    """What all tests of one run share; it travels to other processes."""
-
-    test_run_id: str
-    settings: Settings = Settings()
-    name: str | None = None
-    """Only tests whose id, title or path contains it."""
-    tags: tuple[str, ...] = ()
-    """Only tests with one of them."""
-    output_directory: Path | None = None
-    """Where result files go; ``None`` writes none but the traces that tests ask for."""
-
-
-class Outcome(NamedTuple):
-    """A result, and what a report for people adds to it."""
-
-    result: TestResult
-    title: str
-    lines: dict[str, int]
-    """Where in the test file each assertion stands, by id; empty for a test that passed without a warning."""
-    events: dict[str, str]
-    """What failed assertions looked at, by event id, one line each."""
 
 
 def run_tests(files: Sequence[Path], plan: Plan, *, jobs: int = 1) -> Iterator[Outcome]:
@@ -125,10 +98,13 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         outcome = Outcome(result, case.title, _lines(data, judged), _events_behind(judged, trace))
         return _saved(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
-        found = _error(error, file, data, case)
+        found = error_of(error, file, data, case)
     except Exception as error:  # a defect of ours must not keep the other tests from running
         found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
-    return _failed(case, file, found, started_at, plan)
+    outcome = _failed(case, file, found, started_at, plan)
+    if plan.output_directory is None:
+        return outcome
+    return outcome._replace(result=save(outcome.result, None, plan.output_directory, index))
 
 
 def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
@@ -175,7 +151,7 @@ def _lines(data: bytes, judged: list[AssertionResult]) -> dict[str, int]:
 def _events_behind(judged: list[AssertionResult], trace: Trace) -> dict[str, str]:
     wanted = {ref for found in judged if found.status == "fail" for ref in found.evidence.event_refs}
     return {
-        event.event_id: f"{event.type} {shown(event.data)}"
+        event.event_id: f"{event.type} {shown(event.data, EVIDENCE_CHARACTERS)}"
         for event in trace.events
         if event.event_id in wanted
     }
@@ -214,23 +190,6 @@ def _failed(case: TestCase | None, file: Path, error: TestError, started_at: dat
         error=error,
     )
     return Outcome(result, case.title if case else "", {}, {})
-
-
-def _error(error: ReenactError | OSError, file: Path, data: bytes, case: TestCase | None) -> TestError:
-    if isinstance(error, OSError):
-        return TestError(message=error.strerror or str(error), file=str(error.filename or file))
-    if not isinstance(error, FormatError):
-        return TestError(message=str(error), file=str(file))
-    if error.file is None and error.json_path is not None:
-        error.at(file=str(file), line=read_yaml(data, str(file)).place(error.json_path).line)
-    listed = problems_of_test(file) if case is None else problems_of_source(case, file)
-    return TestError(
-        message=error.reason,
-        file=error.file or str(file),
-        line=ABSENT if error.line is None else error.line,
-        json_path=ABSENT if error.json_path is None else error.json_path,
-        extra={PROBLEMS: listed} if len(listed) > 1 else {},
-    )
 
 
 def _milliseconds(start: datetime, end: datetime) -> float:
