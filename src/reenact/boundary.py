@@ -32,7 +32,8 @@ class Call(msgspec.Struct, frozen=True):
     kind: CallKind
     name: str
     request: Any
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
+    """A function where they take time to find out: only a recording asks for them."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -165,6 +166,8 @@ class Lane:
 
 
 ROOT: Final = "0"
+UNCLAIMED: Final = -1
+"""The owner of a lane whose task is being made."""
 
 OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
 """The lane of code that belongs to no run although it was started in one, such as a library's transport."""
@@ -195,8 +198,16 @@ def current_lane() -> Lane | None:
         return None
     me = identity()
     if lane.owner != me:
-        lane = _owned.get(me) or lane.loose()
+        lane = _owned.get(me) or _claimed(lane, me)
     return lane if id(lane.context) in open_runs else _outliving(lane)
+
+
+def _claimed(lane: Lane, me: int) -> Lane:
+    """*lane*, if its task runs before its creator could say so, as eager tasks do; else its loose child."""
+    if lane.owner != UNCLAIMED:
+        return lane.loose()
+    lane.owner = me
+    return lane
 
 
 def _stray_lane() -> Lane | None:
@@ -220,6 +231,11 @@ def _outliving(lane: Lane) -> Lane | None:
 def own(owner: int, lane: Lane) -> None:
     """Let *lane* be the lane of *owner* whatever context its code runs in."""
     lane.owner = owner
+    share(owner, lane)
+
+
+def share(owner: int, lane: Lane) -> None:
+    """Let *owner* run in *lane* while its own owner waits."""
     _owned[owner] = lane
 
 

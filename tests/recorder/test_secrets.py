@@ -16,6 +16,7 @@ import pytest
 
 import reenact
 from reenact.formats.capture import RedactionProfile
+from reenact.formats.values import from_json
 from reenact.store import durable, journal
 from reenact.store.reader import CaptureReader
 from tests.recorder import secrets_planted
@@ -55,6 +56,21 @@ def planted(secrets: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     yield
 
 
+def joined_streams(run: Path) -> bytes:
+    """What the pieces of every stream say together."""
+    reader = CaptureReader(run)
+    texts = []
+    for event in reader.events():
+        for piece in from_json(
+            reader.resolved(
+                event.data.pieces if isinstance(getattr(event.data, "pieces", None), list | dict) else []
+            )
+        ):
+            text = piece["delta"] if isinstance(piece, dict) else piece
+            texts.append(text if isinstance(text, bytes) else text.encode())
+    return b"".join(texts)
+
+
 def everything_in(folder: Path) -> bytes:
     """Names and contents of all files."""
     parts = []
@@ -82,7 +98,7 @@ def test_known_shapes_never_reach_the_disk(
             agent(run)
         assert run.warnings == []
         assert len(events_in(tmp_path / "run")) > 600
-        assert leaks(everything_in(tmp_path), secrets) == []
+        assert leaks(everything_in(tmp_path) + joined_streams(tmp_path / "run"), secrets) == []
         assert leaks(written.getvalue(), secrets) == []
         with reenact.replay(tmp_path / "run", receipt=tmp_path / "receipt.json") as run:
             agent(run)
@@ -97,7 +113,8 @@ def test_without_redaction_every_secret_is_found(tmp_path: Path, monkeypatch: py
     secrets = shaped_secrets()
     with planted(secrets, monkeypatch), reenact.capture(tmp_path / "run", redact="none") as run:
         agent(run)
-    assert {secret for secret, _ in leaks(everything_in(tmp_path), secrets)} == set(secrets)
+    found = leaks(everything_in(tmp_path) + joined_streams(tmp_path / "run"), secrets)
+    assert {secret for secret, _ in found} == set(secrets)
 
 
 def test_registered_secrets_never_reach_the_disk(
@@ -112,7 +129,8 @@ def test_registered_secrets_never_reach_the_disk(
             for secret in secrets:
                 echo([secret.encode().hex(), {"nested": f'{{"a": "{secret.encode().hex().upper()}"}}'}])
         assert context.warnings == []
-        assert leaks(everything_in(tmp_path) + written.getvalue() + logged.getvalue().encode(), secrets) == []
+        said = written.getvalue() + logged.getvalue().encode()
+        assert leaks(everything_in(tmp_path) + joined_streams(tmp_path / "run") + said, secrets) == []
         with reenact.replay(tmp_path / "run", redact=secrets) as run:
             agent(run)
             for secret in secrets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -270,6 +271,33 @@ def test_each_job_has_a_lane_of_its_own(tmp_path: Path, program: Callable[[reena
     names = lanes(tmp_path / "run")
     assert len(set(names)) == len(names)
     assert not any("~" in name for name in names)
+
+
+def test_waiting_for_a_call_is_no_task_of_its_own(tmp_path: Path) -> None:
+    """``wait_for`` makes a task in Python 3.11 and none later; a recording must not depend on that."""
+
+    async def agent(run: reenact.Run) -> Any:
+        first = await asyncio.wait_for(work_async(1), 5)
+        second, third = await asyncio.gather(asyncio.wait_for(work_async(2), 5), work_async(3))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.sleep(60), 0.001)
+        task = asyncio.create_task(work_async(4))
+        return [first, second, third, await asyncio.wait_for(task, 5), await work_async(5)]
+
+    twice(tmp_path / "run", agent)
+    assert lanes(tmp_path / "run") == ["0.0", "0.0", "0.0.0", "0.0.1", "0.0.2"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks are never eager before Python 3.12")
+def test_eager_tasks(tmp_path: Path) -> None:
+    """A task that runs before it is handed to its creator has its own lane all the same."""
+
+    async def agent(run: reenact.Run) -> Any:
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined]
+        return await asyncio.gather(*(work_async(number) for number in range(4)))
+
+    twice(tmp_path / "run", agent)
+    assert lanes(tmp_path / "run") == ["0.0.0", "0.0.1", "0.0.2", "0.0.3"]
 
 
 def test_a_job_run_in_line_gives_its_lane_back(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from reenact._version import __version__
 
 VERBS = {
+    "demo": "Record, replay, break and verify a small agent, without key or network",
     "hash": "Print the canonical digest of JSON files",
     "schema": "Print the JSON Schema of a format",
+    "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",
 }

@@ -51,6 +51,11 @@ def object_text(members: dict[str, Any]) -> bytes:
     return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
 
 
+def is_plain(text: bytes) -> bool:
+    """Whether all values in a JSON text stand for themselves: none is tagged, quoted or kept elsewhere."""
+    return _RESERVED not in text
+
+
 def embedded(ordered_text: bytes) -> bytes:
     """An ordered text as it stands in canonical JSON: itself if canonical, else as a quoted text."""
     if _encode(_decode(ordered_text)) == ordered_text:

@@ -229,8 +229,7 @@ class CaptureContext:
         if lane.within is not None:
             data["parent"] = lane.within
         if call.kind == "tool":
-            if call.facts:
-                data |= self._payloads.members(call.facts)
+            data |= self._payloads.members(_facts_of(call))
             data["tool"] = call.name
             data["args"] = self._payloads.stored(text)
             self._events.append(shape.call_type, encode_clean(data))
@@ -238,18 +237,16 @@ class CaptureContext:
             self._record_model_call(call, data, text)
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-            data |= self._payloads.members(call.facts) | {"request": self._payloads.stored(text)}
+            data |= self._payloads.members(_facts_of(call)) | {"request": self._payloads.stored(text)}
             self._events.append(shape.call_type, encode_clean(data))
 
     def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
         digest = digest_of_bytes(text)
+        facts = _facts_of(call)
         data |= (
-            _UNKNOWN_MODEL
-            | {"inputHash": digest}
-            | self._payloads.members(call.facts)
-            | {"requestHash": digest}
+            _UNKNOWN_MODEL | {"inputHash": digest} | self._payloads.members(facts) | {"requestHash": digest}
         )
-        if self._model is NO_MODEL and "model" in call.facts:
+        if self._model is NO_MODEL and "model" in facts:
             self._model = Model(provider=str(data["provider"]), model=str(data["model"]))
         # Together, so that a request refers only to what is written before it, however the run ends.
         with self._events.lock:
@@ -318,7 +315,7 @@ class CaptureContext:
             data["ok"] = error is None
         elif kind == "llm":
             data |= self._payloads.members(
-                _UNKNOWN_MODEL | _model_of(step.call.facts) | _NO_ANSWER | step.facts
+                _UNKNOWN_MODEL | _model_of(_facts_of(step.call)) | _NO_ANSWER | step.facts
             )
         else:
             data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
@@ -447,6 +444,10 @@ def _leaving(error: BaseException | None) -> dict[str, Any]:
         return {"cancelled": True, "closed": True}
     task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
     return {"cancelled": True} if task is not None and task.cancelling() else {}
+
+
+def _facts_of(call: Call) -> dict[str, Any]:
+    return call.facts() if callable(call.facts) else call.facts
 
 
 def _model_of(facts: dict[str, Any]) -> dict[str, Any]:

@@ -16,14 +16,15 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, object_text, to_text
+from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
+from reenact.replayer.nearest import Nearest
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
 from reenact.replayer.turns import Turns
 
@@ -73,7 +74,9 @@ class ReplayEngine:
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._lanes = Lanes(source.calls, self._key_of)
+        self._nearest = Nearest(source, self._lanes)
         self._nested = _nested_calls(source.calls)
+        self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._is_over = False
         self.notes: list[str] = []
@@ -137,17 +140,20 @@ class ReplayEngine:
 
     # The seed's side
 
-    def replay_llm_request(self, request: Any, lane: Lane) -> Any:
-        """The recorded answer to a model call."""
-        return self._replay(Call("llm", "", request), lane)
+    def replay_llm_request(self, request: Any, lane: Lane | None = None) -> Any:
+        """The recorded answer to a model call, made in *lane* or in the run's first."""
+        return self._replay(Call("llm", "", request), lane or self._root)
 
-    def replay_tool_call(self, tool: str, args: Any, lane: Lane) -> Any:
+    def replay_tool_call(self, tool: str, args: Any, lane: Lane | None = None) -> Any:
         """The recorded answer to a tool call."""
-        return self._replay(Call("tool", tool, args), lane)
+        return self._replay(Call("tool", tool, args), lane or self._root)
 
-    def replay_nondeterministic(self, source: str, key: str, lane: Lane) -> Any:
+    def replay_nondeterministic(self, source: str, key: str, lane: Lane | None = None) -> Any:
         """The next recorded value of a source of chance."""
-        return self.instant(Instant("nondeterministic", {"source": source, "key": key}), lane, lambda: None)
+        value = Instant("nondeterministic", {"source": source, "key": key}, is_read=True)
+        return self.instant(value, lane or self._root, lambda: None)
+
+    next_nondeterministic = replay_nondeterministic
 
     def divergences(self) -> list[ReplayDivergence]:
         """All found so far, in the order they were found."""
@@ -175,10 +181,11 @@ class ReplayEngine:
             recorded = self._lanes.take(lane, key)
         if recorded is not None:
             return recorded
-        expected = self._expected(lane)
-        divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
+        divergence = report.mismatch(self.source, lane, key, _decode(request_text), self._expected(lane))
         self.diverge(divergence)
-        return self._nearest(key, expected) or divergence
+        with self._lock:
+            expected = self.source.by_seq.get(divergence.event_seq or 0)
+            return self._nearest.to(lane, key, expected) or divergence
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
@@ -200,17 +207,6 @@ class ReplayEngine:
         with self._lock:
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
-
-    def _nearest(self, key: Key, expected: RecordedCall | None) -> RecordedCall | None:
-        """In lenient replay: the call that was meant, else the next of the same name, else nothing."""
-        with self._lock:
-            options = [expected] if expected is not None else []
-            options += self.source.calls
-            for call in options:
-                if not call.taken and (call.type, call.name) == (key.type, key.name):
-                    call.taken = True
-                    return call
-        return None
 
     def _key_of(self, call: RecordedCall) -> Key:
         if call.request_digest is None:
@@ -240,11 +236,15 @@ class ReplayEngine:
         if self._on_divergence is not None:
             self._on_divergence(divergence)
 
-    def finish(self, final_output: Any) -> str | None:
-        """Report what never came and a differing final output; returns the output's digest."""
+    def finish(self, final_output: Any, error: BaseException | None) -> str | None:
+        """Report what never came, another end and another final output; returns the output's digest."""
         self._is_over = True
         self.turns.close()
-        found = [] if self._divergences and self.policy == "strict" else report.left_over(self.source)
+        found: list[ReplayDivergence] = []
+        if not self._divergences or self.policy == "lenient":
+            found = report.left_over(self.source)
+            if not isinstance(error, Diverged):
+                found += report.differing_end(self.source, error)
         digest = None
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
@@ -258,7 +258,18 @@ class ReplayEngine:
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
-    __slots__ = ("_data", "_engine", "_lane", "_recorded", "answer", "call_id", "exact", "facts", "live")
+    __slots__ = (
+        "_data",
+        "_engine",
+        "_is_plain",
+        "_lane",
+        "_recorded",
+        "answer",
+        "call_id",
+        "exact",
+        "facts",
+        "live",
+    )
 
     def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
         self._engine = engine
@@ -313,7 +324,9 @@ class ReplayStep:
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
-        self._data = self._engine.source.data(recorded.outcome_seq)
+        line = self._engine.source.reader.line(recorded.outcome_seq)
+        self._data: dict[str, Any] = _decode(line)["data"]
+        self._is_plain = is_plain(line)
         if not recorded.is_stream:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
@@ -321,6 +334,8 @@ class ReplayStep:
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
+        if self._is_plain:
+            return stored
         return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
 
     def _raise_recorded_error(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from heapq import nsmallest
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 
 _CANDIDATES: Final = 3
-_LOOKED_AT: Final = 200
+_LOOKED_AT: Final = 40
 """How many recorded calls are compared when looking for near ones."""
 _LEFT_OVER: Final = 20
 """How many calls that never came are reported one by one."""
@@ -27,7 +28,10 @@ def mismatch(
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
-    candidates = _near(source, key, request)
+    candidates = _near(source, key, request, expected)
+    if lane.is_loose:
+        # Nothing was due here: what the call may have been meant to be is all there is to compare with.
+        expected = next((source.by_seq[near.event_seq] for near in candidates if not near.is_taken), None)
     if expected is None:
         is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
         return ReplayDivergence(
@@ -73,8 +77,11 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
 
 
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
-    """The recorded calls that never came; one that was still under way when the run ended need not come."""
-    missing = [call for call in source.calls if not call.taken and call.outcome_seq]
+    """The recorded calls that never came and for which no other did.
+
+    One that was still under way when the recorded run ended need not come.
+    """
+    missing = [call for call in source.calls if not call.taken and not call.lent and call.outcome_seq]
     found = [
         ReplayDivergence(
             code="event_missing",
@@ -90,6 +97,29 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
         detail = f"{len(missing) - _LEFT_OVER} further recorded calls never came"
         found.append(ReplayDivergence(code="event_missing", detail=detail, event_seq=rest.seq))
     return found
+
+
+def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
+    """Whether both runs ended with an error, and of the same class; unknown where the recording broke off."""
+    event = _event(source, len(source.reader))
+    expected = str(event["data"].get("error", "")).partition(":")[0]
+    observed = "" if error is None else type(error).__name__
+    if event["type"] != "run_end" or expected == observed:
+        return []
+    is_status = not expected or not observed
+    how = f"this one {f'with {observed}' if observed else 'without an error'}"
+    return [
+        ReplayDivergence(
+            code="event_payload_mismatch",
+            detail=f"the recorded run ended {f'with {expected}' if expected else 'without an error'}, {how}",
+            expected=event,
+            observed=Observed(
+                "run_end", {"status": "error", "error": observed} if observed else {"status": "ok"}
+            ),
+            event_seq=event["seq"],
+            json_path="$.data.status" if is_status else "$.data.error",
+        )
+    ]
 
 
 def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[ReplayDivergence]:
@@ -175,10 +205,12 @@ def _named(event_type: str, name: str) -> dict[str, str]:
     return {"source": source, "key": key}
 
 
-def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]:
-    """Recorded calls of the same name, nearest first: unanswered ones before answered ones."""
-    same = [call for call in source.calls if (call.type, call.name) == (key.type, key.name)]
-    same.sort(key=lambda call: call.taken)
+def _near(
+    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None
+) -> tuple[Candidate, ...]:
+    """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
+    same = source.named(key.type, key.name)
+    middle = bisect_left(same, expected.seq, key=lambda call: call.seq) if expected is not None else 0
     compared = [
         Candidate(
             event_seq=call.seq,
@@ -187,6 +219,6 @@ def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]
             differences=len(differences(source.request(call), request)),
             is_taken=call.taken,
         )
-        for call in same[:_LOOKED_AT]
+        for call in same[max(0, middle - _LOOKED_AT // 2) :][:_LOOKED_AT]
     ]
     return tuple(nsmallest(_CANDIDATES, compared, key=lambda near: (near.differences, near.is_taken)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -65,6 +66,7 @@ class RecordedCall:
         "is_instant",
         "is_stream",
         "lane",
+        "lent",
         "made_ms",
         "name",
         "never_ends",
@@ -104,6 +106,8 @@ class RecordedCall:
         self.never_ends = not is_instant
         """The caller went away before there was an answer: cancelled, or the recording broke off."""
         self.taken = False
+        self.lent = False
+        """Lenient replay has answered a call with it that was not recorded."""
 
     def end(self, head: _Head) -> None:
         """*head* is this call's outcome."""
@@ -165,6 +169,17 @@ class ReplaySource:
             asked = {key: value for key, value in data.items() if key not in _NOT_MATCHED}
             return self.reader.resolved(asked)
         return self.reader.resolved(data["args"] if "args" in data else data.get("request"))
+
+    def named(self, event_type: str, name: str) -> list[RecordedCall]:
+        """All calls of that type and name, in recorded order."""
+        return self._by_name.get((event_type, name), [])
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[RecordedCall]]:
+        found: dict[tuple[str, str], list[RecordedCall]] = {}
+        for call in self.calls:
+            found.setdefault((call.type, call.name), []).append(call)
+        return found
 
     def blob_digests(self) -> Iterator[str]:
         """Every blob that the events refer to."""

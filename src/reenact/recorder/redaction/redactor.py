@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from threading import RLock
 from typing import Any, AnyStr, Final
@@ -27,6 +28,8 @@ from reenact.recorder.redaction.triggers import base64_triggers, checks, trigger
 from reenact.recorder.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
+_REMEMBERED_CHARS: Final = 200
+"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
 
 
 class Redactor:
@@ -67,6 +70,7 @@ class Redactor:
             by_name=by_name,
             strict=strict,
         )
+        self._redact_known_member = lru_cache(4096)(self._text.redact_member)
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
@@ -137,7 +141,9 @@ class Redactor:
 
     def _redact_value(self, name: str | None, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text.redact_member(name, value)
+            is_short = len(value) <= _REMEMBERED_CHARS
+            redact = self._redact_known_member if is_short else self._text.redact_member
+            return redact(name, value)
         if isinstance(value, dict):
             if is_tagged_scalar(value):
                 return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
@@ -151,7 +157,7 @@ class Redactor:
         return value
 
     def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        members = {self._text.redact(name): member for name, member in value.items()}
+        members = {self._redact_value(None, name): member for name, member in value.items()}
         # With log probabilities, "token" names a piece of text.
         ordinary = "token" if "logprob" in members else None
         redacted = {

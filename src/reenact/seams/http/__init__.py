@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reenact.seams.http import httpx, pauses, requests, urllib3
+from reenact.seams.http import aiohttp, httpx, pauses, requests, urllib3
 from reenact.seams.imports import Libraries
 
 LIBRARIES: Final[Libraries] = {
@@ -17,5 +17,6 @@ LIBRARIES: Final[Libraries] = {
     "httpx": httpx.patches,
     "urllib3": urllib3.patches,
     "requests": requests.patches,
+    "aiohttp": aiohttp.patches,
     **pauses.LIBRARIES,
 }

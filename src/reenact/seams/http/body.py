@@ -19,7 +19,7 @@ _BOUNDARY: Final = re.compile(r'boundary="?(?P<boundary>[^";,]+)"?', re.IGNORECA
 
 
 def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, Any]:
-    """One of ``{"body": JSON}``, ``{"form": …}``, ``{"parts": …}``, ``{"text": …}``, ``{"bytes": …}``, ``{}``."""
+    """One member, named ``body`` (of JSON), ``form``, ``parts``, ``text`` or ``bytes``; none for no body."""
     if not body:
         return {}
     body = _decompressed(content_encoding, body)

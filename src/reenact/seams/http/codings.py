@@ -1,4 +1,4 @@
-"""Undoing content codings chunk by chunk: gzip, deflate, and Brotli and Zstandard where a library for them is."""
+"""Undoing content codings chunk by chunk: gzip and deflate, Brotli and Zstandard where the client can too."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Undecodable(ValueError):
 
 
 def decoder(content_encoding: str) -> Decode | None:
-    """A function to be given the chunks of one body in turn; ``None`` where a coding is unknown, or none is there.
+    """A function that takes the chunks of one body in turn; ``None`` without a coding or with an unknown one.
 
-    It raises :class:`Undecodable` at the first chunk that does not fit.
+    It raises :class:`Undecodable` at a chunk that does not fit.
     """
     names = [name.strip() for name in content_encoding.lower().split(",")]
     codings = [name for name in reversed(names) if name not in ("", "identity")]

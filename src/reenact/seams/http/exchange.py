@@ -7,18 +7,27 @@ A whole answer is one outcome; a stream's answer begins with its head, and its c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from reenact.boundary import Call, crossing
-from reenact.providers import read_response, response_fields
+from reenact.boundary import crossing, current_lane
+from reenact.providers import Provider, read_response, response_fields
 from reenact.seams.http.body import text_or_bytes
 from reenact.seams.http.codings import Decode, Undecodable, decoder
-from reenact.seams.http.request import Sent, call_of
+from reenact.seams.http.request import Asked, Sent
 from reenact.seams.http.response import Head, from_piece, to_piece
 
 _DONE: Final = b"data: [DONE]"
+
+_under_way: set[tuple[int, str]] = set()
+"""Live exchanges, by their context's identity and their call's id."""
+
+
+def is_outermost() -> bool:
+    """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
+    lane = current_lane()
+    return lane is not None and (lane.within is None or (id(lane.context), lane.within) not in _under_way)
 
 
 class Exchange:
@@ -26,22 +35,34 @@ class Exchange:
 
     def __init__(self, sent: Sent, *, is_streamed: bool, is_decoded: bool = False) -> None:
         """*is_decoded*: the client hands over bodies with their content coding undone already."""
-        self._call = call_of(sent)
-        self._crossing = crossing(self._call, streaming=True)
+        self._asked = Asked.by(sent)
+        self._crossing = crossing(self._asked.call(), streaming=True)
         self._is_streamed = is_streamed
         self._is_decoded = is_decoded
         self._is_over = False
         self._decode: Decode | None = None
+        self._decoded_from = ""
         self._raw: list[bytes] = []
         self._plain: list[bytes] = []
 
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether the call leaves HTTP and cannot be recorded; to be asked before it is opened."""
+        return self._asked.is_upgrade
+
     def open(self) -> None:
         """Cross the boundary; in replay, raises what the recorded call raised."""
-        self._step = self._crossing.__enter__()
+        self._entered(self._crossing.__enter__())
 
     async def aopen(self) -> None:
         """The same on an event loop."""
-        self._step = await self._crossing.__aenter__()
+        self._entered(await self._crossing.__aenter__())
+
+    def _entered(self, step: Any) -> None:
+        self._step = step
+        if step.live and (lane := current_lane()) is not None:
+            self._identity = id(lane.context), step.call_id
+            _under_way.add(self._identity)
 
     @property
     def live(self) -> bool:
@@ -65,8 +86,17 @@ class Exchange:
         self._step.answer = head.to_json()
         if not self._is_decoded:
             self._decode = decoder(head.content_encoding)
+            self._decoded_from = head.content_encoding if self._decode is not None else ""
         if self._is_streamed:
             self._step.begin(self.abandoned)
+
+    def answered(self, head: Head, content: bytes) -> None:
+        """The whole answer came at once, with its content coding undone."""
+        self._is_streamed, self._is_decoded = False, True
+        self.began(head)
+        self._decoded_from = head.content_encoding
+        self.received(content)
+        self.ended()
 
     def received(self, chunk: bytes) -> None:
         plain = self._plain_of(chunk)
@@ -83,8 +113,9 @@ class Exchange:
         if isinstance(error, GeneratorExit) and self._has_said_all():
             error = None
         if self._step.live:
+            _under_way.discard(self._identity)
             self._describe(is_whole=error is None)
-        self._crossing.__exit__(type(error), error, None)
+        self._crossing.__exit__(None if error is None else type(error), error, None)
 
     def abandoned(self) -> None:
         """The client has left the answer where it was."""
@@ -107,14 +138,15 @@ class Exchange:
     def _describe(self, *, is_whole: bool) -> None:
         if self._step.answer is not None:
             self._describe_body(is_whole=is_whole)
-        if self._call.kind == "llm":
-            self._step.facts = self._model_fields()
+        if self._asked.provider is not None:
+            self._step.facts = self._model_fields(self._asked.provider)
 
     def _describe_body(self, *, is_whole: bool) -> None:
         raw, plain = b"".join(self._raw), b"".join(self._plain)
         told: dict[str, Any] = {"bytes": len(raw)}
+        if self._decoded_from:
+            told["decodedFrom"] = self._decoded_from
         if self._decode is not None:
-            told["decodedFrom"] = self._head.content_encoding
             self._step.exact = raw if is_whole and not self._is_streamed else self._raw
         if is_whole and not self._is_streamed:
             told["body"] = text_or_bytes(plain)
@@ -126,16 +158,16 @@ class Exchange:
         # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
         self._step.answer = dict(sorted((self._step.answer | told).items()))
 
-    def _model_fields(self) -> dict[str, Any]:
-        asked = self._call.facts
+    def _model_fields(self, provider: Provider) -> dict[str, Any]:
+        """What an ``llm_response`` says of its call."""
         if self._step.answer is None:
-            return {"provider": asked["provider"], "model": asked["model"], "stopReason": None, "usage": None}
-        response = read_response(asked["provider"], self._head.status, {}, self._plain)
-        fields = response_fields(response)
-        fields["model"] = fields["model"] or asked["model"]
+            fields: dict[str, Any] = {"provider": provider, "model": None, "stopReason": None, "usage": None}
+        else:
+            fields = response_fields(read_response(provider, self._head.status, {}, self._plain))
         # `error` in an outcome is what the call raised; this call was answered.
         if "error" in fields:
             fields["modelError"] = fields.pop("error")
+        fields["model"] = fields["model"] or self._asked.model_fields()["model"]
         return fields
 
     # What a replayed exchange says
@@ -149,13 +181,40 @@ class Exchange:
         is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
         return head.above(size_bytes) if is_altered and self._step.exact is None else head
 
-    def chunks(self) -> Iterator[bytes]:
-        """The body as it came; ends as the recorded one ended, with its error or not at all."""
+    @property
+    def body(self) -> bytes | None:
+        """The whole body; ``None`` for a stream, whose chunks follow."""
         answer, exact = self._step.answer, self._step.exact
-        if "body" in answer:
-            body = from_piece(answer["body"]) if exact is None else exact
-            if body:
-                yield body
-            return
-        for position, piece in enumerate(self._step.pieces()):
-            yield from_piece(piece) if exact is None else exact[position]
+        if "body" not in answer:
+            return None
+        return exact if exact is not None else from_piece(answer["body"])
+
+    def chunks(self) -> Iterator[bytes]:
+        """The body as it came; ends as the recorded one ended, with its error or without."""
+        try:
+            for position, piece in enumerate(self._step.pieces() if self.body is None else [self.body]):
+                yield self._chunk(position, piece)
+        except BaseException as error:
+            self.ended(error)
+            raise
+        self.ended()
+
+    async def achunks(self) -> AsyncIterator[bytes]:
+        """The same on an event loop, where a reader that was cancelled waits to be cancelled again."""
+        try:
+            if self.body is not None:
+                yield self.body
+            else:
+                position = 0
+                async for piece in self._step.async_pieces():
+                    yield self._chunk(position, piece)
+                    position += 1
+        except BaseException as error:
+            self.ended(error)
+            raise
+        self.ended()
+
+    def _chunk(self, position: int, piece: str | bytes) -> bytes:
+        exact = self._step.exact
+        chunk: bytes = exact[position] if isinstance(exact, list) else from_piece(piece)
+        return chunk

@@ -11,9 +11,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.boundary import current_lane
 from reenact.seams.http import headers as header_values
-from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 from reenact.seams.patches import Patch
@@ -61,6 +60,7 @@ class _Seam:
 
     def __init__(self, httpx: ModuleType) -> None:
         self.response: Any = httpx.Response
+        self.whole: Any = httpx.ByteStream
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self.async_stream = type("AsyncStream", (_AsyncStream, httpx.AsyncByteStream), {})
@@ -68,7 +68,7 @@ class _Seam:
     def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transport_for_url(client: Any, url: Any) -> Any:
             transport = original(client, url)
-            return transport if current_lane() is None else _Transport(transport, self)
+            return _Transport(transport, self) if is_outermost() else transport
 
         return transport_for_url
 
@@ -82,38 +82,34 @@ class _Transport:
 
     def handle_request(self, request: Any) -> Any:
         sent = _sent(request, request.read())
-        if sent.is_upgrade:
-            return self._transport.handle_request(request)
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return self._transport.handle_request(request)
         exchange.open()
         if not exchange.live:
-            return self._recorded(exchange, self._seam.stream(exchange, None))
+            return self._recorded(exchange, self._seam.stream)
         with exchange.working():
             response = self._transport.handle_request(request)
-        exchange.began(_head(response))
-        response.stream = self._seam.stream(exchange, response.stream)
-        return response
+        return _told(response, exchange, self._seam.stream)
 
     async def handle_async_request(self, request: Any) -> Any:
         sent = _sent(request, await request.aread())
-        if sent.is_upgrade:
-            return await self._transport.handle_async_request(request)
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return await self._transport.handle_async_request(request)
         await exchange.aopen()
         if not exchange.live:
-            return self._recorded(exchange, self._seam.async_stream(exchange, None))
+            return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
             response = await self._transport.handle_async_request(request)
-        exchange.began(_head(response))
-        response.stream = self._seam.async_stream(exchange, response.stream)
-        return response
+        return _told(response, exchange, self._seam.async_stream)
 
-    def _recorded(self, exchange: Exchange, stream: Any) -> Any:
-        head = exchange.head
+    def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+        head, body = exchange.head, exchange.body
         return self._seam.response(
             head.status,
             headers=header_values.encoded(head.headers),
-            stream=stream,
+            stream=stream(exchange, None) if body is None else self._seam.whole(body),
             extensions={
                 "http_version": head.http_version.encode("ascii"),
                 "reason_phrase": head.reason.encode("latin-1"),
@@ -124,6 +120,16 @@ class _Transport:
 def _sent(request: Any, body: bytes) -> Sent:
     url = str(request.url.copy_with(fragment=None) if request.url.fragment else request.url)
     return Sent(request.method, url, header_values.decoded(request.headers.raw), body)
+
+
+def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+    """*response*, as *exchange* is told of it: at once, or while it is read."""
+    if response.is_stream_consumed:  # a transport of the user's own had it whole
+        exchange.answered(_head(response), response.content)
+    else:
+        exchange.began(_head(response))
+        response.stream = stream(exchange, response.stream)
+    return response
 
 
 def _head(response: Any) -> Head:
@@ -145,15 +151,15 @@ class _Stream:
     def __iter__(self) -> Iterator[bytes]:
         if self._source is None:
             yield from self._exchange.chunks()
-        else:
-            chunks = iter(self._source)
-            while True:
-                with self._exchange.working():
-                    chunk = next(chunks, None)
-                if chunk is None:
-                    break
-                self._exchange.received(chunk)
-                yield chunk
+            return
+        chunks = iter(self._source)
+        while True:
+            with self._exchange.working():
+                chunk = next(chunks, None)
+            if chunk is None:
+                break
+            self._exchange.received(chunk)
+            yield chunk
         self._exchange.ended()
 
     def close(self) -> None:
@@ -173,17 +179,17 @@ class _AsyncStream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._source is None:
-            for chunk in self._exchange.chunks():
+            async for chunk in self._exchange.achunks():
                 yield chunk
-        else:
-            chunks = aiter(self._source)
-            while True:
-                with self._exchange.working():
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    break
-                self._exchange.received(chunk)
-                yield chunk
+            return
+        source = aiter(self._source)
+        while True:
+            with self._exchange.working():
+                received = await anext(source, None)
+            if received is None:
+                break
+            self._exchange.received(received)
+            yield received
         self._exchange.ended()
 
     async def aclose(self) -> None:

@@ -1,8 +1,7 @@
 """The pauses that libraries make between two attempts: real when recorded, skipped in replay.
 
-Only sleeping that is called from a library known to retry counts; the agent's own sleeping is its own business.
-Such a pause is an instant of the run, recorded with its length: where the boundary has it produced, the library
-really sleeps.
+Only sleeping that a library known to retry asks for counts; the agent's own sleeping is its own business.
+Such a pause is an instant of the run, recorded with its length; it is made where the boundary asks for it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from reenact.boundary import Instant, Lane, current_lane
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
-RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3", "groq", "mistralai", "backoff")
+RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3")
 """Libraries that sleep between attempts, by the beginning of their modules' names."""
 
 _PAUSE: Final = Instant("nondeterministic", {"source": "clock", "key": "retry pause"}, is_plain=True)

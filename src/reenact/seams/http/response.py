@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from reenact.seams.http import headers as header_values
 from reenact.seams.http.headers import Pairs, value_of
 
-_TEXTUAL: Final = re.compile(r"text/|.*(?:json|xml|javascript|event-stream|x-www-form-urlencoded)", re.IGNORECASE)
-
+_TEXTUAL: Final = re.compile(r"text/|.*(?:json|xml|javascript|urlencoded)", re.IGNORECASE)
 _ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -41,7 +40,10 @@ class Head(NamedTuple):
     @classmethod
     def from_json(cls, answer: dict[str, Any]) -> Head:
         return cls(
-            answer["status"], answer["reason"], answer["httpVersion"], header_values.from_json(answer["headers"])
+            answer["status"],
+            answer["reason"],
+            answer["httpVersion"],
+            header_values.from_json(answer["headers"]),
         )
 
     def above(self, size_bytes: int | None) -> Head:

@@ -12,8 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from reenact.boundary import current_lane
-from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.headers import Pairs
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
@@ -48,7 +47,7 @@ class _Seam:
     def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def prepare_proxy(pool: Any, conn: Any) -> None:
             """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
-            if current_lane() is None:
+            if not is_outermost():
                 original(pool, conn)
             else:
                 self._tunnels[conn] = lambda: original(pool, conn)
@@ -57,17 +56,19 @@ class _Seam:
 
     def make_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
-            if current_lane() is None:
+            if not is_outermost():
                 return original(pool, conn, method, url, **options)
             body = options["body"] = _whole(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
-            if sent.is_upgrade:
-                return original(pool, conn, method, url, **options)
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
+            if exchange.is_upgrade:
+                return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
-                return self._response(pool=pool, **recorded.fields(method, url, options))
+                # The connection was taken from the pool for nothing; it goes back when the answer is read.
+                unused = options.get("response_conn")
+                return self._response(pool=pool, connection=unused, **recorded.fields(method, url, options))
             with exchange.working():
                 self._dig_tunnel(pool, conn)
                 response = original(pool, conn, method, url, **(options | {"preload_content": False}))
@@ -164,9 +165,7 @@ def _transfer_chunks(response: Any) -> Iterator[bytes]:
 class _Answer:
     """What the client is given: *head* and *chunks*, live from *response* or recorded."""
 
-    def __init__(
-        self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None
-    ) -> None:
+    def __init__(self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None) -> None:
         self._exchange = exchange
         self._head = head
         self._chunks = chunks

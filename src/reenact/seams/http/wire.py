@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from http.client import HTTPResponse
+from itertools import chain
+from typing import Any, NamedTuple
 
 from reenact.seams.http.headers import value_of
 from reenact.seams.http.response import Head
@@ -17,10 +19,11 @@ from reenact.seams.http.response import Head
 def response_over(
     chunks: Iterator[bytes], head: Head, method: str, on_close: Callable[[], None]
 ) -> HTTPResponse:
-    """A response with *head* that reads *chunks* as the client reads it; *on_close* is told when it is left."""
-    if is_chunked(head):
-        chunks = _framed(chunks)
-    response = HTTPResponse(_Socket(_prefaced(_first_lines(head), chunks), on_close), method=method)  # type: ignore[arg-type]  # it needs makefile() alone
+    """A response with *head* that takes *chunks* as it is read; *on_close* is called when it is left."""
+    body = _framed(chunks) if is_chunked(head) else chunks
+    wire: Any = _Chunks(chain([_first_lines(head)], body), on_close)
+    socket: Any = _Socket(io.BufferedReader(wire))
+    response = HTTPResponse(socket, method=method)
     response.begin()
     return response
 
@@ -36,11 +39,6 @@ def _first_lines(head: Head) -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _prefaced(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from chunks
-
-
 def _framed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         if chunk:
@@ -48,14 +46,13 @@ def _framed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield b"0\r\n\r\n"
 
 
-class _Socket:
+class _Socket(NamedTuple):
     """As much of a socket as ``http.client`` asks for."""
 
-    def __init__(self, chunks: Iterator[bytes], on_close: Callable[[], None]) -> None:
-        self._file = io.BufferedReader(_Chunks(chunks, on_close))
+    file: io.BufferedReader
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return self._file
+        return self.file
 
 
 class _Chunks(io.RawIOBase):
