@@ -17,7 +17,11 @@ Agent = Callable[[reenact.Run], Any]
 
 
 def captured(path: Path, agent: Agent, **options: Any) -> Any:
-    """What *agent* comes to while it is recorded; the recording must be whole."""
+    """What *agent* comes to while it is recorded; the recording must be whole.
+
+    The tests read the clock inside their runs, so it is not recorded unless asked for.
+    """
+    options.setdefault("sources", ())
     with reenact.capture(path, **options) as run:
         result = _run(agent, run)
     assert run.manifest is not None

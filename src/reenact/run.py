@@ -156,7 +156,8 @@ class CaptureRun(Run):
 
     def __enter__(self) -> Self:
         self._context.start()
-        self._open.enter_context(seams.attached(self._stand_ins, self._context))
+        self._open.enter_context(seams.attached())
+        self._open.enter_context(stdlib.attached(self._stand_ins, self._context))
         self._open.enter_context(entered(self._context))
         self._context.record_event("run_start", _surroundings(self._redactor))
         return self
@@ -217,7 +218,8 @@ class ReplayRun(Run):
         return self._engine.notes
 
     def __enter__(self) -> Self:
-        self._open.enter_context(seams.attached(self._stand_ins, self._engine))
+        self._open.enter_context(seams.attached())
+        self._open.enter_context(stdlib.attached(self._stand_ins, self._engine))
         self._open.enter_context(entered(self._engine))
         self._open.enter_context(self._guard)
         return self
