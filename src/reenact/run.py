@@ -156,8 +156,12 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = None if error is None else f"{type(error).__name__}: {error}"
+        message = None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
         self.manifest = self._context.finalize(status, message, self.final_output)
+
+    def abandon(self) -> None:
+        """Stop recording and leave what is written as it is, unfinished."""
+        self._open.close()
 
 
 class ReplayRun(Run):
@@ -201,6 +205,11 @@ class ReplayRun(Run):
     def notes(self) -> list[str]:
         """Outcomes that could not be delivered in recorded order; not divergences."""
         return self._engine.notes
+
+    @property
+    def answered(self) -> int:
+        """How many recorded calls were answered so far, those inside other calls included."""
+        return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
         self._open.enter_context(seams.attached())
@@ -346,7 +355,7 @@ def _redactor_of(manifest: CaptureManifest, values: Sequence[str]) -> Redactor:
 
 
 def _surroundings() -> dict[str, Any]:
-    return {"argv": list(sys.argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+    return {"argv": list(sys.orig_argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

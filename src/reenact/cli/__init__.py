@@ -13,7 +13,11 @@ from reenact._version import __version__
 
 VERBS = {
     "hash": "Print the canonical digest of JSON files",
+    "record": "Run a command and record it",
+    "recover": "Complete captures that were interrupted",
+    "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
+    "show": "List the calls of a capture",
 }
 
 _HELP = """\

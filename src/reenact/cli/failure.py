@@ -41,7 +41,7 @@ def report(error: BaseException) -> int:
     status = status_of(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    _say(_defect(error) if status == DEFECT else message_of(error))
+    say(_defect(error) if status == DEFECT else message_of(error))
     return status
 
 
@@ -82,7 +82,8 @@ def printable(text: str) -> str:
     )
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
+    """One line on stderr that names its speaker."""
     sys.stderr.write(f"reenact: {printable(message)}\n")
 
 
