@@ -21,6 +21,12 @@ def brief(value: Any, limit: int = _LIMIT) -> str:
     return text
 
 
+def unquoted(value: Any) -> Any:
+    """*value*, read from the text it is where the order of its members was worth keeping."""
+    is_text = isinstance(value, dict) and isinstance(value.get("$json"), str)
+    return msgspec.json.decode(value["$json"]) if is_text else value
+
+
 def brief_arguments(arguments: Any) -> str:
     """The same for what a function was given, the way a call is written."""
     if not isinstance(arguments, dict) or any(name.startswith("$") for name in arguments):
@@ -71,7 +77,7 @@ def _tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     if "$ref" in value:
         return iter([f"‹as in {value['$ref'].get('call')}›", *_pieces(value.get("then", []), limit)])
     if "$json" in value:
-        return _pieces(msgspec.json.decode(value["$json"]), limit)
+        return _pieces(unquoted(value), limit)
     if "$py" not in value:
         return None
     if "value" not in value or value["$py"] in ("bytes", "bytearray"):

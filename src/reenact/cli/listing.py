@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.cli.brief import brief, brief_arguments, brief_failure, size
+from reenact.cli.brief import brief, brief_arguments, brief_failure, plural, size, unquoted
 from reenact.errors import FormatError
 from reenact.store.reader import EventLog
 
@@ -87,7 +87,7 @@ def entries(log: EventLog) -> Iterator[Entry]:
             entry = open_calls.pop(call_id)
             _end(entry, event, start_ms)
             if entry.seq <= listed_seq:
-                yield msgspec.structs.replace(entry, seq=event.seq, asked=f"(event {entry.seq})")
+                yield msgspec.structs.replace(entry, seq=event.seq, asked=f"as event {entry.seq}")
         elif event.type not in ("run_start", "run_end"):
             entry = _entry(event, start_ms)
             waiting.append(entry)
@@ -113,7 +113,7 @@ def _asked(event: Event) -> tuple[str, str, str]:
     """Kind, name and what was asked."""
     data = event.data
     if event.type == "tool_call":
-        return "tool", str(data.get("tool")), f"({brief_arguments(data.get('args'))})"
+        return "tool", str(data.get("tool")), brief_arguments(data.get("args"))
     if event.type == "llm_request":
         return "model", str(data.get("model") or data.get("provider")), _last_said(data.get("request"))
     if event.type == "state_mutation":
@@ -129,7 +129,10 @@ def _last_said(request: Any) -> str:
     said = next((body[key] for key in _SAID if key in body), None) if isinstance(body, dict) else body
     if isinstance(said, dict) and said.get("then"):
         said = said["then"]
-    return brief(said[-1] if isinstance(said, list) and said else said) if said is not None else ""
+    last = said[-1] if isinstance(said, list) and said else said
+    if isinstance(last, dict) and ("content" in last or "parts" in last):
+        last = last["content"] if "content" in last else last["parts"]
+    return brief(last) if last is not None else ""
 
 
 def _end(entry: Entry, event: Event, start_ms: int | float) -> None:
@@ -142,8 +145,9 @@ def _end(entry: Entry, event: Event, start_ms: int | float) -> None:
         entry.state, entry.came = "error", brief_failure(data["error"])
     else:
         entry.state, entry.came = "ok", _came(event)
-    if isinstance(data.get("pieces"), list):
-        entry.came = f"{len(data['pieces'])} pieces {entry.came}".rstrip()
+    pieces = unquoted(data.get("pieces"))
+    if isinstance(pieces, list):
+        entry.came = f"{plural(len(pieces), 'piece')} {entry.came}".rstrip()
 
 
 def _came(event: Event) -> str:
@@ -152,7 +156,7 @@ def _came(event: Event) -> str:
         return brief(data["result"]) if data.get("result") is not None else ""
     if event.type == "llm_response":
         return _model_came(data)
-    value = data.get("value")
+    value = unquoted(data.get("value"))
     if isinstance(value, dict) and "status" in value:
         return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"
     return brief(value)

@@ -31,9 +31,7 @@ from reenact.store.rundir import RunDir, RunState, make_empty_folder
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/COMMAND-TIME if not given.")
-@click.option(
-    "--redact", type=click.Choice(PROFILES), help="What to hide; default, or strict where CI is set."
-)
+@click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
@@ -77,14 +75,14 @@ def _subject(words: tuple[str, ...]) -> str:
             return rest[0]
         if option == "-c":
             return program
+        if option in ("-W", "-X"):
+            rest = rest[1:]
     return Path(rest[0]).stem if rest else program
 
 
 def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover) -> None:
-    for why in [*handover.notes("absent").values(), *handover.notes("failed").values()]:
+    for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
         say(f"not recorded: {why}")
-    for line in handover.notes("left-out").values():
-        say(f"not recorded: {line}: another process of the command had begun the capture")
     if not any(path.iterdir()):
         say(f"nothing was recorded: {_why_silent(handover)}")
         return
@@ -100,7 +98,6 @@ def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover)
 def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
     """The manifest of what the command left, completed where it was cut off; ``None`` while it goes on."""
     state = RunDir.open(path).state
-
     if state is RunState.OPEN:
         say(f"{path}: is still being recorded by a process that the command left behind")
         return None
@@ -122,14 +119,16 @@ def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) ->
 
 
 def _why_silent(handover: Handover) -> str:
+    if handover.notes("left-out"):
+        return "the capture could not be written, see above"
     if handover.notes("started"):
         return (
             "the program made no call that reenact sees; mark its tools with @reenact.tool, and if its work "
             "is done by a process of its own, record that one"
         )
-    if handover.notes("absent") or handover.notes("failed"):
-        return "reenact could not start in the program's Python, see above"
+    for why in [*handover.notes("absent").values(), *handover.notes("failed").values()]:
+        return why
     return (
-        "the command started no Python that reads PYTHONPATH (python -I and -E do not); programs in other "
-        "languages cannot be recorded yet"
+        "the command started no Python that reads our PYTHONPATH (python -I and -E do not); programs in "
+        "other languages cannot be recorded yet"
     )

@@ -30,9 +30,7 @@ _EXPLAINED: Final = 5
 @click.argument("directory", metavar="DIR")
 @click.option("--policy", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True)
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object; COMMAND's stdout goes to stderr."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
@@ -47,6 +45,8 @@ def command(
     run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
     capture knows it. strict stops at the first difference, lenient collects them.
     """
+    if receipt_file is not None and not Path(receipt_file).parent.is_dir():
+        raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
     recorded = CaptureReader(directory).manifest.exitStatus
     with handed_over(ToReplay(str(Path(directory).absolute()), policy)) as handover:
         environ = environment(os.environ, handover, "replay")
@@ -74,29 +74,22 @@ def _replayed(directory: str, handover: Handover) -> Replayed:
             raise CheckFailed(f"{directory}: nothing is proved: `{line}` ended before it could report")
     if not replays:
         raise CheckFailed(
-            f"{directory}: nothing is proved: the command started no Python that reads PYTHONPATH "
+            f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
             "(python -I and -E do not), so what it did was not replayed"
         )
-    acted = [replayed for replayed in replays.values() if replayed.has_acted]
-    return _joined(acted or list(replays.values())[:1])
+    acted = [pid for pid in replays if replays[pid].has_acted]
+    agent, *others = acted or [*replays][:1]
+    return _with(replays[agent], *(_second_agent(started[pid]) for pid in others))
 
 
-def _joined(replays: list[Replayed]) -> Replayed:
-    first = replays[0].receipt
-    receipt = msgspec.structs.replace(
-        first,
-        divergences=[found for each in replays for found in each.receipt.divergences],
-        liveCallsRefused=[call for each in replays for call in each.receipt.liveCallsRefused],
-        notes=[note for each in replays for note in each.receipt.notes],
-        verdict="diverged" if any(each.receipt.verdict == "diverged" for each in replays) else "reproduced",
-    )
-    return Replayed(sum(each.answered for each in replays), receipt)
+def _second_agent(line: str) -> ReplayDivergence:
+    detail = f"`{line}` made calls too, but a capture holds those of one process"
+    return ReplayDivergence(code="event_unexpected", detail=detail)
 
 
 def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
     """A run that made all its calls but ended otherwise is not reproduced either."""
-    receipt = replayed.receipt
-    if receipt.verdict == "diverged" or recorded in (None, status):
+    if replayed.receipt.verdict == "diverged" or recorded in (None, status):
         return replayed
     divergence = ReplayDivergence(
         code="event_payload_mismatch",
@@ -104,8 +97,16 @@ def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
         expected={"exitStatus": recorded},
         observed=Observed("run_end", {"exitStatus": status}),
     )
-    judged = msgspec.structs.replace(receipt, divergences=[divergence.to_json()], verdict="diverged")
-    return msgspec.structs.replace(replayed, receipt=judged)
+    return _with(replayed, divergence)
+
+
+def _with(replayed: Replayed, *found: ReplayDivergence) -> Replayed:
+    """*replayed* with what only the one who waited for the processes could find."""
+    if not found:
+        return replayed
+    divergences = [*replayed.receipt.divergences, *(divergence.to_json() for divergence in found)]
+    receipt = msgspec.structs.replace(replayed.receipt, divergences=divergences, verdict="diverged")
+    return msgspec.structs.replace(replayed, receipt=receipt)
 
 
 def _write(file: Path, receipt: ReplayReceipt) -> None:

@@ -104,6 +104,8 @@ class _Capture:
 def _safe_json(value: Any, indent: int | None = 2) -> str:
     """JSON text in which nothing can steer the terminal: what is not printable is escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return _SUSPECT.sub(
-        lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text
-    )
+    return _SUSPECT.sub(lambda found: _safe(found[0]), text)
+
+
+def _safe(mark: str) -> str:
+    return mark if mark.isprintable() else json.dumps(mark)[1:-1]

@@ -106,8 +106,8 @@ class _Layout:
 
 def _call(entry: Entry) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
-    gap = " " if entry.asked and entry.kind != "tool" else ""
-    return f"{'  ' * entry.depth}{entry.kind} {entry.name}{gap}{entry.asked}"
+    what = f"{'  ' * entry.depth}{entry.kind} {entry.name}"
+    return f"{what}({entry.asked})" if entry.kind == "tool" else f"{what} {entry.asked}"
 
 
 def _field(name: str, value: str, style: str = "") -> Line:

@@ -14,6 +14,7 @@ from reenact.errors import StoreError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.recorder.sink import Ending, FileCaptureSink
 from reenact.store.durable import Durability
+from reenact.store.rundir import RunDir
 
 
 class FirstCallSink:
@@ -25,8 +26,8 @@ class FirstCallSink:
         self._lock = Lock()
         self._first: bytes | None = None
         self.is_open = False
-        self.is_refused = False
-        """Whether the directory turned out to be another process's."""
+        self.refusal: StoreError | None = None
+        """Why the directory could not be made; most often it is another process's by now."""
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
@@ -56,9 +57,17 @@ class FirstCallSink:
                 return
             try:
                 self._sink.start(self._seed)
-            except StoreError:
-                self.is_refused = True
-                raise
+            except StoreError as error:
+                self.refusal = self._in_this_case(error)
+                raise self.refusal from error
             if first is not None:
                 self._sink.append(first)
             self.is_open = True
+
+    def _in_this_case(self, error: StoreError) -> StoreError:
+        """The directory was empty when the command began: a capture in it is a sibling's."""
+        try:
+            RunDir.open(self._path)
+        except StoreError:
+            return error
+        return StoreError(f"{self._path}: another process has begun the capture; record this one by itself")

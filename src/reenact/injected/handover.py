@@ -4,7 +4,7 @@ orders.json      from the command: what to do
 started-PID      from a process: it does as ordered; its command line
 failed-PID       it could not begin, and why
 absent-PID       there is no reenact in its Python
-left-out-PID     it made calls, but another process had the capture; its command line
+left-out-PID     it made calls, but could not record them, and why
 replayed-PID     what its replay came to
 """
 

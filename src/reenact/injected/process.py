@@ -53,8 +53,8 @@ class _Recorded:
             _leave(self._run, error)
             return
         self._run.abandon()
-        if self._sink.is_refused:
-            self._handover.note("left-out", _command_line())
+        if self._sink.refusal is not None:
+            self._handover.note("left-out", f"{_command_line()}: {self._sink.refusal}")
 
 
 class _Replayed:
