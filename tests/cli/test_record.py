@@ -91,10 +91,8 @@ def test_modules_and_console_scripts_are_recorded(tmp_path):
     script = tmp_path / "shop"
     script.write_text(f"#!{PYTHON}\nimport shop\n")
     script.chmod(0o755)
-    for name, words in {
-        "module": [PYTHON, "-m", "shop", "pass"],
-        "script": ["./shop", "sys.exit(2)"],
-    }.items():
+    forms = {"module": [PYTHON, "-m", "shop", "pass"], "script": ["./shop", "sys.exit(2)"]}
+    for name, words in forms.items():
         done = run("record", "-o", name, "--", *words, cwd=tmp_path)
         assert "recorded" in done.stderr
         assert event_types(tmp_path / name) == ["run_start", "tool_call", "tool_result", "run_end"]
@@ -103,21 +101,18 @@ def test_modules_and_console_scripts_are_recorded(tmp_path):
 
 def test_a_command_of_several_processes_is_recorded_in_the_one_that_makes_calls(tmp_path):
     """One before it that makes none leaves no trace; one behind it is named."""
-    line = (
-        f"{PYTHON} -c 'print(1)'; {PYTHON} {AGENTS}/ending.py pass; {PYTHON} {AGENTS}/ending.py 'sys.exit(3)'"
-    )
+    shop = f"{PYTHON} {AGENTS}/ending.py"
+    line = f"{PYTHON} -c 'print(1)'; {shop} pass; {shop} 'sys.exit(3)'"
     done = run("record", "-o", "a", "--", "sh", "-c", line, cwd=tmp_path)
     assert done.returncode == 3
     assert CaptureReader(tmp_path / "a").event(1).data.argv[-1] == "pass"
-    assert f"reenact: not recorded: {PYTHON} {AGENTS}/ending.py 'sys.exit(3)': " in done.stderr
+    assert f"reenact: not recorded: {shop} 'sys.exit(3)': " in done.stderr
     assert "another process has begun the capture; record this one by itself" in done.stderr
 
 
 def test_python_that_the_agent_starts_is_not_recorded(tmp_path):
     """What a tool runs is the tool's business; the capture stays the agent's."""
-    code = (
-        f"import subprocess; subprocess.run([{PYTHON!r}, {str(AGENTS / 'ending.py')!r}, 'pass'], check=True)"
-    )
+    code = f"import subprocess; subprocess.run({agent('ending', 'pass')}, check=True)"
     done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path)
     assert done.stdout == "12.5\n12.5\n"
     assert event_types(tmp_path / "a") == ["run_start", "tool_call", "tool_result", "run_end"]

@@ -251,9 +251,11 @@ def test_an_outcome_that_comes_late_gets_a_line_of_its_own(path, monkeypatch, ca
     """So that one call around all others does not keep a big listing in memory."""
     monkeypatch.setattr(listing, "_WINDOW", 1)
     main(["show", str(path)])
-    listed = dict(rows(capsys.readouterr().out))
+    out = capsys.readouterr().out
+    listed = dict(rows(out))
     assert listed[4].endswith('tool order(item="desk")  no outcome')
-    assert listed[7].endswith("tool order(as event 4)  KeyError: 'desk'")
+    assert listed[7].endswith("tool order, of event 4  KeyError: 'desk'")
+    assert out.splitlines()[-1].startswith("20 events, 10 calls: ")
 
 
 def on_a_terminal(path, **environment):

@@ -76,6 +76,8 @@ def _defect(error: BaseException) -> str:
 
 def printable(text: str) -> str:
     """*text* in one line that cannot steer the terminal: names of files and contents of logs are not ours."""
+    if text.isprintable():
+        return text
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
         for sign in text

@@ -32,7 +32,7 @@ class Event(msgspec.Struct):
     data: dict[str, Any]
 
 
-class Entry(msgspec.Struct, rename="camel"):
+class Entry(msgspec.Struct, rename="camel", omit_defaults=True):
     """One call; the texts are short and not yet fit for a terminal."""
 
     seq: int
@@ -48,6 +48,8 @@ class Entry(msgspec.Struct, rename="camel"):
     took_ms: int | float | None = None
     outcome_seq: int | None = None
     """``None`` while the call has no outcome; the call's own number where both are one event."""
+    late_for: int | None = None
+    """The event under which the call was listed without this outcome, having been waited for too long."""
 
     @property
     def depth(self) -> int:
@@ -87,7 +89,7 @@ def entries(log: EventLog) -> Iterator[Entry]:
             entry = open_calls.pop(call_id)
             _end(entry, event, start_ms)
             if entry.seq <= listed_seq:
-                yield msgspec.structs.replace(entry, seq=event.seq, asked=f"as event {entry.seq}")
+                yield msgspec.structs.replace(entry, seq=event.seq, late_for=entry.seq)
         elif event.type not in ("run_start", "run_end"):
             entry = _entry(event, start_ms)
             waiting.append(entry)

@@ -108,7 +108,7 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
 
 
 def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) -> None:
-    kinds = Counter(entry.kind for entry in entries(CaptureReader(path)))
+    kinds = Counter(entry.kind for entry in entries(CaptureReader(path)) if entry.late_for is None)
     say(f"recorded {path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
     if manifest.status != "ok":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)

@@ -52,15 +52,15 @@ class _Capture:
         run = RunDir.open(Path(directory))
         self.problem: FormatError | None = None
         self._header = Header.read(run)
-        self._log = EventLog(run)
-        if self._header.is_finished:
-            self._verify(directory)
+        self._log = self._opened(run)
 
-    def _verify(self, directory: str) -> None:
-        try:
-            self._log = CaptureReader(directory)
-        except FormatError as error:
-            self.problem = error
+    def _opened(self, run: RunDir) -> EventLog:
+        if self._header.is_finished:
+            try:
+                return CaptureReader(run.path)
+            except FormatError as error:
+                self.problem = error
+        return EventLog(run)
 
     def event(self, seq: int) -> Any:
         if not 1 <= seq <= len(self._log):
@@ -95,7 +95,7 @@ class _Capture:
         """The calls up to the first damaged event."""
         try:
             for entry in entries(self._log):
-                kinds[entry.kind] += 1
+                kinds[entry.kind] += entry.late_for is None
                 yield entry
         except FormatError as error:
             self.problem = self.problem or error
