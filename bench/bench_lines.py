@@ -10,8 +10,8 @@ import msgspec
 from bench import samples
 from bench.figure import Figure, ShareOfSpeed, best_in_turns
 from reenact import canonical
+from reenact.formats.blocks import read_records
 from reenact.formats.capture import CaptureEvent, event_codec
-from reenact.formats.lines import read_lines
 
 LINES = 200
 EVENTS = {"tool calls": samples.tool_event, "model requests": samples.model_event}
@@ -32,8 +32,8 @@ def figures() -> Iterator[Figure]:
 
 
 def _read(text: bytes) -> None:
-    for line in read_lines(BytesIO(text), file="events.jsonl"):
-        event_codec.from_bytes(line.text)
+    for _ in read_records(BytesIO(text), event_codec, file="events.jsonl"):
+        pass
 
 
 _bare = msgspec.json.Decoder(CaptureEvent).decode

@@ -27,6 +27,7 @@ from reenact.formats.capture import (
     RedactionProfile,
 )
 from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
     SCHEMA,
     Matching,
@@ -36,7 +37,7 @@ from reenact.formats.replay_receipt import (
     receipt_codec,
 )
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile
+from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
@@ -139,7 +140,7 @@ class CaptureRun(Run):
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
         )
-        redactor = Redactor(profile, secrets=values, salt=salt)
+        redactor = _redactor(profile, values, salt)
         self._context = CaptureContext(sink, seed, redactor, on_warning=on_warning)
         self.warnings = self._context.warnings
         self._open = ExitStack()
@@ -186,7 +187,10 @@ class ReplayRun(Run):
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = _redaction(redact)
-        redactor = _redactor_of(self.manifest, values)
+        salt = self.manifest.redaction.salt
+        redactor = _redactor(
+            self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
+        )
         self._engine = ReplayEngine(
             source,
             redactor,
@@ -345,13 +349,10 @@ def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
     return default_profile(os.environ), tuple(redact)
 
 
-def _redactor_of(manifest: CaptureManifest, values: Sequence[str]) -> Redactor:
-    salt = manifest.redaction.salt
-    return Redactor(
-        manifest.redaction.profile,
-        secrets=values,
-        salt=bytes.fromhex(salt) if isinstance(salt, str) else b"",
-    )
+def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:
+    """Hides *values*, and unless nothing is to be hidden, the keys that this process's environment holds."""
+    known = environment_secrets(os.environ) if profile != "none" else []
+    return Redactor(profile, secrets=[*values, *known], salt=salt)
 
 
 def _surroundings() -> dict[str, Any]:

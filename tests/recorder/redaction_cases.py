@@ -114,108 +114,29 @@ PLACES: dict[str, tuple[str, str, str]] = {
     "escaped json in prose": ('args: {\\"password\\": \\"two words\\"} end', "two words", "two words"),
 }
 
-SECRET_NAMES = [
-    "password",
-    "passwd",
-    "db_password",
-    "userPassword",
-    "PASSWORD",
-    "passphrase",
-    "api_key",
-    "apiKey",
-    "api-key",
-    "X-Api-Key",
-    "OPENAI_API_KEY",
-    "openaiApiKey",
-    "apikey",
-    "secret",
-    "client_secret",
-    "clientSecret",
-    "secret_key",
-    "SECRET_ACCESS_KEY",
-    "aws_secret_access_key",
-    "access_key",
-    "accessKeyId",
-    "private_key",
-    "privateKey",
-    "token",
-    "access_token",
-    "accessToken",
-    "refresh_token",
-    "id_token",
-    "GITHUB_TOKEN",
-    "authToken",
-    "authorization",
-    "Authorization",
-    "proxy-authorization",
-    "credential",
-    "credentials",
-    "x-auth-token",
-    "csrf_token",
-    "accesstoken",
-    "authtoken",
-    "user[password]",
-    "spring.datasource.password",
-    "AccountKey",
-    "db.pwd",
-    "secretString",
-]
 
-ORDINARY_NAMES = [
-    "max_tokens",
-    "maxTokens",
-    "max_output_tokens",
-    "input_tokens",
-    "output_tokens",
-    "total_tokens",
-    "token_usage",
-    "tokens",
-    "tokenizer",
-    "completion_tokens",
-    "prompt_tokens",
-    "cached_tokens",
-    "token_count",
-    "token_ids",
-    "token_type",
-    "eos_token",
-    "bos_token",
-    "pad_token",
-    "stop_token",
-    "next_token",
-    "nextPageToken",
-    "page_token",
-    "continuation_token",
-    "session_id",
-    "sessionId",
-    "session",
-    "time_to_first_token",
-    "cost_per_token",
-    "secret_santa",
-    "secretary",
-    "key",
-    "key_id",
-    "cache_key",
-    "primary_key",
-    "prompt_cache_key",
-    "keyword",
-    "author",
-    "password_hint",
-    "secret_name",
-    "secretArn",
-    "credential_type",
-    "token_endpoint",
-    "api_key_env",
-    "authorization_url",
-    "tokenized",
-    "idempotency_key",
-    "max_token",
-    "author_id",
-    "monkey",
-    "passwordless_login_url",
-    "public_key",
-    "compass",
-    "passenger",
-]
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+SECRET_NAMES = _words("""
+    password passwd db_password userPassword PASSWORD passphrase api_key apiKey api-key X-Api-Key
+    OPENAI_API_KEY openaiApiKey apikey secret client_secret clientSecret secret_key SECRET_ACCESS_KEY
+    aws_secret_access_key access_key accessKeyId private_key privateKey token access_token accessToken
+    refresh_token id_token GITHUB_TOKEN authToken authorization Authorization proxy-authorization credential
+    credentials x-auth-token csrf_token accesstoken authtoken user[password] spring.datasource.password
+    AccountKey db.pwd secretString
+""")
+
+ORDINARY_NAMES = _words("""
+    max_tokens maxTokens max_output_tokens input_tokens output_tokens total_tokens token_usage tokens
+    tokenizer completion_tokens prompt_tokens cached_tokens token_count token_ids token_type eos_token
+    bos_token pad_token stop_token next_token nextPageToken page_token continuation_token session_id
+    sessionId session time_to_first_token cost_per_token secret_santa secretary key key_id cache_key
+    primary_key prompt_cache_key keyword author password_hint secret_name secretArn credential_type
+    token_endpoint api_key_env authorization_url tokenized idempotency_key max_token author_id monkey
+    passwordless_login_url public_key compass passenger
+""")
 
 _TOOL = {
     "type": "function",
@@ -316,7 +237,7 @@ ORDINARY: dict[str, Any] = {
     },
     "prose": (
         "The token is the smallest unit; tokens: 5. Basic understanding of secrets: keep them. "
-        "Bearer authentication needs a header. The password is asked for twice. My favourite cookie: chocolate chip. "
+        "Bearer authentication needs a header. The password is asked for twice. My cookie: chocolate chip. "
         "Password: your password goes here. Secret Santa: Bob. task-management-for-large-teams-of-people"
     ),
     "python": (
@@ -331,7 +252,7 @@ ORDINARY: dict[str, Any] = {
         "for secret in secrets: print(secret)\n"
     ),
     "shell": "export OPENAI_API_KEY=$KEY\nexport TOKEN=${TOKEN:-none}\nPASSWORD=$(cat file)\necho $API_KEY\n",
-    "typescript": "interface User { password: string; token?: string; apiKey: null }\nconst token = await getToken();\n",
+    "typescript": "type U = { password: string; token?: string; apiKey: null }\nconst token = await f();\n",
     "documentation": 'Set `api_key="YOUR_API_KEY"` or `token: <your token>`, then `password: "********"`.',
     "yaml": "password: ${DB_PASSWORD}\ntoken: {{ token }}\nsecret:\n  name: db\n",
     "diff": "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-password = read()\n+password = ask()\n",

@@ -237,6 +237,13 @@ def test_a_registered_secret_vanishes_as_a_key_and_inside_words() -> None:
     assert len(PLACEHOLDER.findall(redacted.decode())) == 3
 
 
+def test_a_registered_secret_vanishes_as_a_number() -> None:
+    """A PIN is one, too; the number around it becomes a string."""
+    redactor = Redactor("none", secrets=["4711"], salt=SALT)
+    assert b"4711" not in redactor.redact_json(canonical.encode({"pin": 4711, "n": [14711, 0.4711], "x": 47}))
+    assert "4711" not in redactor.redact_text('{"pin": 4711}')
+
+
 def test_case_counts_for_a_registered_secret() -> None:
     """Another spelling is another text."""
     redactor = Redactor("none", secrets=["Hunter2x"], salt=SALT)

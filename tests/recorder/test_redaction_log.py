@@ -1,4 +1,4 @@
-"""The log filter, the profile that is chosen, the count."""
+"""The log filter, the profile that is chosen, the environment, the count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from reenact import canonical
-from reenact.recorder.redaction import RedactingFilter, Redactor, default_profile
+from reenact.recorder.redaction import RedactingFilter, Redactor, default_profile, environment_secrets
 
 from . import redaction_cases as cases
 
@@ -57,6 +57,20 @@ def test_messages_arguments_and_tracebacks_are_redacted(redactor: Redactor) -> N
 def test_the_profile_is_strict_in_continuous_integration(environ: dict[str, str], profile: str) -> None:
     """Captures made there are usually shared."""
     assert default_profile(environ) == profile
+
+
+def test_the_environment_names_secrets_to_register() -> None:
+    """Variables with secret names, unless their value is a word, a path or a reference."""
+    environ = {
+        "OPENAI_API_KEY": cases.OPENAI,
+        "DB_PASSWORD": "correct horse",
+        "MY_TOKEN": "short",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/home/bob/key.json",
+        "OTHER_TOKEN": "${MY_TOKEN}",
+        "MAX_TOKENS": "1000000000",
+        "PATH": "/usr/bin:/usr/local/bin",
+    }
+    assert environment_secrets(environ) == [cases.OPENAI, "correct horse"]
 
 
 def test_the_count_tells_how_many_values_were_replaced(redactor: Redactor) -> None:

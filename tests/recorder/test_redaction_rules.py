@@ -270,6 +270,12 @@ def test_none_redacts_only_what_is_registered() -> None:
     assert "my own value" not in redactor.redact_text("it is my own value, really")
 
 
+def test_a_rule_of_the_users_own_holds_without_a_profile() -> None:
+    """It was asked for by name."""
+    redactor = Redactor("none", salt=SALT, extra_rules=[Rule("acme-id", r"ACME-\d{6}", ("ACME-",))])
+    assert redactor.redact_text("ACME-123456").startswith("<secret:acme-id:")
+
+
 @pytest.mark.parametrize("anchors", [("ACME-",), ()], ids=["with an anchor", "without"])
 def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     """Its group ``secret`` is replaced and its kind is written; the built-in rules still hold."""

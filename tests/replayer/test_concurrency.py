@@ -28,9 +28,11 @@ settings.register_profile(
 )
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("shard", range(4))
 @settings(settings.get_profile("programs"))
 @given(program=async_steps, seed=st.integers(0, 2**16))
-def test_every_call_gets_its_own_outcome(program: Step, seed: int) -> None:
+def test_every_call_gets_its_own_outcome(shard: int, program: Step, seed: int) -> None:
     """A random program is recorded once and replayed under random scheduling with the same result."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"

@@ -18,6 +18,8 @@ VERBS = {
     "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
     "show": "List the calls of a capture",
+    "validate": "Say whether actions are well formed and allowed",
+    "verify": "Check that an artifact is what it says it is",
 }
 
 _HELP = """\

@@ -13,7 +13,8 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError
-from reenact.formats.lines import Line, read_lines
+from reenact.formats.blocks import read_records
+from reenact.formats.lines import Line, raise_error
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
 
 VERSION: Final = 1
@@ -305,16 +306,14 @@ def read_events(
     Without *on_error* the first bad line raises; with it every bad line is reported and passed over.
     """
     expected = 1
-    for line in read_lines(stream, file=file):
-        try:
-            event = event_codec.from_bytes(line.text)
-            if event.seq != expected:
-                raise FormatError(f"expected {expected}, found {event.seq}", json_path="$.seq")
-        except FormatError as error:
-            error.at(file=file, line=line.number)
-            if on_error is None:
-                raise
-            on_error(error)
-        else:
+    for line, event in read_records(stream, event_codec, file=file, on_error=on_error):
+        # A line that could not be read has its number all the same.
+        expected = event.seq if on_error is not None and expected < event.seq == line.number else expected
+        if event.seq == expected:
             yield line, event
+        else:
+            error = FormatError(
+                f"expected {expected}, found {event.seq}", file=file, line=line.number, json_path="$.seq"
+            )
+            (on_error or raise_error)(error)
         expected += 1

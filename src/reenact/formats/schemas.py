@@ -40,12 +40,14 @@ _CASE_TYPES: Final = (
     "TestCase",
     "Tools",
 )
+_POLICY_TYPES: Final = ("Budgets", "Condition", "Models", "PolicyFile", "Rule")
 
 SCHEMAS: Final[dict[str, Format]] = {
     "action": Format("action", "Action", "One recorded agent action.", closed=("Action", "Model")),
     "bundle": Format("bundle", "Bundle", "A replay bundle: what happened in one run, for tests."),
     "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
     "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
+    "policy": Format("policy", "PolicyFile", "What an agent's actions may do.", closed=_POLICY_TYPES),
     "receipt": Format("receipt", "Receipt", "What a session claims it did (RECEIPT.json)."),
     "receipt-legacy": Format("receipt", "LegacyReceipt", "The older shape of RECEIPT.json."),
     "replay-log": Format(

@@ -9,6 +9,8 @@ from contextlib import aclosing, closing
 from typing import Any, TypeVar, overload
 
 from reenact.boundary import Call, crossing, lane_var, open_runs
+from reenact.formats.decision import CallGate
+from reenact.seams.gate import Approve, gated
 
 F = TypeVar("F", bound=Callable[..., Any])
 _lane = lane_var.get
@@ -17,30 +19,44 @@ _lane = lane_var.get
 @overload
 def tool(fn: F, /) -> F: ...
 @overload
-def tool(*, name: str | None = None) -> Callable[[F], F]: ...
-def tool(fn: F | None = None, /, *, name: str | None = None) -> F | Callable[[F], F]:
+def tool(
+    *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+) -> Callable[[F], F]: ...
+def tool(
+    fn: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    policy: CallGate | None = None,
+    approve: Approve | None = None,
+) -> F | Callable[[F], F]:
     """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
 
     Takes sync and async functions, methods and generators; a generator's items are recorded one by one.
     Outside a run the function is called as it is. The tool's name is the function's qualified name, or
     *name*.
+
+    With a *policy* a call that it denies raises :class:`~reenact.formats.decision.CallRefused` instead of
+    running, in a run or outside; so does one up for review, unless *approve* returns ``True``. The refusal
+    is recorded as the call's outcome: replay raises it again and asks nobody.
     """
     if fn is None:
-        return functools.partial(_wrap, name=name)
-    return _wrap(fn, name=name)
+        return functools.partial(_wrap, name=name, policy=policy, approve=approve)
+    return _wrap(fn, name=name, policy=policy, approve=approve)
 
 
-def _wrap(fn: F, *, name: str | None) -> F:
+def _wrap(fn: F, *, name: str | None, policy: CallGate | None, approve: Approve | None) -> F:
     call = _Caller(fn, name or fn.__qualname__.rpartition("<locals>.")[2])
+    live = fn if policy is None else gated(fn, call, policy, approve)
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
-        wrapper = _async_generator(fn, call)
+        wrapper = _async_generator(live, call)
     elif inspect.isgeneratorfunction(fn):
-        wrapper = _generator(fn, call)
+        wrapper = _generator(live, call)
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(fn, call)
+        wrapper = _coroutine(live, call)
     else:
-        wrapper = _function(fn, call)
+        wrapper = _function(live, call)
     functools.update_wrapper(wrapper, fn)
     return wrapper  # type: ignore[no-any-return]  # same signature as fn, by update_wrapper
 

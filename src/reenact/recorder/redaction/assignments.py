@@ -22,7 +22,7 @@ _TAIL: Final = re.compile(r"[A-Za-z0-9_\-]*")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = re.compile(
     r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
-    (?:(?P<quote>\\*["'`])(?P<quoted>.*?)(?<!\\)(?P=quote)
+    (?:(?P<quote>\\*["'`])(?P<quoted>.{0,4096}?)(?<!\\)(?P=quote)
       |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]++)(?![(\[{]))""",
     re.VERBOSE,
 )
@@ -33,10 +33,9 @@ AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*[\[{])"
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
 
 
-def assignment_edits(
-    text: str, placeholders: Placeholders, *, strict: bool, has_logprobs: bool
-) -> Iterator[Edit]:
+def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> Iterator[Edit]:
     """Edits for the values that *text* assigns to secret names."""
+    has_logprobs = "logprob" in text
     for start, end in _names(text):
         name = text[start:end]
         if not is_secret_name(name) or (has_logprobs and name == "token"):

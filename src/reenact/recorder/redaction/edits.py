@@ -52,6 +52,12 @@ def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
     return after
 
 
+def moved_spans(spans: Sequence[tuple[int, int]], edits: Sequence[Edit]) -> list[tuple[int, int]]:
+    """Where ascending spans stand after *edits* outside of them."""
+    places = moved([place for span in spans for place in span], edits)
+    return list(zip(places[::2], places[1::2], strict=True))
+
+
 def _growth(edit: Edit) -> int:
     return len(edit.new) - (edit.end - edit.start)
 

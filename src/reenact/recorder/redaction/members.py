@@ -15,7 +15,7 @@ _SCHEME: Final = re.compile(
     r"(?P<scheme>bearer|basic|digest|token|api-?key|negotiate|ntlm|aws4-hmac-sha256)(?: +|%20)(?P<rest>.+)",
     re.DOTALL | re.IGNORECASE,
 )
-_PAIR: Final = re.compile(r"(?P<name>[^=;\s]+)=(?P<value>[^;]*)")
+_PAIR: Final = re.compile(r"(?:\A|;)\s*[^=;\s]+=(?P<value>[^;]*)")
 
 
 def member_edits(value: str, placeholders: Placeholders) -> Iterator[Edit]:

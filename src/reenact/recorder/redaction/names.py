@@ -53,7 +53,7 @@ HARMLESS: Final = re.compile(
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
     """Whether the scalar below *name* is a secret; names with several parts count by their last."""
-    part = _PART.split(name.rstrip("]"))[-1]
+    part = _last_part(name)
     lowered = part.lower()
     found = {match[0] for match in _CORE.finditer(lowered)}
     words = [word.lower() for word in _WORD.findall(part)]
@@ -64,6 +64,10 @@ def is_secret_name(name: str) -> bool:
     if found == {"secret"}:
         return "secret" in words or lowered.endswith("secret")
     return found != {"pwd"} or words[-1] == "pwd"
+
+
+def _last_part(name: str) -> str:
+    return _PART.split(name.rstrip("]"))[-1]
 
 
 def _is_description(words: list[str]) -> bool:
@@ -86,7 +90,7 @@ def is_cookie_name(name: str) -> bool:
 @lru_cache(4096)
 def holds_numbers(name: str) -> bool:
     """Whether a number below the secret *name* is one: a password may be, a count of tokens is not."""
-    return "token" not in name.lower()
+    return "token" not in _last_part(name).lower()
 
 
 @lru_cache(4096)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-_GROUP_SIZE: Final = 32
+_GROUP_SIZE: Final = 64
 """Up to so many literals are searched for with vector instructions."""
 
 Search: TypeAlias = Callable[[bytes], Iterable[tuple[int, int, int]]]

@@ -140,15 +140,17 @@ class Redactor:
         return value
 
     def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        members = {self._text.redact(name): member for name, member in value.items()}
         # With log probabilities, "token" names a piece of text.
-        ordinary = "token" if "logprob" in value else None
+        ordinary = "token" if "logprob" in members else None
         redacted = {
-            self._text.redact(name): self._redact_value(None if name == ordinary else name, member)
-            for name, member in value.items()
+            name: self._redact_value(None if name == ordinary else name, member)
+            for name, member in members.items()
         }
-        announced = value.get("name", value.get("key"))
-        if isinstance(announced, str) and isinstance(value.get("value"), str):
-            redacted["value"] = self._text.redact_member(announced, value["value"])
+        # Lists of headers and variables: {"name": "X_API_KEY", "value": "…"}.
+        announced = redacted.get("name", redacted.get("key")) if len(members) == 2 else None
+        if isinstance(announced, str) and "value" in members:
+            redacted["value"] = self._redact_value(announced, members["value"])
         return redacted
 
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:

@@ -27,18 +27,16 @@ class Registered:
         plain = [_as_text(secret) for secret in secrets]
         self.encoded: Final = {form: secret for secret in plain for form in encoded_forms(_as_bytes(secret))}
         """The base64 forms, which look different in company, and the secrets they stand for."""
-        self._forms = self.encoded | {form: secret for secret in plain for form in _forms(secret)}
-        longest_first = sorted(self._forms, key=len, reverse=True)
+        self.forms: Final = self.encoded | {form: secret for secret in plain for form in _forms(secret)}
+        """All forms, those of base64 included."""
+        longest_first = sorted(self.forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if plain else None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._forms)
 
     def find(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Start, end and plain value of every form of a secret; the longest form wins."""
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
-                yield *match.span(), self._forms[match[0]]
+                yield *match.span(), self.forms[match[0]]
 
 
 def _as_text(secret: str | bytes) -> str:

@@ -52,12 +52,12 @@ SHAPES: Final[tuple[Rule, ...]] = (
     ),
     _rule("google-key", "AIza", _WIDE + "{33,40}"),
     _rule("google-token", "ya29.", _WIDE + "{20,}"),
-    _rule("aws-key-id", "AKIA ASIA ABIA ACCA", "[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _rule("aws-key-id", "AKIA ASIA", "[0-9A-Z]{16}(?![A-Za-z0-9])"),
     _rule("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{20,}"),
     _rule("github-token", "github_pat_", "[A-Za-z0-9_]{20,}"),
     _rule("gitlab-token", "glpat-", _WIDE + "{16,}"),
     _rule("slack-token", "xox", "[abeprs]-[A-Za-z0-9-]{10,}"),
-    _rule("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", "[A-Za-z0-9]{16,}"),
+    _rule("stripe-key", "sk_live_ rk_live_ whsec_", "[A-Za-z0-9]{16,}"),
     _rule("huggingface-token", "hf_", "[A-Za-z0-9]{30,}"),
     _rule("npm-token", "npm_", "[A-Za-z0-9]{30,}"),
     _rule("pypi-token", "pypi-AgE", _WIDE + "{16,}"),
@@ -96,7 +96,10 @@ class Shapes:
     def kind_of(self, value: str) -> str | None:
         """The kind of a value that is one secret from end to end."""
         plain = value.strip()
-        return next((rule.kind for rule, pattern in self._rules if pattern.fullmatch(plain)), None)
+        for rule, pattern in self._rules:
+            if (not rule.anchors or plain.startswith(rule.anchors)) and pattern.fullmatch(plain):
+                return rule.kind
+        return None
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """The spans of all secrets, rule by rule."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from reenact.recorder.redaction.assignments import assignment_edits
 from reenact.recorder.redaction.base64text import base64_edits
-from reenact.recorder.redaction.edits import Edit, apply, in_order, moved
+from reenact.recorder.redaction.edits import Edit, apply, in_order, moved, moved_spans
 from reenact.recorder.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
 from reenact.recorder.redaction.members import basic_password, cookie_edits, member_edits
 from reenact.recorder.redaction.names import holds_numbers, is_cookie_name, is_secret_name
@@ -37,7 +37,7 @@ class TextRules:
     """The prefilter: False only if no rule can match."""
     is_base64_suspect: Callable[[str], bool]
     by_name: bool
-    """Whether names and shapes count at all; without, only registered secrets do."""
+    """Whether names and places count; without, only registered secrets and shapes do."""
     strict: bool
 
     def redact(self, text: str) -> str:
@@ -64,8 +64,9 @@ class TextRules:
 
     def redact_number(self, name: str | None, text: str) -> str:
         """A number, written out, below the member *name*."""
-        is_secret = self.by_name and name is not None and is_secret_name(name) and holds_numbers(name)
-        return self.placeholders.of(text) if is_secret else text
+        if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
+            return self.placeholders.of(text)
+        return apply(text, in_order(self._registered(text)))
 
     def _json_edits(self, text: str) -> Iterator[Edit]:
         for start, end in json_spans(text):
@@ -89,10 +90,7 @@ class TextRules:
             return text, cuts
         for stage in self._stages():
             edits = in_order(stage(text), [*spans, *placeholder_spans(text)])
-            starts, ends = (
-                (moved(places, edits) for places in zip(*spans, strict=True)) if spans else ((), ())
-            )
-            spans = list(zip(starts, ends, strict=True))
+            spans = moved_spans(spans, edits)
             text, cuts = _edited(text, cuts, edits)
         return text, cuts
 
@@ -100,8 +98,8 @@ class TextRules:
         """The rules for plain text, the surest first."""
         yield self._in_base64
         yield self._registered
+        yield self._shaped
         if self.by_name:
-            yield self._shaped
             yield self._in_urls
             yield self._in_schemes
             yield self._in_cookies
@@ -111,7 +109,7 @@ class TextRules:
         return base64_edits(text, self.is_base64_suspect, self._redact_decoded)
 
     def _redact_decoded(self, text: str) -> str:
-        for stage in (self._registered, self._shaped) if self.by_name else (self._registered,):
+        for stage in (self._registered, self._shaped):
             text = apply(text, in_order(stage(text), placeholder_spans(text)))
         return text
 
@@ -144,7 +142,7 @@ class TextRules:
         return cookie_edits(value, self.placeholders, first_only=name.lower().startswith("set"))
 
     def _assigned(self, text: str) -> Iterator[Edit]:
-        return assignment_edits(text, self.placeholders, strict=self.strict, has_logprobs="logprob" in text)
+        return assignment_edits(text, self.placeholders, strict=self.strict)
 
 
 def _edited(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:

@@ -22,8 +22,7 @@ _ANYTHING: Final = re.compile(b"")
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = Trigger((b"\\u00",), re.compile(rb"\\u00[2-7]"))
 
-# {"name": "X_API_KEY", "value": "…"}, as in lists of headers and variables.
-_NAMED_VALUE: Final = rb'[\w\-]*+"[^{}]{0,200}?"value":'
+_NAMED_VALUE: Final = rb'[\w\-]*+\]*+","value":'
 
 
 def _name(core: str, *anchors: str) -> Trigger:
@@ -63,7 +62,7 @@ _TO_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS else 32 for code in 
 
 def checks(rules: Sequence[Rule], *, by_name: bool, strict: bool) -> list[Check]:
     """What no literal announces, or only a frequent one."""
-    chosen: list[Check] = [bool] if any(not rule.anchors for rule in rules) else []
+    chosen: list[Check] = [lambda _: True] if any(not rule.anchors for rule in rules) else []
     if by_name:
         chosen.append(lambda text: b"@" in text and _USER.search(text))
     if strict:
@@ -74,7 +73,7 @@ def checks(rules: Sequence[Rule], *, by_name: bool, strict: bool) -> list[Check]
 
 def triggers(registered: Registered, rules: Sequence[Rule], *, by_name: bool) -> list[Trigger]:
     """What may announce a secret in any text."""
-    forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered)
+    forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered.forms)
     return [
         _ESCAPED_ASCII,
         Trigger(forms, _ANYTHING),

@@ -1,0 +1,114 @@
+"""The capsule: a named, versioned judgement over one JSON value.
+
+A capsule has a manifest, which anyone can print, and logic, which is code. Executing it checks the
+value against the input schema, runs the logic, and checks what the logic gave against the output schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from reenact.check.json_schema import to_json_schema
+from reenact.check.problem import Problem
+from reenact.check.schema_accept import Accepts, compile_schema
+from reenact.check.schema_language import Schema
+from reenact.check.schema_walk import walk
+from reenact.errors import CheckFailed
+from reenact.formats.schemas import DIALECT
+
+Status: TypeAlias = Literal["accepted", "rejected"]
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    version: str
+    profile: str
+    """The family of capsules this one belongs to."""
+    summary: str
+    logic_version: str
+    """Changes whenever the same value could get another result."""
+    tags: tuple[str, ...]
+    input_schema: Schema
+    output_schema: Schema
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """What a capsule's logic has to say beyond the schemas."""
+
+    problems: list[Problem]
+    data: Any
+
+
+class Result(msgspec.Struct, frozen=True):
+    status: Status
+    """Rejected when any problem is an error."""
+    problems: tuple[Problem, ...]
+    data: Any
+    """Complete only when accepted; of a rejected value, what could be read of it."""
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status == "accepted"
+
+
+class Capsule:
+    """A manifest and its *logic*, which is run on every value, of whatever type."""
+
+    def __init__(self, manifest: Manifest, logic: Callable[[Any], Findings]) -> None:
+        self.manifest = manifest
+        self.logic = logic
+
+    @cached_property
+    def _accepts_input(self) -> Accepts:
+        return compile_schema(self.manifest.input_schema)
+
+    @cached_property
+    def _accepts_output(self) -> Accepts:
+        return compile_schema(self.manifest.output_schema, null_is_absent=True)
+
+    def execute(self, value: Any) -> Result:
+        """The result for any JSON value whatever; problems of the input come before the logic's own."""
+        findings = self._run(value)
+        own, data = findings.problems, findings.data
+        if not own and self._accepts_input(value) and self._accepts_output(data):
+            return Result("accepted", (), data)
+        problems = [*walk(self.manifest.input_schema, value), *own]
+        if not _has_error(problems):
+            # Of a rejected value the data is incomplete by nature; here that would be the capsule's mistake.
+            problems += walk(self.manifest.output_schema, data, "data", null_is_absent=True)
+        return Result("rejected" if _has_error(problems) else "accepted", tuple(problems), data)
+
+    def _run(self, value: Any) -> Findings:
+        try:
+            return self.logic(value)
+        except Exception as error:
+            raise CheckFailed(
+                f"capsule {self.manifest.id}: its logic failed with {type(error).__name__}: {error}; "
+                "report it to the capsule's author"
+            ) from error
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of the values it takes; the logic may still refuse some of them."""
+        head = {
+            "$schema": DIALECT,
+            "$id": f"urn:reenact:schema:{self.manifest.id}:{self.manifest.version}",
+            "title": self.manifest.id,
+        }
+        return head | to_json_schema(self.manifest.input_schema)
+
+
+def first_problem(result: Result) -> str:
+    """The first problem of a rejected value in one line, and how many more there are."""
+    first, more = result.problems[0], len(result.problems) - 1
+    return (
+        f"{first.path or 'the value'}: {first.message} ({first.code}{f', and {more} more' if more else ''})"
+    )
+
+
+def _has_error(problems: list[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)

@@ -1,0 +1,54 @@
+"""What a check found: one value per problem, with its place."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from reenact.errors import FormatError
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One problem."""
+
+    code: str
+    message: str
+    file: str
+    severity: Severity = "error"
+    line: int | None = None
+    json_path: str | None = None
+
+    @classmethod
+    def of(cls, code: str, error: FormatError, *, file: str) -> Finding:
+        """A reader's error as a finding."""
+        return cls(code, error.reason, error.file or file, line=error.line, json_path=error.json_path)
+
+    def describe(self) -> str:
+        """``events.jsonl:17: $.data.callId: message [code]``, on one line."""
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        path = f" {self.json_path}:" if self.json_path else ""
+        return f"{place}:{path} {self.message} [{self.code}]"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The findings of one check, and what was looked at."""
+
+    what: str
+    """The kind of artifact: ``capture``, ``replay log``, …"""
+    path: str
+    findings: list[Finding]
+    facts: dict[str, Any]
+    """What a summary says: counts, digests, states."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing worse than a warning was found."""
+        return all(finding.severity == "warning" for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain JSON, with its verdict."""
+        value: dict[str, Any] = msgspec.to_builtins(self)
+        return value | {"good": self.is_good}

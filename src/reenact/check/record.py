@@ -1,0 +1,165 @@
+"""Verifiable records of actions: building them, checking them one by one and as a pack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from reenact.check.action import ACTION
+from reenact.check.capsule import Result, first_problem
+from reenact.check.findings import Finding
+from reenact.check.problem import Problem
+from reenact.check.schema_walk import kind_of
+from reenact.errors import CheckFailed, FormatError
+from reenact.formats import verifiable
+from reenact.formats.record import ABSENT
+from reenact.formats.verifiable import PROFILE, VDR_VERSION, VerifiableRecord
+
+ALGORITHM: Final = "sha-256"
+
+
+class ActionRejected(CheckFailed):
+    """A rejected action has no record; *result* says why it was rejected."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        super().__init__(f"{first_problem(result)}; only accepted actions are recorded")
+
+
+def record_action(action: Any, *, anchor: Any = ABSENT, producer: Any = ABSENT) -> VerifiableRecord:
+    """The record of an accepted *action*; :class:`FormatError` for what RFC 8785 cannot hold."""
+    result = ACTION.execute(action)
+    if not result.is_accepted:
+        raise ActionRejected(result)
+    return verifiable.verifiable_record(action, anchor=anchor, producer=producer)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing a record claims, and whether it holds."""
+
+    name: str
+    ok: bool
+    reason: str = ""
+    """Why not; empty when it holds."""
+
+
+class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
+    checks: tuple[Check, ...]
+    """Always the same ones, in the same order."""
+    problems: tuple[Problem, ...]
+    """What the profile's capsule found in the subject."""
+    record_digest: str | None
+    """As computed, whatever the record claims; ``None`` where it cannot be."""
+
+    @property
+    def is_ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def findings(self, file: str, line: int | None = None) -> list[Finding]:
+        """The failed checks of a record that stands in *file*, each under its name."""
+        failed = (check for check in self.checks if not check.ok)
+        return [Finding(check.name, check.reason, file, line=line) for check in failed]
+
+
+def check_record(value: Any) -> RecordReport:
+    """Every claim of a record, checked anew; takes any JSON value whatever."""
+    record = _object(value)
+    subject, receipt = record.get("subject"), _object(record.get("receipt"))
+    result = ACTION.execute(subject)
+    digests = {name: _compute(digest, subject) for name, digest in _digests(record).items()}
+    record_digest = digests["record_digest"]
+    return RecordReport(
+        checks=(
+            _equal("version", VDR_VERSION, record.get("vdr_version")),
+            _equal("profile", PROFILE, record.get("profile")),
+            _subject(result),
+            _equal("algorithm", ALGORITHM, receipt.get("alg")),
+            *(_digest(name, computed, receipt.get(name)) for name, computed in digests.items()),
+        ),
+        problems=result.problems,
+        record_digest=record_digest if isinstance(record_digest, str) else None,
+    )
+
+
+class PackReport(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+    """How many records were read, repeated ones included."""
+    digest: str | None
+    """``None`` when a record failed: a pack is as good as its records."""
+    failed: tuple[tuple[int, RecordReport], ...]
+    """By position, from 0."""
+
+    @property
+    def is_ok(self) -> bool:
+        return not self.failed
+
+
+def check_pack(values: Iterable[Any]) -> PackReport:
+    """The records of a pack, each checked; what is kept in memory is their digests."""
+    digests: set[str] = set()
+    failed: list[tuple[int, RecordReport]] = []
+    count = 0
+    for index, value in enumerate(values):
+        count += 1
+        report = check_record(value)
+        if report.is_ok and report.record_digest is not None:
+            digests.add(report.record_digest)
+        else:
+            failed.append((index, report))
+    digest = None if failed else verifiable.pack_digest(digests)
+    return PackReport(count=count, digest=digest, failed=tuple(failed))
+
+
+_Digest = Callable[[dict[str, Any]], str]
+
+
+def _digests(record: dict[str, Any]) -> dict[str, _Digest]:
+    profile = record.get("profile")
+    claimed = profile if isinstance(profile, str) else PROFILE
+    return {
+        "subject_digest": verifiable.subject_digest,
+        "record_digest": lambda subject: verifiable.record_digest(subject, claimed),
+        "input_digest": verifiable.input_digest,
+        "output_digest": verifiable.output_digest,
+    }
+
+
+def _compute(digest: _Digest, subject: Any) -> str | FormatError:
+    if type(subject) is not dict:
+        return FormatError("the subject is not an object", json_path="$.subject")
+    try:
+        return digest(subject)
+    except FormatError as error:
+        return error
+
+
+def _equal(name: str, wanted: str, claimed: Any) -> Check:
+    if claimed == wanted:
+        return Check(name, True)
+    return Check(name, False, f"is {_shown(claimed)}, must be {_shown(wanted)}")
+
+
+def _subject(result: Result) -> Check:
+    if result.is_accepted:
+        return Check("subject", True)
+    return Check("subject", False, f"rejected: {first_problem(result)}")
+
+
+def _digest(name: str, computed: str | FormatError, claimed: Any) -> Check:
+    if isinstance(computed, FormatError):
+        return Check(name, False, f"cannot be computed: {computed}")
+    if computed == claimed:
+        return Check(name, True)
+    return Check(name, False, f"is {_shown(claimed)}, but {computed} was computed")
+
+
+def _shown(claimed: Any) -> str:
+    if claimed is None:
+        return "missing"
+    return f"{claimed!r:.80}" if type(claimed) is str else kind_of(claimed)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if type(value) is dict else {}

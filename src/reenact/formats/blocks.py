@@ -1,0 +1,106 @@
+"""Reading records many lines at a time: a block that is in order costs two calls into the codec.
+
+A block in which anything is odd, be it one byte, is read line by line instead, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import BinaryIO, Final, TypeVar
+
+import msgspec
+
+from reenact.errors import FormatError
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_lines
+from reenact.formats.record import Codec
+
+R = TypeVar("R")
+
+_BLOCK_BYTES: Final = 32 * 1024
+
+
+class _Block(msgspec.Struct, frozen=True):
+    """Whole lines, the first of which has *number* and starts at *offset*; the last may lack its end."""
+
+    number: int
+    offset: int
+    text: bytes
+
+
+def read_records(
+    stream: BinaryIO,
+    codec: Codec[R],
+    *,
+    file: str,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    on_error: OnError | None = None,
+) -> Iterator[tuple[Line, R]]:
+    """Each line of *stream* with its record, in constant memory; tolerant as :func:`read_lines` is.
+
+    Without *on_error* the first bad line raises, after those before it were handed out; with it every
+    bad line is reported and passed over. A stream that grows is waited for until a block is full.
+    """
+    report = on_error or raise_error
+    for block in _blocks(stream, max_line_bytes):
+        records = codec.from_block(block.text)
+        if records is not None:
+            yield from zip(_lines(block), records, strict=True)
+        else:
+            yield from _read_each(block, codec, file, max_line_bytes, report)
+
+
+def _blocks(stream: BinaryIO, max_line_bytes: int) -> Iterator[_Block]:
+    """Cut at line ends; a line beyond the limit is handed on as far as it shows that it is one."""
+    rest, number, offset = b"", 1, 0
+    while chunk := stream.read(_BLOCK_BYTES):
+        text = rest + chunk
+        end = text.rfind(b"\n") + 1
+        if not end and len(text) <= max_line_bytes + 2:
+            rest = text
+            continue
+        if not end:
+            end = len(text)
+            skipped = _skip_line(stream)
+            yield _Block(number, offset, text + b"\n")
+            rest, number, offset = b"", number + 1, offset + end + skipped
+            continue
+        yield _Block(number, offset, text[:end])
+        number, offset, rest = number + text.count(b"\n", 0, end), offset + end, text[end:]
+    if rest:
+        yield _Block(number, offset, rest)
+
+
+def _skip_line(stream: BinaryIO) -> int:
+    skipped = 0
+    while text := stream.readline(_BLOCK_BYTES):
+        skipped += len(text)
+        if text.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _lines(block: _Block) -> Iterator[Line]:
+    offset = block.offset
+    for number, text in enumerate(block.text[:-1].split(b"\n"), block.number):
+        yield Line(number, offset, text)
+        offset += len(text) + 1
+
+
+def _read_each(
+    block: _Block, codec: Codec[R], file: str, max_line_bytes: int, report: OnError
+) -> Iterator[tuple[Line, R]]:
+    def placed(error: FormatError) -> None:
+        if error.line is not None:
+            error.line += block.number - 1
+        report(error)
+
+    text = BytesIO(block.text)
+    for inner in read_lines(text, file=file, max_line_bytes=max_line_bytes, on_error=placed):
+        line = Line(inner.number + block.number - 1, inner.offset + block.offset, inner.text)
+        try:
+            record = codec.from_bytes(line.text)
+        except FormatError as error:
+            report(error.at(file=file, line=line.number))
+        else:
+            yield line, record

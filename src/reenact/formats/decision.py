@@ -1,0 +1,37 @@
+"""What a policy says of an action or a tool call, apart from how it comes to say so."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from reenact.errors import CheckFailed
+
+Verdict: TypeAlias = Literal["allow", "review", "deny"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    verdict: Verdict
+    rule: str
+    """The id of the rule, or the place in the policy, that decided."""
+    reason: str
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.verdict == "allow"
+
+
+class CallGate(Protocol):
+    """What decides about a tool call before it is made."""
+
+    def decide_call(self, name: str, arguments: Any) -> Decision: ...
+
+
+class CallRefused(CheckFailed):
+    """A policy did not allow a tool call, and nobody approved it; *decision* says why."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        what = "denied" if decision.verdict == "deny" else "not approved"
+        super().__init__(f"{decision.reason}: {what} by the policy's rule {decision.rule!r}")

@@ -1,0 +1,95 @@
+"""A capture that was changed is found out, with the line and the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import reenact
+from reenact.check.capture import check_capture
+from reenact.errors import StoreError
+
+Change = Callable[[list[bytes]], list[bytes]]
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """A small run with a large payload."""
+
+    @reenact.tool
+    def fetch(page: int) -> str:
+        return f"{page}" * 20_000
+
+    path = tmp_path / "run"
+    with reenact.capture(path) as run:
+        fetch(1)
+        fetch(2)
+        run.clock.now()
+    return path
+
+
+def change_events(path: Path, change: Change) -> None:
+    events = path / "events.jsonl"
+    events.write_bytes(b"".join(change(events.read_bytes().splitlines(keepends=True))))
+
+
+def codes(path: Path) -> set[str]:
+    return {finding.code for finding in check_capture(path).findings}
+
+
+def test_a_whole_capture_has_no_finding(capture: Path) -> None:
+    """What was recorded verifies, blobs included."""
+    report = check_capture(capture)
+    assert report.findings == []
+    assert (report.facts["events"], report.facts["blobs"]) == (7, 2)
+
+
+CHANGES: dict[str, tuple[Change, str, int | None]] = {
+    "a line was dropped": (lambda lines: lines[:2] + lines[3:], "sequence", 3),
+    "two lines were swapped": (lambda lines: [*lines[:1], lines[2], lines[1], *lines[3:]], "sequence", 2),
+    "the end was cut off": (lambda lines: lines[:-1], "no_end", None),
+    "a line was written twice": (lambda lines: [*lines[:3], lines[2], *lines[3:]], "sequence", 4),
+    "a call was dropped": (lambda lines: lines[:1] + lines[2:], "outcome_without_call", 2),
+    "a line is no JSON": (lambda lines: [*lines[:3], b"{\n", *lines[4:]], "event_unreadable", 4),
+    "a line of another run": (
+        lambda lines: [*lines[:3], lines[3].replace(b'"run_', b'"run_x'), *lines[4:]],
+        "foreign_event",
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_log_is_found_out(capture: Path, name: str) -> None:
+    """Each change has its own finding at its own line, beside the hash that no longer fits."""
+    change, code, line = CHANGES[name]
+    change_events(capture, change)
+    findings = check_capture(capture).findings
+    assert "events_changed" in {finding.code for finding in findings}
+    assert (code, line) in {(finding.code, finding.line) for finding in findings}
+
+
+def test_a_changed_manifest_is_found_out(capture: Path) -> None:
+    """The manifest digests itself."""
+    manifest = capture / "manifest.json"
+    value = json.loads(manifest.read_bytes())
+    manifest.write_text(json.dumps(value | {"createdAt": value["createdAt"] + 1}))
+    assert codes(capture) == {"manifest_changed"}
+
+
+def test_damaged_missing_and_unused_blobs_are_told_apart(capture: Path) -> None:
+    """A blob is held against the digest that is its name."""
+    first, second = sorted((capture / "blobs").glob("sha256/*/*"))
+    first.write_bytes(b"changed")
+    stray = second.parent / ("0" * len(second.name))
+    second.rename(stray)
+    assert codes(capture) >= {"blob_damaged", "blob_missing", "blob_unused"}
+
+
+def test_there_must_be_a_capture(tmp_path: Path) -> None:
+    """A directory without one is refused, not reported."""
+    with pytest.raises(StoreError):
+        check_capture(tmp_path)
