@@ -1,13 +1,13 @@
 """``reenact record``: the child is left alone, its calls are in the capture, and it is said what happened."""
 
 import os
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
-from reenact.cli.record import _subject
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
@@ -106,8 +106,11 @@ def test_a_command_of_several_processes_is_recorded_in_the_one_that_makes_calls(
     done = run("record", "-o", "a", "--", "sh", "-c", line, cwd=tmp_path)
     assert done.returncode == 3
     assert CaptureReader(tmp_path / "a").event(1).data.argv[-1] == "pass"
-    assert f"reenact: not recorded: {shop} 'sys.exit(3)': " in done.stderr
-    assert "another process has begun the capture; record this one by itself" in done.stderr
+    assert re.search(
+        r"reenact: not recorded: ending \(process \d+\): .*/a: another process has begun the capture; "
+        r"record this one by itself\n",
+        done.stderr,
+    )
 
 
 def test_python_that_the_agent_starts_is_not_recorded(tmp_path):
@@ -127,21 +130,6 @@ def test_redaction_is_chosen(tmp_path):
 
 
 # Where it goes
-
-
-SUBJECTS = {
-    "a script": ("python agents/triage.py -v", "triage"),
-    "a module": ("/usr/bin/python3.12 -X dev -m shop.triage --all", "shop.triage"),
-    "a line": ("python -c pass", "python"),
-    "an interpreter": ("python3", "python3"),
-    "a program": ("./bin/triage.sh a b", "triage"),
-}
-
-
-@pytest.mark.parametrize(("words", "subject"), SUBJECTS.values(), ids=SUBJECTS)
-def test_the_name_of_a_capture_is_what_the_command_is_about(words, subject):
-    """So that a folder of runs can be read."""
-    assert _subject(tuple(words.split())) == subject
 
 
 def test_without_a_directory_one_is_named_under_runs(tmp_path):
@@ -198,7 +186,7 @@ def test_a_python_without_reenact_runs_unrecorded(bare_python, tmp_path):
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert done.stderr == (
         f"reenact: nothing was recorded: {bare_python}: No module named 'reenact'; "
-        f"install reenact there: {bare_python} -m pip install reenact\n"
+        "let the agent run in a Python where reenact is installed\n"
     )
 
 

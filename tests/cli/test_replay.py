@@ -172,7 +172,7 @@ def test_a_python_without_reenact_does_not_run(ending, tmp_path):
     line = f"PYTHONPATH=${{PYTHONPATH%%:*}}:{tmp_path} {PYTHON} -c 'print(1)'"
     done = run("replay", ending, "--", "sh", "-c", line, cwd=tmp_path / "reenact")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith(f"reenact: {PYTHON}: not this one; install reenact there")
+    assert done.stderr.startswith(f"reenact: {PYTHON}: not this one; let the agent run in a Python where")
 
 
 WRONG = {

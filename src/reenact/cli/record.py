@@ -21,6 +21,7 @@ from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.injected.handover import Handover, ToRecord
 from reenact.injected.launch import environment, handed_over, run
+from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.recovery import recover
 from reenact.recorder.redaction.profile import PROFILES
@@ -58,31 +59,16 @@ def command(
 
 def _new_path(words: tuple[str, ...], now: datetime) -> Path:
     """``runs/agent-20260131-154500``, or with a number behind it where that is taken."""
-    stem = f"{_subject(words)}-{now:%Y%m%d-%H%M%S}"
+    stem = f"{subject(words)}-{now:%Y%m%d-%H%M%S}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
-def _subject(words: tuple[str, ...]) -> str:
-    """What a command is about: for ``python -m triage.agent -v`` it is ``triage.agent``."""
-    program = Path(words[0]).name
-    if not program.startswith("python"):
-        return Path(program).stem
-    rest = list(words[1:])
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option == "-m" and rest:
-            return rest[0]
-        if option == "-c":
-            return program
-        if option in ("-W", "-X"):
-            rest = rest[1:]
-    return Path(rest[0]).stem if rest else program
-
-
 def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover) -> None:
-    for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
+    for why in handover.notes("failed").values():
         say(f"not recorded: {why}")
+    for pid, why in handover.notes("left-out").items():
+        say(f"not recorded: {handover.process(pid)}: {why}")
     if not any(path.iterdir()):
         say(f"nothing was recorded: {_why_silent(handover)}")
         return

@@ -68,10 +68,11 @@ def _replayed(directory: str, handover: Handover) -> Replayed:
         raise UsageError(why)
     for why in handover.notes("failed").values():
         raise StoreError(why)
-    started, replays = handover.notes("started"), handover.replays()
-    for pid, line in started.items():
+    replays = handover.replays()
+    for pid in handover.notes("started"):
         if pid not in replays:
-            raise CheckFailed(f"{directory}: nothing is proved: `{line}` ended before it could report")
+            process = handover.process(pid)
+            raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
     if not replays:
         raise CheckFailed(
             f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
@@ -79,11 +80,11 @@ def _replayed(directory: str, handover: Handover) -> Replayed:
         )
     acted = [pid for pid in replays if replays[pid].has_acted]
     agent, *others = acted or [*replays][:1]
-    return _with(replays[agent], *(_second_agent(started[pid]) for pid in others))
+    return _with(replays[agent], *(_second_agent(handover.process(pid)) for pid in others))
 
 
-def _second_agent(line: str) -> ReplayDivergence:
-    detail = f"`{line}` made calls too, but a capture holds those of one process"
+def _second_agent(process: str) -> ReplayDivergence:
+    detail = f"{process} made calls too, but a capture holds those of one process"
     return ReplayDivergence(code="event_unexpected", detail=detail)
 
 

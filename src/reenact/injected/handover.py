@@ -1,7 +1,7 @@
 """The folder through which a command of ours and the Python processes below it talk to each other.
 
 orders.json      from the command: what to do
-started-PID      from a process: it does as ordered; its command line
+started-PID      from a process: it does as ordered; what it is about
 failed-PID       it could not begin, and why
 absent-PID       there is no reenact in its Python
 left-out-PID     it made calls, but could not record them, and why
@@ -81,6 +81,10 @@ class Handover:
         """What processes left under *kind*, by process id, in the order they left it."""
         return {pid: text.decode("utf-8", "replace") for pid, text in self._found(kind).items()}
 
+    def process(self, pid: int) -> str:
+        """A process that began, for messages."""
+        return f"{self.notes('started').get(pid, '?')} (process {pid})"
+
     def replays(self) -> dict[int, Replayed]:
         """What each process's replay came to."""
         return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
@@ -88,11 +92,11 @@ class Handover:
     # A process's side
 
     def orders(self) -> Orders:
-        text = (self.folder / "orders.json").read_bytes()
+        path = self.folder / "orders.json"
         try:
-            return msgspec.json.decode(text, type=Orders)  # type: ignore[no-any-return]  # a union, to mypy
+            return msgspec.json.decode(path.read_bytes(), type=Orders)  # type: ignore[no-any-return]  # a union
         except msgspec.DecodeError as error:
-            raise FormatError(f"{error}; use the same version of reenact on both sides") from error
+            raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
 
     def note(self, kind: Note, text: str) -> None:
         self._write(f"{kind}-{os.getpid()}", text.encode("utf-8", "replace"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from reenact.errors import Diverged
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Handover, Replayed, ToRecord, ToReplay
+from reenact.injected.subject import subject
 from reenact.run import MODE_VARIABLE, CaptureRun, Run, replay
 
 
@@ -34,7 +34,7 @@ def begin(folder: str) -> None:
     handover = Handover(Path(folder))
     orders = handover.orders()
     part: _Part = _Recorded(orders, handover) if isinstance(orders, ToRecord) else _Replayed(orders, handover)
-    handover.note("started", _command_line())
+    handover.note("started", subject(sys.orig_argv))
     _hide()
     _at_the_end(part)
 
@@ -54,7 +54,7 @@ class _Recorded:
             return
         self._run.abandon()
         if self._sink.refusal is not None:
-            self._handover.note("left-out", f"{_command_line()}: {self._sink.refusal}")
+            self._handover.note("left-out", str(self._sink.refusal))
 
 
 class _Replayed:
@@ -108,7 +108,3 @@ def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> 
             leave(status)
 
     return _exit
-
-
-def _command_line() -> str:
-    return shlex.join(sys.orig_argv)

@@ -27,6 +27,8 @@ def _begin() -> None:
     if not folder:
         return
     try:
+        if sys.version_info < (3, 11):  # noqa: UP036 — any Python may come here
+            raise ImportError(f"Python {sys.version_info[0]}.{sys.version_info[1]} is too old for it")
         from reenact.injected.process import begin
 
         begin(folder)
@@ -40,7 +42,7 @@ def _give_up(folder: str, error: Exception) -> None:
     kind, why = "failed", str(error)
     if isinstance(error, ImportError):
         kind = "absent"
-        why = f"{sys.executable}: {error}; install reenact there: {sys.executable} -m pip install reenact"
+        why = f"{sys.executable}: {error}; let the agent run in a Python where reenact is installed"
     try:
         with open(os.path.join(folder, f"{kind}-{os.getpid()}"), "w", encoding="utf-8") as note:
             note.write(why)
