@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -32,7 +32,8 @@ class Call(msgspec.Struct, frozen=True):
     kind: CallKind
     name: str
     request: Any
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
+    """A function where they take time to find out: only a recording asks for them."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -43,6 +44,8 @@ class Instant(msgspec.Struct, frozen=True):
     """The event's own fields; all must be equal in replay."""
     is_plain: bool = False
     """Neither the fields nor the value can hold a secret: a clock read, a random number."""
+    is_read: bool = False
+    """The value is read from outside the run, which may take calls; replay has it from the recording only."""
 
 
 class Step(Protocol):
@@ -54,12 +57,24 @@ class Step(Protocol):
     answer: Any
     facts: dict[str, Any]
     """What the seam knows of the outcome beside the answer; recorded with it."""
+    exact: Any
+    """The same outcome in a form redaction cannot look into, such as compressed bytes; recorded, and given
+    back in replay, only where redaction found nothing in the outcome itself."""
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        """A live stream has begun: *answer* holds what is known of it, its pieces follow.
+
+        *leave* is called when the run ends before the stream does; it must lead to :meth:`close`.
+        """
 
     def piece(self, value: Any) -> None:
         """A live stream has handed out *value*."""
 
     def pieces(self) -> Iterator[Any]:
         """The recorded pieces of a stream; raises at their end what the recorded stream raised."""
+
+    def async_pieces(self) -> AsyncIterator[Any]:
+        """The same, letting the event loop go on between two pieces."""
 
     def wait(self) -> None:
         """In replay: block until the outcome's turn has come; raises what the recorded call raised."""
@@ -81,6 +96,9 @@ class Context(Protocol):
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """The value of *instant*: produced and recorded, or answered from the recording."""
+
+    def unplaced(self, call: Call) -> Exception | None:
+        """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
 
     def loop_seen(self, loop: Any) -> None:
         """A task of this run was started on *loop*, in the loop's own thread."""
@@ -124,10 +142,14 @@ class Lane:
         ordinal, self.spawned = self.spawned, self.spawned + 1
         return Lane(self.context, f"{self.name}.{ordinal}", parent=self, within=self.within)
 
-    def inside(self, call_id: str) -> Lane:
-        """The lane of what happens inside this lane's latest call."""
-        name = f"{self.name}/{self.calls}"
-        return Lane(self.context, name, parent=self, owner=self.owner, within=call_id)
+    def next_call(self) -> int:
+        """The ordinal of the call that this lane makes now."""
+        self.calls += 1
+        return self.calls
+
+    def inside(self, call_id: str, ordinal: int) -> Lane:
+        """The lane of what happens inside this lane's call of that *ordinal*."""
+        return Lane(self.context, f"{self.name}/{ordinal}", parent=self, owner=self.owner, within=call_id)
 
     def loose(self) -> Lane:
         """The lane of code that runs in this lane's name but in no known order."""
@@ -141,6 +163,8 @@ class Lane:
 
 
 ROOT: Final = "0"
+UNCLAIMED: Final = -1
+"""The owner of a lane whose task is being made."""
 
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
@@ -160,30 +184,50 @@ def identity() -> int:
 
 
 def current_lane() -> Lane | None:
-    """The lane the calling code runs in; ``None`` outside any run."""
+    """The lane the calling code runs in; ``None`` outside any run, and where nobody can say in which."""
     lane = lane_var.get()
     if lane is None:
         return _stray_lane() if open_runs else None
     me = identity()
-    if lane.owner == me:
-        return lane
-    owned = _owned.get(me)
-    return owned if owned is not None else lane.loose()
+    if lane.owner != me:
+        lane = _owned.get(me) or _claimed(lane, me)
+    return lane if id(lane.context) in open_runs else _outliving(lane)
+
+
+def _claimed(lane: Lane, me: int) -> Lane:
+    """*lane*, if its task runs before its creator could say so, as eager tasks do; else its loose child."""
+    if lane.owner != UNCLAIMED:
+        return lane.loose()
+    lane.owner = me
+    return lane
 
 
 def _stray_lane() -> Lane | None:
     """The lane of code that inherited none: it can only belong to the one open run."""
     owned = _owned.get(identity())
-    if owned is not None:
+    if owned is not None and id(owned.context) in open_runs:
         return owned
     with _lock:
         roots = list(open_runs.values())
     return roots[0].loose() if len(roots) == 1 else None
 
 
+def _outliving(lane: Lane) -> Lane | None:
+    """The lane of code whose run is over: it joins the one that is open now.
+
+    Where there is none it is as without us, but what a replay left behind must not go live.
+    """
+    return _stray_lane() or (lane if lane.context.mode == "replay" else None)
+
+
 def own(owner: int, lane: Lane) -> None:
     """Let *lane* be the lane of *owner* whatever context its code runs in."""
     lane.owner = owner
+    share(owner, lane)
+
+
+def share(owner: int, lane: Lane) -> None:
+    """Let *owner* run in *lane* while its own owner waits."""
     _owned[owner] = lane
 
 
@@ -215,6 +259,17 @@ def entered(context: Context) -> Iterator[Lane]:
         lane_var.set(before)
 
 
+@contextmanager
+def running_in(lane: Lane) -> Iterator[None]:
+    """Let *lane* be the current one for the block."""
+    before = lane_var.get()
+    lane_var.set(lane)
+    try:
+        yield
+    finally:
+        lane_var.set(before)
+
+
 class _Off:
     """The step outside any run: the seam makes its call and nobody looks."""
 
@@ -234,6 +289,13 @@ class _Off:
         """Nothing to wait for."""
 
 
+def _refuse_unplaced(call: Call) -> None:
+    """Tell every open run of a call that nobody can place; a replay refuses it."""
+    errors = [context.unplaced(call) for context in open_contexts()]
+    for error in filter(None, errors):
+        raise error
+
+
 class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress` is
     """Cross the boundary with *call*: ``with`` in sync code, ``async with`` in async code.
 
@@ -245,7 +307,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     :meth:`inside`, because what runs between two pieces is the agent's code, not the call's.
     """
 
-    __slots__ = ("_before", "_call", "_lane", "_step", "_streaming")
+    __slots__ = ("_before", "_call", "_inside", "_lane", "_ordinal", "_step", "_streaming")
 
     def __init__(self, call: Call, *, streaming: bool = False) -> None:
         self._call = call
@@ -265,29 +327,24 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         lane = current_lane()
         self._lane = lane
         if lane is None:
+            if open_runs:
+                _refuse_unplaced(self._call)
             return _Off()
-        lane.calls += 1
+        self._ordinal = lane.next_call()
         return lane.context.step(self._call, lane)
 
     def _enter(self, step: Any) -> Any:
         self._step = step
-        if step.live and not self._streaming and self._lane is not None:
-            self._before = lane_var.get()
-            lane_var.set(self._lane.inside(step.call_id))
+        if step.live and self._lane is not None:
+            self._inside = self._lane.inside(step.call_id, self._ordinal)
+            if not self._streaming:
+                self._before = lane_var.get()
+                lane_var.set(self._inside)
         return step
 
-    @contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> AbstractContextManager[None]:
         """What the block does now belongs to the call, not to the agent between two pieces."""
-        if self._lane is None:
-            yield
-            return
-        before = lane_var.get()
-        lane_var.set(self._lane.inside(self._step.call_id))
-        try:
-            yield
-        finally:
-            lane_var.set(before)
+        return nullcontext() if self._lane is None else running_in(self._inside)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -20,6 +20,7 @@ from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
+    MAX_BLOB_THRESHOLD_BYTES,
     NO_MODEL,
     CaptureManifest,
     CaptureSeed,
@@ -27,6 +28,7 @@ from reenact.formats.capture import (
     RedactionProfile,
 )
 from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.failures import message_of
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
     SCHEMA,
@@ -77,18 +79,20 @@ class Run:
         self, path: str, read: Callable[[], Any], *, group_id: str | None = None, source: str | None = None
     ) -> Any:
         """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
-        return _state("memory_read", {"path": path, "group_id": group_id, "source": source}, read)
+        request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
+        return instant(Instant("state_mutation", request, is_read=True), read)
 
     def memory_write(
         self, path: str, value: Any, *, group_id: str | None = None, source: str | None = None
     ) -> None:
         """Record that *value* was written to the agent's memory; in replay it must be the same."""
-        facts = {"path": path, "group_id": group_id, "source": source, "content": value}
-        _state("memory_write", facts, lambda: None)
+        request = {"type": "memory_write", "path": path, "content": value}
+        request |= _known(group_id=group_id, source=source)
+        instant(Instant("state_mutation", request), lambda: None)
 
     def state_mutation(self, kind: str, **details: Any) -> None:
         """Record a change of state, such as ``file_write``; in replay it must be the same."""
-        _state(kind, details, lambda: None)
+        instant(Instant("state_mutation", {"type": kind, "details": details}), lambda: None)
 
     def __enter__(self) -> Self:
         return self
@@ -107,9 +111,8 @@ class Run:
         self.__exit__(kind, error, trace)
 
 
-def _state(kind: str, details: dict[str, Any], produce: Callable[[], Any]) -> Any:
-    known = {name: value for name, value in details.items() if value is not None}
-    return instant(Instant("state_mutation", {"type": kind, **known}), produce)
+def _known(**facts: str | None) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 class CaptureRun(Run):
@@ -140,8 +143,8 @@ class CaptureRun(Run):
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
         )
-        redactor = _redactor(profile, values, salt)
-        self._context = CaptureContext(sink, seed, redactor, on_warning=on_warning)
+        self._redactor = _redactor(profile, values, salt)
+        self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -149,7 +152,7 @@ class CaptureRun(Run):
         self._context.start()
         self._open.enter_context(seams.attached())
         self._open.enter_context(entered(self._context))
-        self._context.record_event("run_start", _surroundings())
+        self._context.record_event("run_start", _surroundings(self._redactor))
         return self
 
     def __exit__(
@@ -157,7 +160,9 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
+        message = (
+            None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+        )
         self.manifest = self._context.finalize(status, message, self.final_output)
 
     def abandon(self) -> None:
@@ -225,7 +230,8 @@ class ReplayRun(Run):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
-        output_hash = self._engine.finish(self.final_output)
+        before_end = self._engine.divergences()
+        output_hash = self._engine.finish(self.final_output, error)
         self.divergences = self._engine.divergences()
         self.blocked = self._guard.blocked
         self.receipt = self._make_receipt(output_hash)
@@ -233,15 +239,15 @@ class ReplayRun(Run):
             text = receipt_codec.to_bytes(self.receipt) + b"\n"
             write_whole(self._receipt_path, text, temp_folder=self._receipt_path.parent, sync=False)
         if self._engine.policy == "strict" and not isinstance(error, Diverged):
-            self._raise_latched(error)
+            # What shows only at the end may follow from an error of the agent's own, which then goes first.
+            self._raise_latched(self.divergences if error is None else before_end, error)
 
-    def _raise_latched(self, error: BaseException | None) -> None:
+    def _raise_latched(self, divergences: list[ReplayDivergence], error: BaseException | None) -> None:
         """What the agent swallowed, or wrapped into an error of its own, is raised again here."""
-        latched = self.divergences[0] if self.divergences else None
         if self.blocked:
             raise self.blocked[0].error() from error
-        if latched is not None and (error is None or latched.code != "event_missing"):
-            raise diverged(latched) from error
+        if divergences:
+            raise diverged(divergences[0]) from error
 
     def _is_guarded(self) -> bool:
         lane = current_lane()
@@ -301,6 +307,10 @@ def capture(
         return replay(path, redact=redact)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
+    if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
+        raise UsageError(
+            f"blob_threshold_bytes={blob_threshold_bytes}: choose 0 to {MAX_BLOB_THRESHOLD_BYTES}"
+        )
     sink = FileCaptureSink(path, durability=durability)
     return CaptureRun(sink, redact=redact, blob_threshold_bytes=blob_threshold_bytes, on_warning=on_warning)
 
@@ -334,7 +344,7 @@ def replay(
         allow=allow or Allow(),
         allow_passthrough_tools=allow_passthrough_tools,
         stall_s=stall_s,
-        receipt_path=Path(receipt) if receipt is not None else None,
+        receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
     )
 
@@ -355,8 +365,9 @@ def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> 
     return Redactor(profile, secrets=[*values, *known], salt=salt)
 
 
-def _surroundings() -> dict[str, Any]:
-    return {"argv": list(sys.orig_argv), "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+def _surroundings(redactor: Redactor) -> dict[str, Any]:
+    argv = redactor.redact_arguments(sys.orig_argv)
+    return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

@@ -66,10 +66,10 @@ def events(log: EventLog) -> Iterator[Event]:
         try:
             event = _decode(line)
         except msgspec.DecodeError as error:
-            raise FormatError(str(error), file=log.file, line=number) from None
+            raise FormatError(str(error), file=log.events_file, line=number) from None
         if event.seq != number:
             reason = f"expected {number}, found {event.seq}"
-            raise FormatError(reason, file=log.file, line=number, json_path="$.seq")
+            raise FormatError(reason, file=log.events_file, line=number, json_path="$.seq")
         yield event
 
 

@@ -6,20 +6,22 @@ What an event says beyond the fields here is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from reenact import canonical
-from reenact.errors import DigestMismatch, FormatError
+from reenact.errors import DigestMismatch, FormatError, UnknownVersion
 from reenact.formats.blocks import read_records
-from reenact.formats.lines import Line, raise_error
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
 
 VERSION: Final = 1
 EVENT_LOG_NAME: Final = "events.jsonl"
 BLOB_THRESHOLD_BYTES: Final = 16 * 1024
+MAX_BLOB_THRESHOLD_BYTES: Final = MAX_LINE_BYTES // 4
+"""So that the few payloads of one event still fit into a line."""
 INTERRUPTED: Final = "interrupted"
 
 R = TypeVar("R")
@@ -122,12 +124,33 @@ class LlmRequestData(Record, frozen=True):
     inputHash: str  # noqa: N815
     toolSchemaHash: str | Absent = ABSENT  # noqa: N815
     lane: str | Absent = ABSENT
+    parent: str | Absent = ABSENT
+    """The id of the call inside which this one was made, as in all data below."""
     request: Any | Absent = ABSENT
     requestHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the whole request; written where *request* refers to earlier events."""
 
 
-class LlmResponseData(Record, frozen=True):
+class _OutcomeData(Record, frozen=True):
+    """What all outcomes of calls may say of how they came."""
+
+    opened: Count | Absent = ABSENT
+    """Of a stream: the number of the latest event when it began."""
+    opening: Count | Absent = ABSENT
+    """Of a stream: which of the run's streams it was, in the order in which they began."""
+    inline: bool | Absent = ABSENT
+    """True where the outcome came before the event loop went on."""
+    cancelled: bool | Absent = ABSENT
+    """True where the caller went away before the end."""
+    closed: bool | Absent = ABSENT
+    """True where it did so by closing a stream."""
+    pieces: Any | Absent = ABSENT
+    """Of a stream: what it handed out, one by one."""
+    exact: Any | Absent = ABSENT
+    """The same answer or pieces in the form in which they came, where redaction found nothing to hide."""
+
+
+class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     """What came back for a model call; *response* holds the payload or the chunks."""
 
     callId: str  # noqa: N815
@@ -146,11 +169,12 @@ class ToolCallData(Record, frozen=True):
     tool: str
     args: Any
     lane: str | Absent = ABSENT
+    parent: str | Absent = ABSENT
     derived: bool | Absent = ABSENT
     """True where the call was read from model traffic, not seen happening."""
 
 
-class ToolResultData(Record, frozen=True):
+class ToolResultData(_OutcomeData, frozen=True, kw_only=True):
     """A tool's outcome: *result* when ok, *error* when not."""
 
     callId: str  # noqa: N815
@@ -160,7 +184,7 @@ class ToolResultData(Record, frozen=True):
     derived: bool | Absent = ABSENT
 
 
-class NondeterministicData(Record, frozen=True):
+class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """A value of chance or of the outside world."""
 
     source: str
@@ -168,19 +192,33 @@ class NondeterministicData(Record, frozen=True):
     key: str
     valueHash: str | Absent = ABSENT  # noqa: N815
     value: Any | Absent = ABSENT
+    error: Any | Absent = ABSENT
     lane: str | Absent = ABSENT
+    parent: str | Absent = ABSENT
     callId: str | Absent = ABSENT  # noqa: N815
     """Present where the value took time: one event for the call, one for its outcome."""
+    request: Any | Absent = ABSENT
+    """What the call asked; in the first of the two events."""
 
 
 class StateMutationData(Record, frozen=True):
     """A change, or a read, of the agent's state: files, environment, memory."""
 
     type: str
+    callId: str | Absent = ABSENT  # noqa: N815
+    """Of a read, inside which other calls may be made."""
     lane: str | Absent = ABSENT
+    parent: str | Absent = ABSENT
     group_id: str | Absent = ABSENT
     source: str | Absent = ABSENT
     path: str | Absent = ABSENT
+    content: Any | Absent = ABSENT
+    """What was written to memory."""
+    details: Any | Absent = ABSENT
+    """What a change of any other type says of itself."""
+    value: Any | Absent = ABSENT
+    """What a read found."""
+    error: Any | Absent = ABSENT
 
 
 class _Event(Record, frozen=True, tag_field="type"):
@@ -255,9 +293,25 @@ EVENT_TYPES: Final = (
 
 manifest_codec: Final[Codec[CaptureManifest]] = Codec(CaptureManifest)
 seed_codec: Final[Codec[CaptureSeed]] = Codec(CaptureSeed)
-event_codec: Final[Codec[CaptureEvent]] = Codec(CaptureEvent)
 
-_UPGRADES: Final[dict[int, Upgrade]] = {}
+
+class _EventCodec(Codec[CaptureEvent]):
+    """Upgrades an event that an older version wrote."""
+
+    def from_bytes(self, text: bytes) -> CaptureEvent:
+        try:
+            return super().from_bytes(text)
+        except FormatError:
+            value = parse(text)
+            if not isinstance(value, dict) or value.get("version") == VERSION:
+                raise
+        return self.from_json(_current(value, _EVENT_UPGRADES, "capture event"))
+
+
+event_codec: Final = _EventCodec(CaptureEvent)
+
+_MANIFEST_UPGRADES: Final[dict[int, Upgrade]] = {}
+_EVENT_UPGRADES: Final[dict[int, Upgrade]] = {}
 """One function per step, from the version that is its key to the next; version 1 is the first."""
 
 
@@ -266,7 +320,7 @@ def read_manifest(text: bytes, *, file: str) -> CaptureManifest:
     manifest = _read_versioned(text, file, manifest_codec)
     stated = manifest.integrity.manifestHash
     if stated is not ABSENT and stated != _manifest_digest(manifest):
-        raise DigestMismatch("the manifest was changed after it was written", file=file)
+        raise DigestMismatch("the manifest was changed after it was written; copy it again", file=file)
     return manifest
 
 
@@ -276,9 +330,14 @@ def read_seed(text: bytes, *, file: str) -> CaptureSeed:
 
 
 def write_manifest(manifest: CaptureManifest) -> bytes:
-    """The manifest's text, sealed with its own digest."""
+    """The manifest's text; its own digest is stated anew."""
+    return manifest_codec.to_bytes(with_own_digest(manifest)) + b"\n"
+
+
+def with_own_digest(manifest: CaptureManifest) -> CaptureManifest:
+    """The manifest as it is written."""
     integrity = msgspec.structs.replace(manifest.integrity, manifestHash=_manifest_digest(manifest))
-    return manifest_codec.to_bytes(msgspec.structs.replace(manifest, integrity=integrity)) + b"\n"
+    return msgspec.structs.replace(manifest, integrity=integrity)
 
 
 def _manifest_digest(manifest: CaptureManifest) -> str:
@@ -291,29 +350,40 @@ def _read_versioned(text: bytes, file: str, codec: Codec[R]) -> R:
         value = parse(text)
         if not isinstance(value, dict):
             raise FormatError("expected an object", json_path="$")
-        return codec.from_json(
-            upgrade(value, field="version", current=VERSION, steps=_UPGRADES, what="capture manifest")
-        )
+        return codec.from_json(_current(value, _MANIFEST_UPGRADES, "capture manifest"))
     except FormatError as error:
         raise error.at(file=file) from None
 
 
+def _current(value: dict[str, Any], steps: dict[int, Upgrade], what: str) -> dict[str, Any]:
+    return upgrade(value, field="version", current=VERSION, steps=steps, what=what)
+
+
 def read_events(
-    stream: BinaryIO, *, file: str, on_error: Callable[[FormatError], None] | None = None
+    stream: BinaryIO,
+    *,
+    file: str,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    on_error: OnError | None = None,
 ) -> Iterator[tuple[Line, CaptureEvent]]:
     """The events of a log in constant memory; ``seq`` must start at 1 and have no gap.
 
-    Without *on_error* the first bad line raises; with it every bad line is reported and passed over.
+    Without *on_error* the first bad line raises; with it every bad line is reported and passed over,
+    but a newer version is refused all the same.
     """
+
+    def report(error: FormatError) -> None:
+        (raise_error if on_error is None or isinstance(error, UnknownVersion) else on_error)(error)
+
     expected = 1
-    for line, event in read_records(stream, event_codec, file=file, on_error=on_error):
+    for line, event in read_records(
+        stream, event_codec, file=file, max_line_bytes=max_line_bytes, on_error=report
+    ):
         # A line that could not be read has its number all the same.
         expected = event.seq if on_error is not None and expected < event.seq == line.number else expected
         if event.seq == expected:
             yield line, event
         else:
-            error = FormatError(
-                f"expected {expected}, found {event.seq}", file=file, line=line.number, json_path="$.seq"
-            )
-            (on_error or raise_error)(error)
-        expected += 1
+            reason = f"expected {expected}, found {event.seq}"
+            report(FormatError(reason, file=file, line=line.number, json_path="$.seq"))
+        expected = event.seq + 1

@@ -27,7 +27,8 @@ class Difference(msgspec.Struct, frozen=True):
             return f"{self.path}: expected {_shown(self.expected)}, observed nothing"
         if self.expected is _ABSENT:
             return f"{self.path}: observed {_shown(self.observed)}, expected nothing"
-        return f"{self.path}: expected {_shown(self.expected)}, observed {_shown(self.observed)}"
+        expected, observed = _shown(self.expected, self.observed), _shown(self.observed, self.expected)
+        return f"{self.path}: expected {expected}, observed {observed}"
 
 
 def differences(expected: Any, observed: Any, *, limit: int = MAX_DIFFERENCES) -> tuple[Difference, ...]:
@@ -57,8 +58,26 @@ def _walk_member(expected: Any, observed: Any, path: str) -> Iterator[Difference
 
 
 _SHOWN_CHARACTERS: Final = 120
+_BEFORE_CHARACTERS: Final = 30
+"""How much of what two long texts have in common is shown before the place where they part."""
 
 
-def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+def _shown(value: Any, beside: Any = None) -> str:
+    """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
+    skipped = 0
+    if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:
+        skipped = max(0, _agreeing(value, beside) - _BEFORE_CHARACTERS)
+    text = msgspec.json.encode(value[skipped:] if skipped else value).decode("utf-8", "replace")
+    text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+    return ("…" if skipped else "") + "".join(map(_visible, text))
+
+
+def _agreeing(left: str, right: str) -> int:
+    """How many characters two texts have in common from their beginning."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(left), len(right)))
+
+
+def _visible(character: str) -> str:
+    """Nothing that would break the line or steer a terminal."""
+    return character if character.isprintable() else f"\\u{ord(character):04x}"

@@ -49,8 +49,9 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     observed: Observed | None = None
     event_seq: int | None = None
     json_path: str | None = None
-    """The first place at which *expected* and *observed* differ."""
+    """The first place at which *expected* and *observed* differ, in the event."""
     differences: tuple[Difference, ...] = ()
+    """Every place, in what was asked."""
     candidates: tuple[Candidate, ...] = ()
     lane: str | None = None
     source_line: str | None = None
@@ -89,5 +90,5 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     def to_json(self) -> dict[str, Any]:
         """The divergence as plain JSON, with the seed's member names."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
+        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return value

@@ -1,70 +1,34 @@
-"""Exceptions as recorded values: what a tool raised, so that replay can raise the same.
+"""Exceptions as recorded outcomes: what a call raised, so that replay can raise the same.
 
-Reading one imports nothing: the class is looked up among the loaded modules. Where it is not there, or
-cannot be built from its arguments, a :class:`RecordedError` with the recorded name stands in for it.
+Reading one imports nothing: the class is looked up among the loaded modules. Where it is not there, a
+:class:`RecordedError` with the recorded name stands in for it. What cannot be recorded, such as a
+connection that is an attribute of the exception, is left out.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-
-from reenact.canonical import encode_clean
+from reenact.canonical import encode, encode_clean
 from reenact.errors import FormatError
-from reenact.formats.values import from_json, loaded_class, to_text
+from reenact.formats.exceptions import RecordedError, message_of
+from reenact.formats.objects import type_name
+from reenact.formats.tags import tag_error, untag_error, without_order
 
-_MESSAGE_LIMIT: Final = 100_000
-
-
-class RecordedError(Exception):
-    """Raised in replay for a recorded exception whose class is not at hand; *type_name* names it."""
-
-    def __init__(self, type_name: str, message: str) -> None:
-        self.type_name = type_name
-        super().__init__(message)
+__all__ = ["RecordedError", "failure_text", "message_of", "rebuild"]
 
 
 def failure_text(error: BaseException) -> bytes:
-    """The canonical JSON text of *error*: its class, its message, its arguments and plain attributes."""
-    attributes = {
-        name: value for name, value in vars(error).items() if not name.startswith("_") and not callable(value)
-    }
-    failure: dict[str, Any] = {
-        "type": f"{type(error).__module__}:{type(error).__qualname__}",
-        "message": _message(error),
-        "args": msgspec.Raw(to_text(list(error.args))),
-    }
-    if attributes:
-        failure["attributes"] = msgspec.Raw(to_text(attributes))
-    return encode_clean(failure)
-
-
-def _message(error: BaseException) -> str:
+    """The canonical JSON text of *error*: its class, message, arguments, attributes and cause."""
     try:
-        text = str(error)
-    except Exception:
-        text = "(its message could not be read)"
-    return text[:_MESSAGE_LIMIT].encode("utf-8", "replace").decode()
+        return encode(without_order(tag_error(error)))
+    except (FormatError, RecursionError):  # too deep, or its own cause
+        return encode_clean({"type": type_name(type(error)), "message": message_of(error), "args": []})
 
 
 def rebuild(failure: dict[str, Any]) -> BaseException:
     """The exception that a recorded failure stands for."""
-    name, message = failure["type"], failure["message"]
-    kind = loaded_class(name)
-    if kind is None or not issubclass(kind, BaseException):
-        return RecordedError(name, message)
     try:
-        arguments = from_json(failure["args"])
-        attributes = from_json(failure.get("attributes", {}))
-    except FormatError:
-        return RecordedError(name, message)
-    # Not through __init__, which may ask for more than `args` holds, or do something.
-    error = kind.__new__(kind, *arguments)
-    error.args = tuple(arguments)
-    for attribute, value in attributes.items():
-        try:
-            setattr(error, attribute, value)
-        except AttributeError:
-            continue  # a computed attribute; it follows from the others
-    return error
+        return untag_error(failure)
+    except (FormatError, LookupError, TypeError, ValueError):
+        return RecordedError(str(failure.get("type")), str(failure.get("message")))

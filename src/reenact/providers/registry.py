@@ -54,8 +54,11 @@ def _wire_of(url_path: str, body: Any) -> Wire | None:
     return next((wire for wire in _WIRES if wire.recognises(url_path, body)), None)
 
 
-def read_request(url_path: str, body: Any) -> ModelRequest | None:
-    """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
+def read_request(url_path: str, body: Any, *, with_conversation: bool = True) -> ModelRequest | None:
+    """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot.
+
+    Where the conversation is not needed, most of the work can be saved.
+    """
     wire = _wire_of(url_path, body)
     if wire is None:
         return None
@@ -67,13 +70,14 @@ def read_request(url_path: str, body: Any) -> ModelRequest | None:
         tool_schema_hash = canonical.digest(tools) if tools else None
     except FormatError:
         return None
+    conversation = wire.read_conversation(body) if with_conversation else Conversation(messages=())
     return ModelRequest(
         provider=wire.NAME,
         model=model,
         stream=wire.streams(url_path, body),
         input_hash=input_hash,
         tool_schema_hash=tool_schema_hash,
-        **msgspec.structs.asdict(wire.read_conversation(body)),
+        **msgspec.structs.asdict(conversation),
     )
 
 

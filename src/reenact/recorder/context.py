@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
-from asyncio import CancelledError, get_running_loop
-from collections.abc import Callable, Iterator
-from hashlib import sha256
+from asyncio import CancelledError, _get_running_loop, current_task
+from collections.abc import AsyncIterator, Callable, Iterator
 from time import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.errors import ReenactError, UsageError
-from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
-from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, to_ordered_text, to_text
+from reenact.errors import StoreError, UsageError
+from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus, event_codec
+from reenact.formats.failures import message_of
+from reenact.formats.values import to_ordered_text, to_text
+from reenact.recorder.eventlog import EventLog
+from reenact.recorder.payloads import Payloads, frozen_piece
 from reenact.recorder.redaction import Redactor
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
+from reenact.store.forks import leave_to_parent_on_fork
 
 log: Final = logging.getLogger("reenact.recorder")
 
 _Raw = msgspec.Raw
+_decode: Final = msgspec.json.Decoder().decode
+
+_FORKED: Final = (
+    "this process was forked from the one being recorded, and its calls are not recorded; "
+    "start a run of its own in it"
+)
 
 
 class _Shape(NamedTuple):
@@ -49,6 +56,10 @@ _SHAPES: Final[dict[CallKind, _Shape]] = {
 }
 
 
+_UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
+_NO_ANSWER: Final = {"stopReason": None, "usage": None}
+
+
 class CaptureContext:
     """The context of a run that is being recorded."""
 
@@ -66,21 +77,34 @@ class CaptureContext:
         self._seed = seed
         self._redactor = redactor
         self._on_warning = on_warning
-        self._threshold_bytes = int(seed.blobThresholdBytes or 0)
-        self._prefix = b'{"captureId":%b,"data":' % encode_clean(seed.captureId)
-        self._middle = b',"runId":%b,"seq":' % encode_clean(seed.runId)
-        self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
+        self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
+        self._events = EventLog(sink, seed)
         self._call_numbers = itertools.count(1)
+        self._openings = itertools.count(1)
+        self._open_streams: dict[str, Callable[[], None]] = {}
+        """By call id: how to leave a stream that nobody has read to its end."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
-        self.seq = 0
-        """The number of the latest event."""
+        """Why nothing more is recorded; ``None`` while everything is."""
+        self._is_forked = False
+        self._missed: str | None = None
+        """What is not in the recording although it may belong to the run."""
         self.warnings: list[str] = []
+
+    @property
+    def seq(self) -> int:
+        """The number of the latest event."""
+        return self._events.seq
 
     def start(self) -> None:
         """Begin the run; here, and only here, a failing sink is the caller's problem."""
         self._sink.start(self._seed)
+        leave_to_parent_on_fork(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: record nothing, and take no lock that another thread may have held."""
+        self._failure, self._is_forked = _FORKED, True
 
     # The boundary's side
 
@@ -93,12 +117,26 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        value = produce()
+        call_id = f"c{next(self._call_numbers)}" if instant.is_read else None
         try:
-            self._record_instant(instant, lane, value)
+            if call_id is None:
+                value = produce()
+            else:
+                with running_in(lane.inside(call_id, lane.next_call())):
+                    value = produce()
         except Exception as error:
-            self._fail(error)
+            self._record_instant(instant, lane, None, call_id=call_id, error=error)
+            raise
+        self._record_instant(instant, lane, value, call_id=call_id)
         return value
+
+    def unplaced(self, call: Call) -> None:
+        if self._missed is None:
+            self._missed = self._redactor.redact_text(
+                f"{call.kind} {call.name} was called by a thread that belongs to no run while several are "
+                "open; it is not recorded, start the thread inside its run"
+            )
+            self.warn(self._missed)
 
     def loop_seen(self, loop: Any) -> None:
         """Recording does not care what runs where."""
@@ -112,9 +150,13 @@ class CaptureContext:
     # The seed's side
 
     def record_event(self, event_type: str, data: dict[str, Any]) -> None:
-        """Append one event of the caller's own making."""
+        """Append one event of the caller's own making, if it is one that can be read again."""
+        if self._has_stopped():
+            return
         try:
-            self._append(event_type.encode(), self._payload_text(data))
+            text = encode_clean(self._payloads.members(data))
+            event_codec.from_bytes(self._events.line(event_type.encode(), text))
+            self._events.append(event_type.encode(), text)
         except Exception as error:
             self._fail(error)
 
@@ -129,25 +171,36 @@ class CaptureContext:
 
     def finalize(self, status: RunStatus, error: str | None, final_output: Any) -> CaptureManifest | None:
         """End the run; ``None`` when not even the manifest could be written."""
-        data: dict[str, Any] = {"status": status}
-        if error is not None:
-            data["error"] = error = self._redactor.redact_text(error)
-        if final_output is not None:
-            text = self._redactor.redact_json(to_text(final_output))
-            data |= {"finalOutput": self._stored(text), "finalOutputHash": digest_of_bytes(text)}
+        if self._is_forked:
+            return None
         if self._failure is None:
             try:
-                self._append(b"run_end", encode_clean(data))
+                for leave in list(self._open_streams.values()):
+                    leave()
+                self._events.append(b"run_end", self._end_text(status, error, final_output))
             except Exception as failure:
                 self._fail(failure)
-        if self._failure is not None:
-            status, error = "error", self._failure
+        if self._failure is None and next(self._call_numbers) > 1 and self.seq == 0:
+            self._fail(StoreError("calls were made, but the sink kept no event"))
+        if self._failure is not None or self._missed is not None:
+            status, error = "error", self._failure or self._missed
+        elif error is not None:
+            error = self._redactor.redact_text(error)
         ending = Ending(status, _now_ms(), self._model, error, tuple(self.warnings))
         try:
             return self._sink.finalize(ending)
-        except (ReenactError, OSError) as failure:
-            self._fail(failure)
+        except Exception as failure:
+            self.warn(f"the manifest could not be written, recover the capture: {message_of(failure)}")
             return None
+
+    def _end_text(self, status: RunStatus, error: str | None, final_output: Any) -> bytes:
+        data: dict[str, Any] = {"status": status}
+        if error is not None:
+            data["error"] = self._redactor.redact_text(error)
+        if final_output is not None:
+            text = self._payloads.text(final_output)
+            data |= {"finalOutput": self._payloads.stored(text), "finalOutputHash": digest_of_bytes(text)}
+        return encode_clean(data)
 
     def warn(self, message: str) -> None:
         """Emit a warning event: to the log, to the listener, into the manifest."""
@@ -155,66 +208,97 @@ class CaptureContext:
         self.warnings.append(message)
         log.warning("%s", message)
         if self._on_warning is not None:
-            self._on_warning(message)
+            try:
+                self._on_warning(message)
+            except Exception as error:
+                failed = self._redactor.redact_text(message_of(error))
+                log.warning("the listener for warnings failed: %s", failed)
 
     # Writing
 
     def _record_call(self, call: Call, lane: Lane, call_id: str) -> None:
-        if self._failure is not None:
+        if self._has_stopped():
             return
         shape = _SHAPES[call.kind]
-        text = self._redactor.redact_json(to_text(call.request))
+        text = self._payloads.text(call.request)
         data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within
         if call.kind == "tool":
             data["tool"] = call.name
-            data["args"] = self._stored(text)
-        else:
-            self._describe(call, call_id, text, data)
-        self._append(shape.call_type, encode_clean(data))
-
-    def _describe(self, call: Call, call_id: str, text: bytes, data: dict[str, Any]) -> None:
-        if call.kind == "llm":
-            self._note_model(call.facts)
-            data["requestHash"] = digest_of_bytes(text)
-            text = encode_clean(self._sharing.shrink(call_id, msgspec.json.decode(text)))
+            data["args"] = self._payloads.stored(text)
+            self._events.append(shape.call_type, encode_clean(data))
+        elif call.kind == "llm":
+            self._record_model_call(call, data, text)
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        if call.facts:
-            data |= msgspec.json.decode(self._payload_text(call.facts))
-        data["request"] = self._stored(text)
+            data |= self._payloads.members(_facts_of(call)) | {"request": self._payloads.stored(text)}
+            self._events.append(shape.call_type, encode_clean(data))
 
-    def _note_model(self, facts: dict[str, Any]) -> None:
+    def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
+        digest = digest_of_bytes(text)
+        facts = _facts_of(call)
+        data |= (
+            _UNKNOWN_MODEL | {"inputHash": digest} | self._payloads.members(facts) | {"requestHash": digest}
+        )
         if self._model is NO_MODEL and "model" in facts:
-            self._model = Model(provider=str(facts.get("provider")), model=str(facts["model"]))
+            self._model = Model(provider=str(data["provider"]), model=str(data["model"]))
+        # Together, so that a request refers only to what is written before it, however the run ends.
+        with self._events.lock:
+            shared = encode_clean(self._sharing.shrink(data["callId"], _decode(text)))
+            data["request"] = self._payloads.stored(shared)
+            self._events.append(b"llm_request", encode_clean(data))
 
-    def _record_instant(self, instant: Instant, lane: Lane, value: Any) -> None:
-        if self._failure is not None:
+    def _record_instant(
+        self,
+        instant: Instant,
+        lane: Lane,
+        value: Any,
+        *,
+        call_id: str | None,
+        error: BaseException | None = None,
+    ) -> None:
+        if self._has_stopped():
             return
-        data = {**instant.request, "lane": lane.name}
-        if lane.within is not None:
-            data["parent"] = lane.within
-        if instant.is_plain:
-            text = encode_clean(value)
-            data["value"] = _Raw(text)
-        else:
-            text = self._redactor.redact_ordered_json(to_ordered_text(value))
-            data = msgspec.json.decode(self._redactor.redact_json(to_text(data)))
-            data["value"] = self._stored_answer(text)
+        try:
+            data = self._instant_data(instant, value, error)
+            data["lane"] = lane.name
+            if lane.within is not None:
+                data["parent"] = lane.within
+            if call_id is not None:
+                data["callId"] = call_id
+            self._events.append(instant.type.encode(), encode_clean(data))
+        except Exception as failure:
+            self._fail(failure)
+
+    def _instant_data(self, instant: Instant, value: Any, error: BaseException | None) -> dict[str, Any]:
+        if instant.is_plain and error is None:
+            text = to_text(value)
+            return {**instant.request, "value": _Raw(text), "valueHash": digest_of_bytes(text)}
+        data = self._payloads.members(instant.request)
+        if error is not None:
+            return data | {"error": self._payloads.failure(error)}
+        text = self._payloads.answer_text(value)
+        data["value"] = self._payloads.stored_answer(text)
         if instant.type == "nondeterministic":
-            data["valueHash"] = "sha256:" + sha256(text).hexdigest()
-        self._append(instant.type.encode(), encode_clean(data))
+            data["valueHash"] = digest_of_bytes(text)
+        return data
+
+    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
+        """The latest event, and which stream of the run this is: what tells its place in replay."""
+        self._open_streams[call_id] = leave
+        return self.seq, next(self._openings)
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
-        if self._failure is not None:
+        self._open_streams.pop(step.call_id, None)
+        if self._has_stopped():
             return
         try:
             shape = _SHAPES[step.call.kind]
             data: dict[str, Any] = {"callId": step.call_id} | step.timing()
             self._put_outcome(data, shape, step, error)
-            self._append(shape.outcome_type, encode_clean(data))
+            self._events.append(shape.outcome_type, encode_clean(data))
         except Exception as failure:
             self._fail(failure)
 
@@ -224,67 +308,65 @@ class CaptureContext:
         kind = step.call.kind
         if kind == "tool":
             data["ok"] = error is None
-        elif kind != "llm":
-            data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
-        if step.facts:
-            data |= msgspec.json.decode(self._payload_text(step.facts))
-        if isinstance(error, CancelledError | GeneratorExit):
-            data["cancelled"] = True
-        elif error is not None:
-            data["error"] = self._stored(self._redactor.redact_json(failure_text(error)))
+        elif kind == "llm":
+            data |= self._payloads.members(
+                _UNKNOWN_MODEL | _model_of(_facts_of(step.call)) | _NO_ANSWER | step.facts
+            )
         else:
-            text = self._redactor.redact_ordered_json(to_ordered_text(step.answer))
-            data[shape.answer_member] = self._stored_answer(text)
+            data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
+        if kind != "llm":
+            data |= self._payloads.members(step.facts)
+        left = _leaving(error)
+        data |= left
+        if error is not None and not left:
+            data["error"] = self._payloads.failure(error)
+        is_exact = step.exact is not None
+        if error is None or step.answer is not None:
+            # A stream that broke off had begun: what it began with stands beside its error.
+            plain = to_ordered_text(step.answer)
+            text = self._redactor.redact_ordered_json(plain)
+            is_exact = is_exact and text == plain
+            data[shape.answer_member] = self._payloads.stored_answer(text)
             if kind not in ("tool", "llm"):
                 data["valueHash"] = digest_of_bytes(text)
         if step.recorded_pieces is not None:
-            data["pieces"] = self._stored_answer(self._pieces_text(step.recorded_pieces))
+            text = self._payloads.pieces_text(step.recorded_pieces)
+            is_exact = is_exact and text == to_ordered_text(step.recorded_pieces)
+            data["pieces"] = self._payloads.stored_answer(text)
+        if is_exact:
+            data["exact"] = self._payloads.stored_answer(to_ordered_text(step.exact))
 
-    def _pieces_text(self, pieces: list[Any]) -> bytes:
-        """A stream's pieces; a secret that was cut between two of them is found on the joined text."""
-        if pieces and all(isinstance(piece, bytes) for piece in pieces):
-            return to_ordered_text(self._redactor.redact_chunks(pieces))
-        if pieces and all(isinstance(piece, str) for piece in pieces):
-            chunks = [piece.encode("utf-8", "surrogatepass") for piece in pieces]
-            redacted = self._redactor.redact_chunks(chunks)
-            if redacted != chunks:
-                pieces = [chunk.decode("utf-8", "replace") for chunk in redacted]
-        return self._redactor.redact_ordered_json(to_ordered_text(pieces))
-
-    def _payload_text(self, value: Any) -> bytes:
-        return self._redactor.redact_json(to_text(value))
-
-    def _stored(self, text: bytes) -> _Raw:
-        """A payload as it stands in its event: itself, or a reference to its blob."""
-        if len(text) <= self._threshold_bytes:
-            return _Raw(text)
-        return _Raw(encode_clean({"$blob": self._sink.put_blob(text), "bytes": len(text)}))
-
-    def _stored_answer(self, ordered_text: bytes) -> _Raw:
-        """The same for what the agent gets back in replay, where the order of members matters."""
-        is_small = len(ordered_text) <= self._threshold_bytes
-        return _Raw(embedded(ordered_text)) if is_small else self._stored(ordered_text)
-
-    def _append(self, event_type: bytes, data: bytes) -> None:
-        with self._lock:
-            seq = self.seq + 1
-            self._sink.append(
-                b'%b%b%b%d,"ts":%d,"type":"%b","version":1}'
-                % (self._prefix, data, self._middle, seq, time() * 1000, event_type)
-            )
-            self.seq = seq
+    def _has_stopped(self) -> bool:
+        """Whether nothing is recorded any more; a forked child is told so at its first call."""
+        if self._failure is None:
+            return False
+        if self._is_forked and _FORKED not in self.warnings:
+            self.warn(_FORKED)
+        return True
 
     def _fail(self, error: BaseException) -> None:
         """Recording stops here; what is written so far stays."""
         if self._failure is None:
-            self._failure = self._redactor.redact_text(f"recording failed: {error}")
-            self.warn(f"recording failed, the run goes on unrecorded: {error}")
+            reason = message_of(error) or type(error).__name__
+            self._failure = self._redactor.redact_text(f"recording failed: {reason}")
+            self.warn(f"recording failed, the run goes on unrecorded: {reason}")
 
 
 class CaptureStep:
     """A crossing that is being recorded: the seam makes the call."""
 
-    __slots__ = ("_context", "_gave_way", "_opened", "answer", "call", "call_id", "facts", "recorded_pieces")
+    __slots__ = (
+        "_context",
+        "_gave_way",
+        "_is_closed",
+        "_opened",
+        "answer",
+        "call",
+        "call_id",
+        "exact",
+        "facts",
+        "recorded_pieces",
+    )
     live = True
 
     def __init__(self, context: CaptureContext, call: Call, call_id: str) -> None:
@@ -293,9 +375,11 @@ class CaptureStep:
         self.call_id = call_id
         self.answer: Any = None
         self.facts: dict[str, Any] = {}
+        self.exact: Any = None
         self.recorded_pieces: list[Any] | None = None
         """What a stream handed out so far; ``None`` for a call that is no stream."""
-        self._opened: int | None = None
+        self._opened: tuple[int, int] | None = None
+        self._is_closed = False
         self._gave_way: bool | None = None
 
     def wait(self) -> None:
@@ -303,34 +387,66 @@ class CaptureStep:
 
     async def turn(self) -> None:
         """Find out whether the call gives way to the loop: a replayed one must do the same."""
-        self._gave_way = False
-        get_running_loop().call_soon(self._loop_went_on)
+        loop = _get_running_loop()
+        if loop is not None:
+            self._gave_way = False
+            loop.call_soon(self._loop_went_on)
 
     def _loop_went_on(self) -> None:
         self._gave_way = True
 
+    def begin(self, leave: Callable[[], None]) -> None:
+        """From here on others may have seen the answer begin."""
+        self.recorded_pieces = []
+        self._opened = self._context.stream_began(self.call_id, leave)
+
     def piece(self, value: Any) -> None:
-        """A stream handed out *value*; from the first on, others may have seen its answer begin."""
+        """A stream handed out *value*."""
         if self.recorded_pieces is None:
-            self.recorded_pieces = []
-            self._opened = self._context.seq
-        self.recorded_pieces.append(value)
+            self.begin(lambda: self.close(GeneratorExit()))
+        self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
 
     def pieces(self) -> Iterator[Any]:
         """A live stream has no recorded pieces."""
         return iter(())
 
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        """Nor on an event loop."""
+        for piece in self.pieces():
+            yield piece
+
     def timing(self) -> dict[str, Any]:
         """What replay must know of when the outcome came."""
         facts: dict[str, Any] = {}
         if self._opened is not None:
-            facts["opened"] = self._opened
+            facts["opened"], facts["opening"] = self._opened
         if self._gave_way is False:
             facts["inline"] = True
         return facts
 
     def close(self, error: BaseException | None) -> None:
-        self._context.record_outcome(self, error)
+        if not self._is_closed:
+            self._is_closed = True
+            self._context.record_outcome(self, error)
+
+
+def _leaving(error: BaseException | None) -> dict[str, Any]:
+    """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
+
+    A cancellation that came from within is the call's own outcome.
+    """
+    if isinstance(error, GeneratorExit):
+        return {"cancelled": True, "closed": True}
+    task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
+    return {"cancelled": True} if task is not None and task.cancelling() else {}
+
+
+def _facts_of(call: Call) -> dict[str, Any]:
+    return call.facts() if callable(call.facts) else call.facts
+
+
+def _model_of(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: facts[name] for name in _UNKNOWN_MODEL if name in facts}
 
 
 def _now_ms() -> int:

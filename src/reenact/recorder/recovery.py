@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from time import time
 from typing import Final
@@ -43,19 +44,21 @@ def recover(path: str | Path) -> Recovered:
     recovery = reopen_for_recovery(Path(path))
     try:
         manifest = _manifest(recovery)
-        marker = encode_clean({"recoveredAt": int(time() * 1000), "removedBytes": recovery.removed_bytes})
+        removed_bytes = recovery.events.torn_bytes
+        marker = encode_clean({"recoveredAt": int(time() * 1000), "removedBytes": removed_bytes})
         recovery.finish(write_manifest(manifest), marker + b"\n")
     except BaseException:
         recovery.abandon()
         raise
-    return Recovered(manifest, recovery.removed_bytes)
+    return Recovered(manifest, removed_bytes)
 
 
 def _manifest(recovery: Recovery) -> CaptureManifest:
     seed = read_seed(recovery.read_manifest(), file=str(recovery.path / _SEED_NAME))
     last_ms, model = int(seed.createdAt), NO_MODEL
     with recovery.open_events() as stream:
-        for _, event in read_events(stream, file=str(recovery.events_path)):
+        events = read_events(stream, file=str(recovery.events_path))
+        for _, event in islice(events, recovery.events.count):
             last_ms = int(event.ts)
             if model is NO_MODEL and isinstance(event, LlmRequest):
                 model = Model(provider=event.data.provider, model=event.data.model)

@@ -8,7 +8,6 @@ point to the call before, not to each message, so a run of N turns costs O(N) by
 
 from __future__ import annotations
 
-import threading
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -37,17 +36,18 @@ class Sharing:
 
     def __init__(self) -> None:
         self._written: dict[bytes, _Place] = {}
-        self._lock = threading.Lock()
 
     def shrink(self, call_id: str, value: Any) -> Any:
-        """*value*, a request about to be written as *call_id*, with references for what is there already."""
-        with self._lock:
-            return self._shrink(call_id, value, ())
+        """*value*, a request about to be written as *call_id*, with references for what is there already.
+
+        For one caller at a time, who writes the result before the next one asks.
+        """
+        return self._shrink(call_id, value, ())
 
     def _shrink(self, call_id: str, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, dict) and len(path) < 2:
             return {key: self._shrink(call_id, child, (*path, key)) for key, child in value.items()}
-        if isinstance(value, list) and len(value) > 1:
+        if isinstance(value, list):
             return self._shrink_list(call_id, value, path)
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
@@ -58,14 +58,16 @@ class Sharing:
     def _shrink_list(self, call_id: str, value: list[Any], path: tuple[str, ...]) -> Any:
         """The longest beginning known already, then the rest; every new beginning becomes known."""
         chain = blake2b(digest_size=16)
+        size_bytes = known_bytes = 0
         known: _Place | None = None
         for count, item in enumerate(value, 1):
             text = encode_clean(item)
+            size_bytes += len(text)
             chain.update(b"%d:" % len(text))
             chain.update(text)
             place = self._written.setdefault(chain.copy().digest(), _Place(call_id, path, count))
             if place.call_id != call_id:
-                known = place
-        if known is None or known.items is None:
+                known, known_bytes = place, size_bytes
+        if known is None or known_bytes < _MIN_BYTES:
             return value
         return known.reference() | {THEN: value[known.items :]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from reenact.errors import StoreError
 from reenact.formats.capture import (
     CaptureManifest,
     CaptureSeed,
@@ -14,6 +16,7 @@ from reenact.formats.capture import (
     Model,
     RunStatus,
     seed_codec,
+    with_own_digest,
     write_manifest,
 )
 from reenact.formats.record import ABSENT
@@ -43,6 +46,10 @@ class CaptureSink(Protocol):
     def put_blob(self, data: bytes, /) -> str:
         """Keep a large payload; returns its digest."""
 
+    @property
+    def count(self) -> int:
+        """How many events are kept."""
+
     def finalize(self, ending: Ending) -> CaptureManifest:
         """Finish the run atomically."""
 
@@ -51,7 +58,8 @@ class FileCaptureSink:
     """A capture directory: ``events.jsonl`` line by line, ``manifest.json`` at the end."""
 
     def __init__(self, path: str | Path, *, durability: Durability = "process") -> None:
-        self._path = Path(path)
+        # The agent may go to another directory while it is recorded.
+        self._path = Path(path).absolute()
         self._durability: Durability = durability
 
     def start(self, seed: CaptureSeed) -> None:
@@ -60,11 +68,21 @@ class FileCaptureSink:
         self.append = self._run.journal.append
         self.put_blob = self._run.blobs.put
 
+    @property
+    def count(self) -> int:
+        return self._run.journal.count
+
     def finalize(self, ending: Ending) -> CaptureManifest:
-        journal = self._run.journal
-        journal.close()
-        manifest = finished_manifest(self._seed, ending, journal.count, journal.sha256_hex)
-        self._run.finish(write_manifest(manifest))
+        try:
+            journal = self._run.journal
+            journal.close()
+            manifest = finished_manifest(self._seed, ending, journal.count, journal.sha256_hex)
+            self._run.finish(write_manifest(manifest))
+        except BaseException:
+            # Let go of the directory, so that it shows as interrupted and can be recovered.
+            with suppress(StoreError):
+                self._run.abandon()
+            raise
         return manifest
 
 
@@ -72,7 +90,7 @@ def finished_manifest(
     seed: CaptureSeed, ending: Ending, event_count: int, sha256_hex: str
 ) -> CaptureManifest:
     """The manifest of a run that began with *seed* and ended with *ending*."""
-    return CaptureManifest(
+    manifest = CaptureManifest(
         version=1,
         captureId=seed.captureId,
         runId=seed.runId,
@@ -91,3 +109,4 @@ def finished_manifest(
         warnings=list(ending.warnings) or ABSENT,
         extra=seed.extra,
     )
+    return with_own_digest(manifest)

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
-from reenact.formats.values import from_json, to_text
+from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
+from reenact.replayer.nearest import Nearest
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
 from reenact.replayer.turns import Turns
 
@@ -73,8 +74,11 @@ class ReplayEngine:
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._lanes = Lanes(source.calls, self._key_of)
+        self._nearest = Nearest(source, self._lanes)
         self._nested = _nested_calls(source.calls)
+        self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
+        self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
         self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
@@ -86,22 +90,41 @@ class ReplayEngine:
         text = self._redactor.redact_json(to_text(call.request))
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
+        if isinstance(recorded, ReplayDivergence):
+            raise diverged(recorded)
         is_live = call.kind == "tool" and name in self._passthrough
         if is_live and recorded.call_id is not None:
             self._live_calls.add(recorded.call_id)
         self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
         return ReplayStep(self, recorded, lane, is_live=is_live)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:  # noqa: ARG002
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        if instant.is_read:
+            lane.next_call()
         request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
-        recorded = self._match(lane, Key(instant.type, name, instant_digest(request)), encode_clean(request))
-        self.turns.happened([recorded.seq])
-        return from_json(self.source.reader.resolved(self.source.data(recorded.seq).get("value")))
+        key = Key(instant.type, name, instant_digest(request))
+        recorded = self._match(lane, key, encode_clean(request))
+        if isinstance(recorded, ReplayDivergence):
+            if instant.is_read:
+                raise diverged(recorded)
+            return produce()
+        self.turns.happened([recorded.seq, *self._set_aside(recorded)])
+        data = self.source.data(recorded.seq)
+        if "error" in data:
+            raise rebuild(self.source.reader.resolved(data["error"]))
+        return from_json(self.source.reader.resolved(data.get("value")))
 
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
+
+    def unplaced(self, call: Call) -> Diverged:
+        text = self._redactor.redact_json(to_text(call.request))
+        key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
+        divergence = report.unplaced(key, _decode(text))
+        self._latch(divergence)
+        return diverged(divergence)
 
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         self.turns.loop_seen(loop)
@@ -114,17 +137,20 @@ class ReplayEngine:
 
     # The seed's side
 
-    def replay_llm_request(self, request: Any, lane: Lane) -> Any:
-        """The recorded answer to a model call."""
-        return self._replay(Call("llm", "", request), lane)
+    def replay_llm_request(self, request: Any, lane: Lane | None = None) -> Any:
+        """The recorded answer to a model call, made in *lane* or in the run's first."""
+        return self._replay(Call("llm", "", request), lane or self._root)
 
-    def replay_tool_call(self, tool: str, args: Any, lane: Lane) -> Any:
+    def replay_tool_call(self, tool: str, args: Any, lane: Lane | None = None) -> Any:
         """The recorded answer to a tool call."""
-        return self._replay(Call("tool", tool, args), lane)
+        return self._replay(Call("tool", tool, args), lane or self._root)
 
-    def replay_nondeterministic(self, source: str, key: str, lane: Lane) -> Any:
+    def replay_nondeterministic(self, source: str, key: str, lane: Lane | None = None) -> Any:
         """The next recorded value of a source of chance."""
-        return self.instant(Instant("nondeterministic", {"source": source, "key": key}), lane, lambda: None)
+        value = Instant("nondeterministic", {"source": source, "key": key}, is_read=True)
+        return self.instant(value, lane or self._root, lambda: None)
+
+    next_nondeterministic = replay_nondeterministic
 
     def divergences(self) -> list[ReplayDivergence]:
         """All found so far, in the order they were found."""
@@ -144,22 +170,31 @@ class ReplayEngine:
             return ""
         return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
 
-    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall:
+    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
+        """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
+            self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
             recorded = self._lanes.take(lane, key)
         if recorded is not None:
             return recorded
-        expected = self._expected(lane)
-        divergence = report.mismatch(self.source, lane, key, _decode(request_text), expected)
+        divergence = report.mismatch(self.source, lane, key, _decode(request_text), self._expected(lane))
         self.diverge(divergence)
-        return self._nearest(key, expected, divergence)
+        with self._lock:
+            expected = self.source.by_seq.get(divergence.event_seq or 0)
+            return self._nearest.to(lane, key, expected) or divergence
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
             return instant.request
-        request: dict[str, Any] = _decode(self._redactor.redact_json(to_text(instant.request)))
+        request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
+
+    def refuse_when_over(self, event_type: str, name: str) -> None:
+        """Raise where the run is over, and its caller was left behind."""
+        if self._is_over:
+            what = report.spoken(event_type, name)
+            raise Diverged(f"{what}: the replay in which its caller was started is over")
 
     def _refuse_after_divergence(self) -> None:
         if self._divergences and self.policy == "strict":
@@ -169,17 +204,6 @@ class ReplayEngine:
         with self._lock:
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
-
-    def _nearest(self, key: Key, expected: RecordedCall | None, divergence: ReplayDivergence) -> RecordedCall:
-        """In lenient replay: the call that was meant, else the next of the same name, else nothing."""
-        with self._lock:
-            options = [expected] if expected is not None else []
-            options += self.source.calls
-            for call in options:
-                if not call.taken and (call.type, call.name) == (key.type, key.name):
-                    call.taken = True
-                    return call
-        raise diverged(divergence)
 
     def _key_of(self, call: RecordedCall) -> Key:
         if call.request_digest is None:
@@ -199,33 +223,50 @@ class ReplayEngine:
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""
+        self._latch(divergence)
+        if self.policy == "strict":
+            raise diverged(divergence)
+
+    def _latch(self, divergence: ReplayDivergence) -> None:
         with self._lock:
             self._divergences.append(divergence)
         if self._on_divergence is not None:
             self._on_divergence(divergence)
-        if self.policy == "strict":
-            raise diverged(divergence)
 
-    def finish(self, final_output: Any) -> str | None:
-        """Report what never came and a differing final output; returns the output's digest."""
+    def finish(self, final_output: Any, error: BaseException | None) -> str | None:
+        """Report what never came, another end and another final output; returns the output's digest."""
+        self._is_over = True
         self.turns.close()
-        found = [] if self._divergences and self.policy == "strict" else report.left_over(self.source)
+        found: list[ReplayDivergence] = []
+        if not self._divergences or self.policy == "lenient":
+            found = report.left_over(self.source)
+            if not isinstance(error, Diverged):
+                found += report.differing_end(self.source, error)
         digest = None
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
             digest = digest_of_bytes(text)
             found += report.differing_output(self.source, text, digest)
         for divergence in found:
-            self._divergences.append(divergence)
-            if self._on_divergence is not None:
-                self._on_divergence(divergence)
+            self._latch(divergence)
         return digest
 
 
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
-    __slots__ = ("_data", "_engine", "_is_stream", "_lane", "_recorded", "answer", "call_id", "facts", "live")
+    __slots__ = (
+        "_data",
+        "_engine",
+        "_is_plain",
+        "_lane",
+        "_recorded",
+        "answer",
+        "call_id",
+        "exact",
+        "facts",
+        "live",
+    )
 
     def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
         self._engine = engine
@@ -234,8 +275,8 @@ class ReplayStep:
         self.live = is_live
         self.call_id = recorded.call_id or ""
         self.answer: Any = None
+        self.exact: Any = None
         self.facts: dict[str, Any] = {}
-        self._is_stream = recorded.due_after != recorded.outcome_seq - 1
 
     def wait(self) -> None:
         if not self.live:
@@ -245,32 +286,53 @@ class ReplayStep:
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
-    def piece(self, value: Any) -> None:
+    def begin(self, leave: Callable[[], None]) -> None:
         """A live stream in replay is not recorded."""
+
+    def piece(self, value: Any) -> None:
+        """Nor are its pieces."""
 
     def pieces(self) -> Iterator[Any]:
         yield from self._payload("pieces") or ()
+        self._end_of_pieces()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self._payload("pieces") or ():
+            if not self._recorded.inline:
+                await asyncio.sleep(0)
+            yield piece
+        if self._data.get("cancelled") and not self._data.get("closed"):
+            await self._engine.turns.stay(self._recorded, self._lane)
+        self._end_of_pieces()
+
+    def _end_of_pieces(self) -> None:
         self._raise_recorded_error()
         if self._data.get("cancelled"):
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if self.live or self._is_stream:
+        if self.live or self._recorded.is_stream:
             self._engine.turns.happened([self._recorded.outcome_seq])
 
     def _take(self, came: bool) -> None:
         recorded = self._recorded
         if not came or not recorded.outcome_seq or recorded.never_ends:
+            self._engine.refuse_when_over(recorded.type, recorded.name)
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
-        self._data = self._engine.source.data(recorded.outcome_seq)
-        if not self._is_stream:
+        line = self._engine.source.reader.line(recorded.outcome_seq)
+        self._data: dict[str, Any] = _decode(line)["data"]
+        self._is_plain = is_plain(line)
+        if not recorded.is_stream:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
+        self.exact = self._payload("exact")
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
+        if self._is_plain:
+            return stored
         return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
 
     def _raise_recorded_error(self) -> None:

@@ -16,8 +16,12 @@ from typing import Final
 
 from reenact.replayer.patience import PatientClock
 
+_HAS_THREAD_CLOCKS: Final = hasattr(time, "pthread_getcpuclockid")
+"""Linux and the BSDs have them; macOS and Windows do not."""
 _COMPUTING_S: Final = 0.05
 """A thread that computes for so long without a call is not waited for."""
+_LONGEST_S: Final = 0.25
+"""Nor is one that is under way for so long, looking at something again and again."""
 _MARGIN_S: Final = 0.003
 
 
@@ -28,12 +32,12 @@ class MovingThread:
         self._thread_id = thread_id
         self._clock = clock
         self._started_cpu_s = self._cpu_s = _cpu_time_s(thread_id)
-        self._still_since_s = clock.now_s
+        self._started_s = self._still_since_s = clock.now_s
 
     def is_at_rest(self) -> bool:
         """Look once more."""
         cpu_s = _cpu_time_s(self._thread_id)
-        if cpu_s is None or self._started_cpu_s is None:
+        if cpu_s is None or self._started_cpu_s is None or self._clock.now_s - self._started_s > _LONGEST_S:
             return True
         if cpu_s != self._cpu_s or not _sleeps(self._thread_id):
             self._cpu_s, self._still_since_s = cpu_s, self._clock.now_s
@@ -42,10 +46,10 @@ class MovingThread:
 
 
 def _cpu_time_s(thread_id: int) -> float | None:
-    """``None`` for a thread that is gone."""
+    """``None`` for a thread that is gone; always the same where the platform keeps no such clock."""
     if thread_id not in sys._current_frames():  # noqa: SLF001 — asking the clock of a dead thread may crash
         return None
-    return time.clock_gettime(time.pthread_getcpuclockid(thread_id))
+    return time.clock_gettime(time.pthread_getcpuclockid(thread_id)) if _HAS_THREAD_CLOCKS else 0.0
 
 
 def _sleeps(thread_id: int) -> bool:

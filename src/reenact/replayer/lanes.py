@@ -8,6 +8,7 @@ request will do, the earliest first. Every lookup is O(1).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
@@ -39,7 +40,9 @@ class RecordedLane:
         self.unbound: dict[Key, deque[RecordedLane]] | None = None
         """Children by their first call; built when a child is first looked for by content."""
         self.by_key: dict[Key, deque[RecordedCall]] | None = None
-        """The calls of a loose lane; built at its first call."""
+        """The calls by content; built when one is first looked for that way, as in a loose lane."""
+        self.has_lent = False
+        """Lenient replay has answered another call with one of these, which may still come itself."""
 
     @property
     def is_loose(self) -> bool:
@@ -51,6 +54,11 @@ class RecordedLane:
             self.position += 1
         return self.calls[self.position] if self.position < len(self.calls) else None
 
+    def pass_by(self, call: RecordedCall) -> None:
+        """*call* was answered, or lent, before what stands in front of it; go on behind it."""
+        self.has_lent = self.has_lent or call.lent
+        self.position = max(self.position, bisect_right(self.calls, call.seq, key=lambda one: one.seq))
+
 
 class Lanes:
     """All recorded lanes and which live lane plays which."""
@@ -58,8 +66,12 @@ class Lanes:
     def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf) -> None:
         self._key_of = key_of
         self._lanes: dict[str, RecordedLane] = {}
+        self._inside: dict[str, str] = {}
+        """By the id of a call: the lane of what happened inside it."""
         for call in calls:
             self._lane(call.lane).calls.append(call)
+            if call.parent is not None and call.parent not in self._inside:
+                self._inside[call.parent] = _inside_name(call.lane)
 
     def _lane(self, name: str) -> RecordedLane:
         lane = self._lanes.get(name)
@@ -78,9 +90,11 @@ class Lanes:
         recorded = self.bound(lane, key)
         if recorded is None:
             return None
-        call = self._take_loose(recorded, key) if recorded.is_loose else recorded.upcoming()
+        if recorded.is_loose:
+            return self.take_equal(recorded, key)
+        call = recorded.upcoming()
         if call is None or self._key_of(call) != key:
-            return None
+            return self.take_equal(recorded, key, only_lent=True) if recorded.has_lent else None
         call.taken = True
         return call
 
@@ -114,7 +128,9 @@ class Lanes:
         parent = self.bound(lane.parent, None)
         if parent is None:
             return None
-        name = parent.name + lane.name.removeprefix(lane.parent.name)
+        suffix = lane.name.removeprefix(lane.parent.name)
+        # Ordinals of calls shift where calls differ or come in no known order; the call itself is known.
+        name = self._inside.get(lane.within or "", "") if suffix.startswith("/") else parent.name + suffix
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 
@@ -138,17 +154,20 @@ class Lanes:
         first = lane.upcoming()
         return first is not None and self._key_of(first) == key
 
-    def _take_loose(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
+    def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
+        """The earliest call of *lane* with an equal request, wherever it stands."""
         if lane.by_key is None:
             lane.by_key = {}
             for call in lane.calls:
                 lane.by_key.setdefault(self._key_of(call), deque()).append(call)
         candidates = lane.by_key.get(key, deque())
-        while candidates:
-            call = candidates.popleft()
-            if not call.taken:
-                return call
-        return None
+        while candidates and candidates[0].taken:
+            candidates.popleft()
+        if not candidates or (only_lent and not candidates[0].lent):
+            return None
+        call = candidates.popleft()
+        call.taken = True
+        return call
 
 
 def _parent_name(name: str) -> str | None:
@@ -157,3 +176,9 @@ def _parent_name(name: str) -> str | None:
         return name[:-1]
     cut = max(name.rfind("."), name.rfind("/"))
     return name[:cut] if cut > 0 else None
+
+
+def _inside_name(name: str) -> str:
+    """``0/3.1/2.0~`` → ``0/3.1/2``: the lane inside a call from which the others there descend."""
+    before, _, behind = name.rpartition("/")
+    return f"{before}/{behind[: len(behind) - len(behind.lstrip('0123456789'))]}"

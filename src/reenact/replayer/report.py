@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from heapq import nsmallest
 from typing import Any, Final
 
@@ -10,13 +11,12 @@ import msgspec
 from reenact.boundary import Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
-from reenact.formats.values import from_text
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 
 _CANDIDATES: Final = 3
-_LOOKED_AT: Final = 200
+_LOOKED_AT: Final = 40
 """How many recorded calls are compared when looking for near ones."""
 _LEFT_OVER: Final = 20
 """How many calls that never came are reported one by one."""
@@ -27,8 +27,11 @@ def mismatch(
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
-    what = _spoken(key.type, key.name)
-    candidates = _near(source, key, request)
+    what = spoken(key.type, key.name)
+    candidates = _near(source, key, request, expected)
+    if lane.is_loose:
+        # Nothing was due here: what the call may have been meant to be is all there is to compare with.
+        expected = next((source.by_seq[near.event_seq] for near in candidates if not near.is_taken), None)
     if expected is None:
         is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
         return ReplayDivergence(
@@ -39,17 +42,22 @@ def mismatch(
             lane=lane.name,
             source_line=agent_frame(),
         )
-    recorded_as = _spoken(expected.type, expected.name)
+    recorded_as = spoken(expected.type, expected.name)
     is_same = (expected.type, expected.name) == (key.type, key.name)
-    places = differences(source.request(expected), request) if is_same else ()
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
+    if is_same:
+        base, places = _request_path(expected), differences(source.request(expected), request)
+    elif code == "event_payload_mismatch":
+        base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
+    else:
+        base, places = "$", (Difference("$.type", expected.type, key.type),)
     return ReplayDivergence(
         code=code,
         detail=f"{what} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
         expected=_event(source, expected.seq),
         observed=observed,
         event_seq=expected.seq,
-        json_path=_path_in_event(expected, places),
+        json_path=places[0].path.replace("$", base, 1) if places else base,
         differences=places,
         candidates=candidates,
         lane=lane.name,
@@ -57,13 +65,27 @@ def mismatch(
     )
 
 
+def unplaced(key: Key, request: Any) -> ReplayDivergence:
+    """The call *key* was made by code that belongs to no run, while several are open."""
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{spoken(key.type, key.name)} was called by a thread that belongs to no run while several "
+        "are open; start it inside its run",
+        observed=Observed(key.type, _observed_data(key, request)),
+        source_line=agent_frame(),
+    )
+
+
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
-    """The recorded calls that never came."""
-    missing = [call for call in source.calls if not call.taken]
+    """The recorded calls that never came and for which no other did.
+
+    One that was still under way when the recorded run ended need not come.
+    """
+    missing = [call for call in source.calls if not call.taken and not call.lent and call.outcome_seq]
     found = [
         ReplayDivergence(
             code="event_missing",
-            detail=f"{_spoken(call.type, call.name)} was recorded, but never called",
+            detail=f"{spoken(call.type, call.name)} was recorded, but never called",
             expected=_event(source, call.seq),
             event_seq=call.seq,
             lane=call.lane,
@@ -77,6 +99,29 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     return found
 
 
+def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
+    """Whether both runs ended with an error, and of the same class; unknown where the recording broke off."""
+    event = _event(source, len(source.reader))
+    expected = str(event["data"].get("error", "")).partition(":")[0]
+    observed = "" if error is None else type(error).__name__
+    if event["type"] != "run_end" or expected == observed:
+        return []
+    is_status = not expected or not observed
+    how = f"this one {f'with {observed}' if observed else 'without an error'}"
+    return [
+        ReplayDivergence(
+            code="event_payload_mismatch",
+            detail=f"the recorded run ended {f'with {expected}' if expected else 'without an error'}, {how}",
+            expected=event,
+            observed=Observed(
+                "run_end", {"status": "error", "error": observed} if observed else {"status": "ok"}
+            ),
+            event_seq=event["seq"],
+            json_path="$.data.status" if is_status else "$.data.error",
+        )
+    ]
+
+
 def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[ReplayDivergence]:
     """The final output is compared where both runs have one."""
     seq = len(source.reader)
@@ -84,13 +129,14 @@ def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[Rep
     recorded = event["data"] if event["type"] == "run_end" else {}
     if recorded.get("finalOutputHash") in (None, digest):
         return []
-    places = differences(source.reader.resolved(recorded["finalOutput"]), from_text(text))
+    output = msgspec.json.decode(text)
+    places = differences(source.reader.resolved(recorded["finalOutput"]), output)
     return [
         ReplayDivergence(
             code="event_payload_mismatch",
             detail="the final output differs",
             expected=event,
-            observed=Observed("run_end", {"finalOutput": from_text(text), "finalOutputHash": digest}),
+            observed=Observed("run_end", {"finalOutput": output, "finalOutputHash": digest}),
             event_seq=seq,
             json_path=places[0].path.replace("$", "$.data.finalOutput", 1) if places else None,
             differences=places,
@@ -104,7 +150,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
     waited_s = (call.ended_ms - call.made_ms) / 1000
     return ReplayDivergence(
         code="event_missing",
-        detail=f"{_spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
+        detail=f"{spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
         "the agent kept waiting for it",
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
@@ -117,7 +163,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     """The recorded reader left the stream half-way; this one reads on."""
     return ReplayDivergence(
         code="event_unexpected",
-        detail=f"{_spoken(call.type, call.name)}: the stream is read further than it was recorded",
+        detail=f"{spoken(call.type, call.name)}: the stream is read further than it was recorded",
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
         lane=lane.name,
@@ -125,7 +171,8 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     )
 
 
-def _spoken(event_type: str, name: str) -> str:
+def spoken(event_type: str, name: str) -> str:
+    """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
 
@@ -143,17 +190,27 @@ def _event(source: ReplaySource, seq: int) -> dict[str, Any]:
     return event
 
 
-def _path_in_event(call: RecordedCall, places: tuple[Difference, ...]) -> str | None:
-    if not places:
-        return "$.data" if call.is_instant else None
-    member = {"tool_call": "$.data.args"}.get(call.type, "$.data" if call.is_instant else "$.data.request")
-    return places[0].path.replace("$", member, 1)
+def _request_path(call: RecordedCall) -> str:
+    """Where a call's event holds what was asked."""
+    if call.is_instant:
+        return "$.data"
+    return "$.data.args" if call.type == "tool_call" else "$.data.request"
 
 
-def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]:
-    """Recorded calls of the same name, nearest first: unanswered ones before answered ones."""
-    same = [call for call in source.calls if (call.type, call.name) == (key.type, key.name)]
-    same.sort(key=lambda call: call.taken)
+def _named(event_type: str, name: str) -> dict[str, str]:
+    """The fields of an event that make up a call's name."""
+    if event_type == "tool_call":
+        return {"tool": name}
+    source, _, key = name.partition("/")
+    return {"source": source, "key": key}
+
+
+def _near(
+    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None
+) -> tuple[Candidate, ...]:
+    """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
+    same = source.named(key.type, key.name)
+    middle = bisect_left(same, expected.seq, key=lambda call: call.seq) if expected is not None else 0
     compared = [
         Candidate(
             event_seq=call.seq,
@@ -162,6 +219,6 @@ def _near(source: ReplaySource, key: Key, request: Any) -> tuple[Candidate, ...]
             differences=len(differences(source.request(call), request)),
             is_taken=call.taken,
         )
-        for call in same[:_LOOKED_AT]
+        for call in same[max(0, middle - _LOOKED_AT // 2) :][:_LOOKED_AT]
     ]
     return tuple(nsmallest(_CANDIDATES, compared, key=lambda near: (near.differences, near.is_taken)))

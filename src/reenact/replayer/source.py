@@ -5,10 +5,12 @@ Indexing reads the head of each event only; payloads are decoded when their call
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,7 +19,8 @@ from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.store.reader import CaptureReader
 
-_NOT_MATCHED: Final = ("lane", "parent", "value", "valueHash")
+_NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
+"""What the event of an instant says beside its request."""
 
 
 class _Data(msgspec.Struct):
@@ -35,6 +38,7 @@ class _Data(msgspec.Struct):
     inline: bool = False
     cancelled: bool = False
     opened: int | None = None
+    opening: int = 0
 
 
 class _Head(msgspec.Struct):
@@ -44,6 +48,7 @@ class _Head(msgspec.Struct):
     ts: int | float
     type: str
     data: _Data
+    version: Literal[1]
 
 
 _decode_head: Final = msgspec.json.Decoder(_Head).decode
@@ -58,10 +63,14 @@ class RecordedCall:
         "due_after",
         "ended_ms",
         "inline",
+        "is_instant",
+        "is_stream",
         "lane",
+        "lent",
         "made_ms",
         "name",
         "never_ends",
+        "opening",
         "outcome_seq",
         "parent",
         "request_digest",
@@ -70,7 +79,7 @@ class RecordedCall:
         "type",
     )
 
-    def __init__(self, head: _Head, name: str, request_digest: bytes | None) -> None:
+    def __init__(self, head: _Head, name: str, request_digest: bytes | None, *, is_instant: bool) -> None:
         self.seq = head.seq
         self.type = head.type
         self.name = name
@@ -78,32 +87,38 @@ class RecordedCall:
         self.lane = head.data.lane
         self.parent = head.data.parent
         self.call_id = head.data.callId
+        self.is_instant = is_instant
+        """Call and outcome are one event."""
         self.request_digest = request_digest
         """Over the whole request; ``None`` for an instant, whose request is its event's own fields."""
         self.made_ms = head.ts
         self.ended_ms = head.ts
-        self.outcome_seq = head.seq if head.data.callId is None else 0
+        self.outcome_seq = head.seq if is_instant else 0
         """0 until the outcome is found, and for ever where the recording broke off before it."""
         self.due_after = self.outcome_seq
         """The outcome is due when every event up to this one has happened."""
+        self.is_stream = False
+        """Its answer begins when it is due; its outcome comes when the agent has read it."""
+        self.opening = sys.maxsize
+        """Streams that became due after the same event began in this order, before the event after it."""
         self.inline = False
         """The answer came without the call giving way to the event loop."""
-        self.never_ends = True
+        self.never_ends = not is_instant
         """The caller went away before there was an answer: cancelled, or the recording broke off."""
         self.taken = False
+        self.lent = False
+        """Lenient replay has answered a call with it that was not recorded."""
 
     def end(self, head: _Head) -> None:
         """*head* is this call's outcome."""
         data = head.data
         self.outcome_seq = head.seq
         self.ended_ms = head.ts
-        self.due_after = data.opened if data.opened is not None else head.seq - 1
+        self.due_after = head.seq - 1
+        if data.opened is not None:
+            self.is_stream, self.due_after, self.opening = True, data.opened, data.opening
         self.inline = data.inline
         self.never_ends = data.cancelled and data.opened is None
-
-    @property
-    def is_instant(self) -> bool:
-        return self.call_id is None
 
 
 class ReplaySource:
@@ -151,8 +166,20 @@ class ReplaySource:
         """What the call asked, whole."""
         data = self.data(call.seq)
         if call.is_instant:
-            return {key: value for key, value in data.items() if key not in _NOT_MATCHED}
+            asked = {key: value for key, value in data.items() if key not in _NOT_MATCHED}
+            return self.reader.resolved(asked)
         return self.reader.resolved(data["args"] if "args" in data else data.get("request"))
+
+    def named(self, event_type: str, name: str) -> list[RecordedCall]:
+        """All calls of that type and name, in recorded order."""
+        return self._by_name.get((event_type, name), [])
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[RecordedCall]]:
+        found: dict[tuple[str, str], list[RecordedCall]] = {}
+        for call in self.calls:
+            found.setdefault((call.type, call.name), []).append(call)
+        return found
 
     def blob_digests(self) -> Iterator[str]:
         """Every blob that the events refer to."""
@@ -164,39 +191,49 @@ class ReplaySource:
         open_calls: dict[str, RecordedCall] = {}
         manifest = self.reader.manifest
         for number, line in enumerate(self.reader.lines(), 1):
-            try:
-                head = _decode_head(line)
-            except msgspec.DecodeError as error:
-                raise FormatError(str(error), file=str(self.reader.path), line=number) from None
-            if head.seq != number or head.captureId != manifest.captureId or head.runId != manifest.runId:
-                raise FormatError("the event belongs elsewhere", file=str(self.reader.path), line=number)
+            head = self._head(number, line)
+            if (head.captureId, head.runId) != (manifest.captureId, manifest.runId):
+                raise self._misplaced(number, "$.runId", manifest.runId, head.runId)
+            if head.seq != number:
+                raise self._misplaced(number, "$.seq", number, head.seq)
             self.times_ms.append(head.ts)
             if not head.data.derived:
                 self._index_event(head, open_calls)
 
+    def _head(self, number: int, line: bytes) -> _Head:
+        try:
+            return _decode_head(line)
+        except msgspec.DecodeError as error:
+            # The exact reading says what is wrong, unless it takes what cannot be replayed.
+            self.reader.event(number)
+            raise FormatError(str(error), file=self.reader.events_file, line=number) from None
+
+    def _misplaced(self, number: int, json_path: str, expected: object, found: object) -> FormatError:
+        reason = f"the event belongs elsewhere: expected {expected}, found {found}; copy the capture again"
+        return FormatError(reason, file=self.reader.events_file, line=number, json_path=json_path)
+
     def _index_event(self, head: _Head, open_calls: dict[str, RecordedCall]) -> None:
-        data = head.data
-        if data.callId is not None and data.callId in open_calls:
-            call = open_calls.pop(data.callId)
-            call.end(head)
-        elif data.callId is not None:
-            call = RecordedCall(head, _name(head), _request_digest(data))
-            open_calls[data.callId] = call
+        call_id = head.data.callId
+        if head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None):
+            call = RecordedCall(head, _name(head), None, is_instant=True)
             self.calls.append(call)
-        elif head.type in ("nondeterministic", "state_mutation"):
-            call = RecordedCall(head, _name(head), None)
-            call.never_ends = False
-            self.calls.append(call)
-        else:
+        elif call_id is None:
             return
+        elif call_id in open_calls:
+            call = open_calls.pop(call_id)
+            call.end(head)
+        else:
+            call = RecordedCall(head, _name(head), _request_digest(head.data), is_instant=False)
+            open_calls[call_id] = call
+            self.calls.append(call)
         self.by_seq[head.seq] = call
 
 
 def _name(head: _Head) -> str:
     data = head.data
-    if data.tool is not None:
-        return data.tool
-    return f"{data.source}/{data.key}" if data.source is not None and data.key is not None else ""
+    if head.type == "nondeterministic":
+        return f"{data.source}/{data.key}"
+    return data.tool or ""
 
 
 def _request_digest(data: _Data) -> bytes:

@@ -77,15 +77,16 @@ class _Loop:
         self.loop = loop
         self.is_dry = False
         self._clock = clock
-        self._thread_id = threading.get_ident()
-        self._thread = MovingThread(self._thread_id, clock)
+        self._thread_id = 0
+        """The thread that the loop was last seen running in; 0 for one that was not."""
+        self._thread = MovingThread(0, clock)
         self._on_dry = on_dry
         self._is_probing = False
         self._spins = 0
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
-        if threading.get_ident() == self._thread_id:
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
             self.loop.call_soon(callback)
         else:
             with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
@@ -93,10 +94,12 @@ class _Loop:
 
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
-        self.is_dry = False
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+            self._thread_id = threading.get_ident()
+        self.is_dry = self.loop.is_closed()
         self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
-        if not self._is_probing:
+        if not self._is_probing and not self.is_dry:
             self._is_probing = True
             self.run(self._probe)
 
@@ -145,7 +148,7 @@ class Turns:
         self._next_since_s = 0.0
         self._overdue: set[str] = set()
         """Recorded lanes that did not come in time; nobody waits for them until they do."""
-        self._queue: list[tuple[int, int, _Waiter]] = []
+        self._queue: list[tuple[int, int, int, _Waiter]] = []
         self._endless: list[_Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
         self._moving: dict[Lane, MovingThread] = {}
@@ -188,7 +191,7 @@ class Turns:
         """The run is over; whoever still waits is let go."""
         with self._lock:
             self._is_closed = True
-            for waiter in (*(entry[2] for entry in self._queue), *self._endless):
+            for waiter in (*(entry[-1] for entry in self._queue), *self._endless):
                 waiter.release()
             self._queue.clear()
             self._endless.clear()
@@ -218,24 +221,41 @@ class Turns:
         if call.inline or self._is_closed:
             self._pass(call)
             return True
-        running = asyncio.get_running_loop()
+        if not _on_loop():  # the coroutine is driven by hand, or by another library's loop
+            return self.wait(call, lane)
         with self._lock:
             self._overdue.discard(call.lane)
-            self.loop_seen(running)
-            loop = self._loops[running]
-            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), loop)
-            loop.stir()
+            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
+            waiter.loop.stir()
             self._enqueue(waiter)
+        await self._wait_on_loop(waiter)
+        return not waiter.stalled
+
+    async def stay(self, call: RecordedCall, lane: Lane) -> None:
+        """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
+        if self._is_closed or not _on_loop():
+            return
+        with self._lock:
+            waiter = _LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
+            self._endless.append(waiter)
+            self._start_ticker()
+        await self._wait_on_loop(waiter)
+
+    def _running_loop(self) -> _Loop:
+        running = asyncio.get_running_loop()
+        self.loop_seen(running)
+        return self._loops[running]
+
+    async def _wait_on_loop(self, waiter: _LoopWaiter) -> None:
         try:
             await waiter.future
         except asyncio.CancelledError:
             self._give_up(waiter)
             raise
-        return not waiter.stalled
 
     def _pass(self, call: RecordedCall) -> None:
         """Answer without waiting: recorded order does not apply to this call."""
-        self.happened([call.outcome_seq] if call.due_after == call.outcome_seq - 1 else [])
+        self.happened([] if call.is_stream else [call.outcome_seq])
 
     def _stalls_at_s(self, call: RecordedCall) -> float | None:
         if not call.never_ends:
@@ -247,7 +267,8 @@ class Turns:
         if waiter.call.never_ends:
             self._endless.append(waiter)
         else:
-            heappush(self._queue, (waiter.call.due_after, waiter.call.seq, waiter))
+            call = waiter.call
+            heappush(self._queue, (call.due_after, call.opening, call.seq, waiter))
             self._deliver()
         if not waiter.is_done:
             self._start_ticker()
@@ -268,7 +289,7 @@ class Turns:
     def _deliver(self) -> None:
         """Answer whoever's turn it is, as long as everything is at rest."""
         while self._queue:
-            waiter = self._queue[0][2]
+            waiter = self._queue[0][-1]
             if not waiter.is_done:
                 if not self._is_due(waiter.call) or not self._at_rest():
                     return
@@ -280,7 +301,7 @@ class Turns:
 
     def _note_delivery(self, call: RecordedCall) -> None:
         # A stream's outcome is its end, which comes when the agent has read it.
-        if call.due_after == call.outcome_seq - 1:
+        if not call.is_stream:
             self._happened[call.outcome_seq] = 1
             self._advance()
 
@@ -359,12 +380,12 @@ class Turns:
     def _pass_over_late_event(self) -> None:
         if not self._queue or self._clock.now_s < self._late_at_s() or not self._at_rest():
             return
-        if self._next > len(self._times_ms) or self._is_due(self._queue[0][2].call):
+        if self._next > len(self._times_ms) or self._is_due(self._queue[0][-1].call):
             return
         late = self._by_seq[self._next]
         self._on_note(
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
-            f"event {self._queue[0][2].call.outcome_seq} was delivered before it"
+            f"event {self._queue[0][-1].call.outcome_seq} was delivered before it"
         )
         if self._next == late.seq:
             self._overdue.add(late.lane)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from reenact.seams import spawn
+from reenact.seams import http, spawn
+from reenact.seams.imports import watched
 from reenact.seams.patches import attach, detach
 
 
@@ -15,6 +16,7 @@ def attached() -> Iterator[None]:
     patches = spawn.patches()
     attach(patches)
     try:
-        yield
+        with watched(http.LIBRARIES):
+            yield
     finally:
         detach(patches)

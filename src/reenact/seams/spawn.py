@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.base_events
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from types import FrameType
 from typing import Any, Final
 
-from reenact.boundary import Lane, current_lane, disown, lane_var, own
+from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, share
 from reenact.seams.patches import Patch
 
+_FRAMES_TO_WAIT_FOR: Final = 2
+"""``ensure_future`` and its inner half."""
+_WAIT_FOR: Final = asyncio.wait_for.__code__
 _POOLS: Final = ("concurrent.futures.", "anyio.", "multiprocessing.pool")
 
 
@@ -37,14 +42,20 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
+        lane.context.loop_seen(self)
+        if _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — who asks decides what it means
+            task = original(self, coro, context=context, **options)
+            share(id(task), lane)
+            weakref.finalize(task, disown, id(task))
+            return task
         child = lane.child()
-        child.context.loop_seen(self)
         if context is not None:
             # A context the caller shares between tasks says nothing about who is running.
             task = original(self, coro, context=context, **options)
             own(id(task), child)
             weakref.finalize(task, disown, id(task))
             return task
+        child.owner = UNCLAIMED
         context = copy_context()
         context.run(lane_var.set, child)
         task = original(self, coro, context=context, **options)
@@ -52,6 +63,13 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         return task
 
     return create_task
+
+
+def _is_waited_for(frame: FrameType | None) -> bool:
+    """Whether ``wait_for`` makes the task, as it does before Python 3.12: its caller is the one who calls."""
+    for _ in range(_FRAMES_TO_WAIT_FOR):
+        frame = frame.f_back if frame is not None else None
+    return frame is not None and frame.f_code is _WAIT_FOR
 
 
 def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:

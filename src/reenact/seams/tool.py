@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from reenact.boundary import Call, crossing, lane_var, open_runs
@@ -17,7 +18,9 @@ _lane = lane_var.get
 
 
 @overload
-def tool(fn: F, /) -> F: ...
+def tool(
+    fn: F, /, *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+) -> F: ...
 @overload
 def tool(
     *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
@@ -41,12 +44,15 @@ def tool(
     is recorded as the call's outcome: replay raises it again and asks nobody.
     """
     if fn is None:
-        return functools.partial(_wrap, name=name, policy=policy, approve=approve)
-    return _wrap(fn, name=name, policy=policy, approve=approve)
+        return partial(_wrap, name=name, policy=policy, approve=approve)
+    wrapped: F = _wrap(fn, name=name, policy=policy, approve=approve)
+    return wrapped
 
 
-def _wrap(fn: F, *, name: str | None, policy: CallGate | None, approve: Approve | None) -> F:
-    call = _Caller(fn, name or fn.__qualname__.rpartition("<locals>.")[2])
+def _wrap(fn: Any, *, name: str | None, policy: CallGate | None, approve: Approve | None) -> Any:
+    if isinstance(fn, classmethod | staticmethod):
+        return type(fn)(_wrap(fn.__func__, name=name, policy=policy, approve=approve))
+    call = _Caller(fn, name or _qualified_name(fn))
     live = fn if policy is None else gated(fn, call, policy, approve)
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
@@ -58,7 +64,12 @@ def _wrap(fn: F, *, name: str | None, policy: CallGate | None, approve: Approve 
     else:
         wrapper = _function(live, call)
     functools.update_wrapper(wrapper, fn)
-    return wrapper  # type: ignore[no-any-return]  # same signature as fn, by update_wrapper
+    return wrapper
+
+
+def _qualified_name(fn: Any) -> str:
+    name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
+    return name.rpartition("<locals>.")[2]
 
 
 class _Caller:
@@ -122,48 +133,86 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
 
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         if _lane() is None and not open_runs:
             return (yield from fn(*args, **kwargs))
         boundary = crossing(call(args, kwargs), streaming=True)
         with boundary as step:
-            if not step.live:
-                yield from step.pieces()
-                return step.answer
-            with closing(fn(*args, **kwargs)) as source:
-                while True:
-                    with boundary.inside():
-                        try:
-                            item = next(source)
-                        except StopIteration as end:
-                            step.answer = end.value
-                            return step.answer
-                    step.piece(item)
-                    yield item
+            if step.live:
+                step.answer = yield from _live(fn(*args, **kwargs), boundary, step)
+            else:
+                for item in step.pieces():
+                    with _answered():
+                        yield item
+        return step.answer
 
     return wrapper
+
+
+def _live(source: Any, boundary: crossing, step: Any) -> Generator[Any, Any, Any]:
+    """What *source* yields and returns; it hears what the agent sends and throws."""
+    resume = partial(next, source)
+    try:
+        while True:
+            with boundary.inside():
+                try:
+                    item = resume()
+                except StopIteration as end:
+                    return end.value
+            step.piece(item)
+            try:
+                sent = yield item
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                resume = partial(source.throw, error)
+            else:
+                resume = partial(source.send, sent)
+    finally:
+        with boundary.inside():
+            source.close()
 
 
 def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        if _lane() is None and not open_runs:
-            async for item in fn(*args, **kwargs):
-                yield item
-            return
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         boundary = crossing(call(args, kwargs), streaming=True)
         async with boundary as step:
             if not step.live:
-                for item in step.pieces():
-                    yield item
+                async for item in step.async_pieces():
+                    with _answered():
+                        yield item
                 return
-            async with aclosing(fn(*args, **kwargs)) as source:
+            source = fn(*args, **kwargs)
+            resume = partial(anext, source)
+            try:
                 while True:
                     with boundary.inside():
                         try:
-                            item = await anext(source)
+                            item = await resume()
                         except StopAsyncIteration:
                             return
                     step.piece(item)
-                    yield item
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        resume = partial(source.athrow, error)
+                    else:
+                        resume = partial(source.asend, sent)
+            finally:
+                with boundary.inside():
+                    await source.aclose()
 
     return wrapper
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Whatever the agent throws into a replayed stream: the recording has what came of it."""
+    try:
+        yield
+    except GeneratorExit:
+        raise
+    except BaseException:
+        return

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,20 @@ from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, 
 from reenact.store.rundir import RunDir, RunState
 
 _decode: Final = msgspec.json.Decoder().decode
-_CACHED_LISTS: Final = 16
+_CACHED_VALUES: Final = 16
+
+_UNREADABLE: Final = (
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    msgspec.DecodeError,
+    RecursionError,
+)
+"""What following a reference that nobody wrote like that may raise."""
+
+_Place: TypeAlias = tuple[str, tuple[str, ...]]
+"""A call's id, and the path of a value in its request."""
 
 
 class EventLog:
@@ -30,17 +43,12 @@ class EventLog:
     def __init__(self, run: RunDir) -> None:
         self.path = run.path
         self._blobs = run.blobs
-        self._file = str(run.events_path)
+        self.events_file = str(run.events_path)
         self._bytes = _mapped(run)
         self._starts = _line_starts(self._bytes)
         self._calls: dict[str, int] = {}
         self._indexed = 0
-        self._lists: dict[tuple[str, tuple[str, ...]], Any] = {}
-
-    @property
-    def file(self) -> str:
-        """The log's own path, for messages."""
-        return self._file
+        self._values: dict[_Place, Any] = {}
 
     @property
     def torn_bytes(self) -> int:
@@ -63,7 +71,7 @@ class EventLog:
         try:
             return event_codec.from_bytes(self.line(seq))
         except FormatError as error:
-            raise error.at(file=self._file, line=seq) from None
+            raise error.at(file=self.events_file, line=seq) from None
 
     def events(self) -> Iterator[CaptureEvent]:
         """All events, in order."""
@@ -71,22 +79,29 @@ class EventLog:
 
     def resolved(self, value: Any) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
+        try:
+            return self._resolved(value)
+        except _UNREADABLE as error:
+            reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
+            raise FormatError(reason, file=self.events_file) from None
+
+    def _resolved(self, value: Any) -> Any:
         if isinstance(value, dict):
             if "$blob" in value:
-                return self.resolved(_decode(self.blob(value["$blob"])))
+                return self._resolved(_decode(self.blob(value["$blob"])))
             if "$ref" in value:
                 return self._referred(value)
             if "$json" in value:
-                return self.resolved(_decode(value["$json"]))
-            return {key: self.resolved(child) for key, child in value.items()}
+                return self._resolved(_decode(value["$json"]))
+            return {key: self._resolved(child) for key, child in value.items()}
         if isinstance(value, list):
-            return [self.resolved(child) for child in value]
+            return [self._resolved(child) for child in value]
         return value
 
     def blob(self, digest: object) -> bytes:
         """The verified bytes of a blob."""
         if not isinstance(digest, str) or not is_digest(digest):
-            raise FormatError(f"{digest!r} names no blob", file=self._file)
+            raise FormatError(f"{digest!r} names no blob", file=self.events_file)
         return self._blobs.get(digest)
 
     def check_blobs(self, digests: Iterator[str]) -> None:
@@ -96,45 +111,54 @@ class EventLog:
 
     def _referred(self, value: dict[str, Any]) -> Any:
         """Follow a reference to an earlier request; see :mod:`reenact.recorder.sharing`."""
-        where = value["$ref"]
-        call_id, path, items = where["call"], tuple(where["path"]), where.get("items")
-        found = self._lists.get((call_id, path))
-        if found is None:
-            found = self._find(call_id, path)
-            if len(self._lists) >= _CACHED_LISTS:
-                del self._lists[next(iter(self._lists))]
-            self._lists[call_id, path] = found
-        return found if items is None else found[:items] + self.resolved(value["then"])
+        place = _place(value)
+        found = self._value_at(place)
+        if len(self._values) >= _CACHED_VALUES:
+            del self._values[next(iter(self._values))]
+        self._values[place] = found
+        return _continued(found, value)
 
-    def _find(self, call_id: str, path: tuple[str, ...]) -> Any:
-        request = self._request_of(call_id)
+    def _value_at(self, place: _Place) -> Any:
+        """What stands in an earlier request; a chat of N turns is a chain of N references."""
+        chain: list[dict[str, Any]] = []
+        latest = len(self) + 1
+        while (found := self._values.get(place)) is None:
+            seq, found = self._find(*place)
+            if seq >= latest:
+                raise FormatError(f"the reference to {place[0]} leads in a circle", file=self.events_file)
+            if not isinstance(found, dict) or "$ref" not in found:
+                break
+            chain.append(found)
+            latest, place = seq, _place(found)
+        for link in reversed(chain):
+            found = _continued(found, link)
+        return found
+
+    def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, Any]:
+        """The number of the call's event, and what is stored at *path* of its request."""
+        seq = self._seq_of(call_id)
+        value = _decode(self.line(seq))["data"]["request"]
+        if "$blob" in value:
+            value = _decode(self.blob(value["$blob"]))
         for key in path:
-            if isinstance(request, dict) and "$blob" in request:
-                request = _decode(self.blob(request["$blob"]))
-            try:
-                request = request[key]
-            except (KeyError, TypeError, IndexError):
-                raise FormatError(
-                    f"a reference leads nowhere: {call_id} {'.'.join(path)}", file=self._file
-                ) from None
-        return self.resolved(request)
+            value = value[key]
+        return seq, value
 
-    def _request_of(self, call_id: str) -> Any:
+    def _seq_of(self, call_id: str) -> int:
         while call_id not in self._calls and self._indexed < len(self):
             self._indexed += 1
             head = _head(self.line(self._indexed))
             if head is not None:
                 self._calls.setdefault(head, self._indexed)
-        if call_id not in self._calls:
-            raise FormatError(f"a reference names the unknown call {call_id}", file=self._file)
-        return _decode(self.line(self._calls[call_id]))["data"]["request"]
+        return self._calls[call_id]
 
 
 class CaptureReader(EventLog):
     """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
 
     def __init__(self, path: str | Path) -> None:
-        run = RunDir.open(Path(path))
+        # Blobs are read later, when the agent may have gone to another directory.
+        run = RunDir.open(Path(path).absolute())
         _refuse_unfinished(run)
         self.manifest: CaptureManifest = read_manifest(
             run.read_manifest(), file=str(run.path / "manifest.json")
@@ -148,13 +172,13 @@ class CaptureReader(EventLog):
         expected = self.manifest.integrity.eventsHash
         if found != expected:
             reason = f"the events are not those that were recorded: expected {expected}, found {found}"
-            raise DigestMismatch(reason, file=self._file)
+            raise DigestMismatch(reason, file=self.events_file)
 
     def _check_count(self) -> None:
         if len(self) != self.manifest.eventCount:
             raise FormatError(
                 f"the manifest counts {self.manifest.eventCount} events, the log has {len(self)}",
-                file=self._file,
+                file=self.events_file,
             )
 
 
@@ -168,6 +192,20 @@ class _EventHead(msgspec.Struct):
 
 
 _decode_head: Final = msgspec.json.Decoder(_EventHead).decode
+
+
+def _place(value: dict[str, Any]) -> _Place:
+    return value["$ref"]["call"], tuple(value["$ref"]["path"])
+
+
+def _continued(found: Any, value: dict[str, Any]) -> Any:
+    """The value that begins with *found*, as the reference *value* says."""
+    items = value["$ref"].get("items")
+    if items is None:
+        return found
+    if len(found) < items:
+        raise IndexError(f"only {len(found)} of {items} items are there")
+    return found[:items] + value["then"]
 
 
 def _head(line: bytes) -> str | None:

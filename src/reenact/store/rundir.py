@@ -133,7 +133,7 @@ class RunDir:
     def _events_name(self) -> str:
         try:
             return msgspec.json.decode(self.read_manifest(), type=_EventLog).event_log_path
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FormatError(f"{error}; record the run again", file=str(self.path / MANIFEST)) from error
 
 
@@ -175,17 +175,20 @@ class Recording(RunDir):
 
 
 class Recovery(RunDir):
-    """An interrupted run whose journal consists of whole lines again and which needs its manifest."""
+    """An interrupted run, taken over; nothing in it is changed before :meth:`finish`."""
 
-    def __init__(self, path: Path, claim: Claim, removed_bytes: int) -> None:
+    def __init__(self, path: Path, claim: Claim) -> None:
         super().__init__(path)
         self._claim = claim
-        self.removed_bytes = removed_bytes
-        """How much of a torn last line was cut."""
         self.events: JournalScan = scan(self.events_path)
 
     def finish(self, manifest: bytes, marker: bytes) -> None:
-        """Turn the directory from interrupted to recovered; *marker* becomes ``recovered.json``."""
+        """Turn the directory from interrupted to recovered; *marker* becomes ``recovered.json``.
+
+        A torn last line and temporary files go.
+        """
+        _remove_temps(self.path)
+        cut_torn_tail(self.events_path)
         # The marker comes first: a recovered run never looks like one that ended by itself.
         for name, text in ((RECOVERED, marker), (MANIFEST, manifest)):
             write_whole(inside(self.path, name), text, temp_folder=self.path, sync=True)
@@ -197,7 +200,7 @@ class Recovery(RunDir):
 
 
 def reopen_for_recovery(path: Path) -> Recovery:
-    """Take over an interrupted run, cut its torn tail and remove its temporary files."""
+    """Take over an interrupted run."""
     claim = Claim.find(path)
     if claim is None:
         raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
@@ -206,8 +209,7 @@ def reopen_for_recovery(path: Path) -> Recovery:
         # Asked after the lock is taken: the run may have been finished a moment ago.
         if inside(path, MANIFEST).exists():
             raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
-        _remove_temps(path)
-        return Recovery(path, claim, cut_torn_tail(RunDir(path).events_path))
+        return Recovery(path, claim)
     except BaseException:
         claim.let_go()
         raise

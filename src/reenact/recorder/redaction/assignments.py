@@ -29,7 +29,7 @@ _ASSIGNED: Final = re.compile(
 _FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
 _FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]+)(?P<joint>[&#\s]|\Z)")
 
-AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*[\[{])"
+AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*(?:\[|\{(?!\"\$py\")))"
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
 
 

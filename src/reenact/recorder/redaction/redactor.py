@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
-from threading import Lock
+from threading import RLock
 from typing import Any, AnyStr, Final
 
 import msgspec
@@ -21,11 +22,14 @@ from reenact.recorder.redaction.profile import PROFILES, Profile
 from reenact.recorder.redaction.registered import Registered
 from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
 from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
+from reenact.recorder.redaction.tagged import is_tagged_scalar, redacted_scalar
 from reenact.recorder.redaction.text import TextRules
 from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
 from reenact.recorder.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
+_REMEMBERED_CHARS: Final = 200
+"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
 
 
 class Redactor:
@@ -55,7 +59,7 @@ class Redactor:
         is_base64_suspect = Prefilter(base64_triggers(registered, rules)).may_hold_secret
         self.count = 0
         """How many values were replaced so far."""
-        self._count_lock = Lock()
+        self._count_lock = RLock()  # a finaliser may record in the middle
         self._placeholders = Placeholders(salt, Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)).kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
@@ -66,6 +70,7 @@ class Redactor:
             by_name=by_name,
             strict=strict,
         )
+        self._redact_known_member = lru_cache(4096)(self._text.redact_member)
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
@@ -107,6 +112,14 @@ class Redactor:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
         return [(name, self._counted(value, self._redact_header(name, value))) for name, value in headers]
 
+    def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
+        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        names = [None, *(_option_name(argument) for argument in arguments)]
+        return [
+            self._counted(argument, self._text.redact_member(name if argument[:1] != "-" else None, argument))
+            for name, argument in zip(names, arguments, strict=False)
+        ]
+
     def redact_url(self, url: str) -> str:
         """A URL without user information, secret parameters and tokens."""
         plain = apply(url, unquoted_placeholders(url))
@@ -128,8 +141,12 @@ class Redactor:
 
     def _redact_value(self, name: str | None, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text.redact_member(name, value)
+            is_short = len(value) <= _REMEMBERED_CHARS
+            redact = self._redact_known_member if is_short else self._text.redact_member
+            return redact(name, value)
         if isinstance(value, dict):
+            if is_tagged_scalar(value):
+                return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
             return self._redact_object(value)
         if isinstance(value, list):
             return [self._redact_value(None, item) for item in value]
@@ -140,7 +157,7 @@ class Redactor:
         return value
 
     def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        members = {self._text.redact(name): member for name, member in value.items()}
+        members = {self._redact_value(None, name): member for name, member in value.items()}
         # With log probabilities, "token" names a piece of text.
         ordinary = "token" if "logprob" in members else None
         redacted = {
@@ -172,6 +189,10 @@ class Redactor:
             first_only = name.lower().startswith("set")
             return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
         return apply(value, in_order(member_edits(value, self._placeholders)))
+
+
+def _option_name(argument: str) -> str | None:
+    return argument.lstrip("-") if argument.startswith("-") else None
 
 
 def _decoded(chunks: Sequence[bytes]) -> list[str]:

@@ -1,0 +1,128 @@
+"""Objects taken apart into named fields and put together again, without their constructors.
+
+Known are dataclasses, named tuples, msgspec structs, pydantic models and attrs classes; enum members go by
+name. Classes are looked up among the modules already loaded; nothing is imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from enum import Enum, Flag
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from reenact.errors import FormatError
+
+E = TypeVar("E", bound=Enum)
+
+_MODEL_STATE: Final = {"fields_set": "__pydantic_fields_set__", "private": "__pydantic_private__"}
+"""What a pydantic model is beside its members, by the name under which it is recorded."""
+
+
+def type_name(kind: type) -> str:
+    """``module:Qualified.name``."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def loaded_class(name: str) -> type | None:
+    """The class of that :func:`type_name` if its module is loaded already."""
+    module_name, _, path = name.partition(":")
+    found: Any = sys.modules.get(module_name)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) else None
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a data object of a known kind; ``None`` for any other."""
+    kind = type(value)
+    if _is_model(kind):
+        return _model_fields(value)
+    names = _field_names(value)
+    return None if names is None else {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def rebuilt(name: str, fields: dict[str, Any]) -> Any:
+    """The object of class *name* with these fields."""
+    kind = loaded_class(name)
+    if kind is None:
+        raise FormatError(f"the recorded value is a {name}, whose module is not loaded; import it first")
+    if _is_model(kind):
+        return _rebuilt_model(kind, fields)
+    if issubclass(kind, msgspec.Struct):
+        return kind(**fields)
+    if issubclass(kind, tuple) and hasattr(kind, "_make"):
+        return kind._make(fields[name] for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple
+    if dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__"):
+        found = object.__new__(kind)
+        for key, child in fields.items():
+            object.__setattr__(found, key, child)
+        return found
+    raise FormatError(f"the recorded value is a {name}, which is no data class")
+
+
+def member_of(value: Enum) -> tuple[Any, bool]:
+    """An enum member's name, and that it is one; a combination of flags has none, but a number."""
+    if value.name in type(value).__members__:
+        return value.name, True
+    return value.value, False
+
+
+def named_member(name: str, member: str) -> Enum:
+    """The member of that name of the enum class *name*."""
+    kind = _enum(name, Enum)
+    if member not in kind.__members__:
+        raise FormatError(f"the recorded value is {name}.{member}, which the loaded class does not have")
+    return kind[member]
+
+
+def flag_of(name: str, number: int) -> Flag:
+    """The combination *number* of the flags of class *name*."""
+    return _enum(name, Flag)(number)
+
+
+def _enum(name: str, base: type[E]) -> type[E]:
+    kind = loaded_class(name)
+    if kind is None or not issubclass(kind, base):
+        raise FormatError(f"the recorded value is a member of {name}, which is not loaded; import it first")
+    return kind
+
+
+def _field_names(value: Any) -> tuple[str, ...] | None:
+    kind = type(value)
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(value))
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if hasattr(kind, "__attrs_attrs__"):
+        return tuple(attribute.name for attribute in kind.__attrs_attrs__)
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    return None
+
+
+def _is_model(kind: type) -> bool:
+    return hasattr(kind, "model_fields") and hasattr(kind, "__pydantic_fields_set__")
+
+
+def _model_fields(value: Any) -> dict[str, Any]:
+    members = {**vars(value), **(value.__pydantic_extra__ or {})}
+    state = {name: getattr(value, attribute) for name, attribute in _MODEL_STATE.items()}
+    return {"members": members, **state}
+
+
+def _rebuilt_model(kind: Any, fields: dict[str, Any]) -> Any:
+    """The way pickle does it: constructing a model would run its validators."""
+    members = fields["members"]
+    extra = {name: value for name, value in members.items() if name not in kind.model_fields}
+    model = kind.__new__(kind)
+    model.__setstate__(
+        {
+            "__dict__": {name: value for name, value in members.items() if name not in extra},
+            "__pydantic_extra__": extra if kind.model_config.get("extra") == "allow" else None,
+            **{attribute: fields[name] for name, attribute in _MODEL_STATE.items()},
+        }
+    )
+    return model

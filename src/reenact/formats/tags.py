@@ -1,0 +1,285 @@
+"""Values that JSON does not know, tagged: ``{"$py": "tuple", "value": [...]}``.
+
+Reading a tagged value never imports a module and runs no constructor of unknown code: classes are looked
+up among the modules already loaded, and only objects of known kinds are rebuilt. What cannot be recorded
+is kept as ``opaque``, with its type only.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any, Final
+from uuid import UUID
+
+from reenact.canonical import encode_clean
+from reenact.errors import FormatError
+from reenact.formats import exceptions, objects
+
+TAG: Final = "$py"
+_UNORDERED: Final = ("dict", "set", "frozenset")
+_BASES: Final[tuple[Callable[[Any], Any], ...]] = (str, int, float, dict, list, tuple)
+_OPAQUE: Final = b'"$py":"opaque"'
+
+
+def tag(value: Any) -> Any:
+    """*value* as JSON; a dict whose keys JSON does not know keeps its order."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    writer = _WRITERS.get(kind)
+    try:
+        return writer(value) if writer is not None else _tag_object(value)
+    except RecursionError:
+        raise
+    except Exception:  # looking at an object may run its own code
+        return opaque(value)
+
+
+def untag(value: Any) -> Any:
+    """The value that a decoded tagged JSON value stands for."""
+    try:
+        return _untag(value)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"a recorded value is malformed: {error}") from error
+
+
+def opaque(value: Any) -> dict[str, Any]:
+    """What stands for a *value* that cannot be recorded."""
+    return _tagged("opaque", type=objects.type_name(type(value)))
+
+
+def without_order(tagged: Any) -> Any:
+    """*tagged* with the items of what has no order sorted by their texts."""
+    if isinstance(tagged, list):
+        return [without_order(child) for child in tagged]
+    if not isinstance(tagged, dict):
+        return tagged
+    members = {key: without_order(child) for key, child in tagged.items()}
+    if members.get(TAG) in _UNORDERED:
+        members["value"].sort(key=encode_clean)
+    return members
+
+
+def tag_error(error: BaseException) -> dict[str, Any]:
+    """The members of a recorded exception; arguments and attributes that cannot be recorded are left out."""
+    parts = exceptions.parts(error)
+    members: dict[str, Any] = {"type": parts.type_name, "message": parts.message}
+    arguments = [tag(value) for value in parts.arguments]
+    if _is_whole(arguments):
+        members["args"] = arguments
+    attributes = {name: tag(value) for name, value in parts.attributes.items()}
+    whole = {name: tagged for name, tagged in attributes.items() if _is_whole(tagged)}
+    if whole:
+        members["attributes"] = whole
+    if parts.cause is not None:
+        members["cause"] = tag_error(parts.cause)
+    return members
+
+
+def untag_error(members: dict[str, Any]) -> BaseException:
+    """The exception that its recorded *members* stand for."""
+    cause = members.get("cause")
+    return exceptions.rebuilt(
+        exceptions.Parts(
+            type_name=members["type"],
+            message=members["message"],
+            arguments=tuple(_untag(members.get("args", [members["message"]]))),
+            attributes=_untag(members.get("attributes", {})),
+            cause=untag_error(cause) if cause is not None else None,
+        )
+    )
+
+
+def _is_whole(tagged: Any) -> bool:
+    return _OPAQUE not in encode_clean(tagged)
+
+
+def _tagged(kind: str, **members: Any) -> dict[str, Any]:
+    return {TAG: kind, **members}
+
+
+def _tag_str(value: str) -> Any:
+    return (
+        value
+        if _is_unicode(value)
+        else _tagged("str", value=value.encode("utf-16-le", "surrogatepass").hex())
+    )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _tag_int(value: int) -> Any:
+    return value if -(2**63) <= value < 2**64 else _tagged("int", value=hex(value))
+
+
+def _tag_float(value: float) -> Any:
+    return value if math.isfinite(value) else _tagged("float", value=repr(value))
+
+
+def _tag_dict(value: dict[Any, Any]) -> Any:
+    if all(type(key) is str and _is_unicode(key) for key in value):
+        return {_escaped(key): tag(child) for key, child in value.items()}
+    return _tagged("dict", value=[_tag_entry(key, child) for key, child in value.items()])
+
+
+def _tag_entry(key: Any, child: Any) -> Any:
+    """A name stays the name of a member: redaction goes by names."""
+    is_name = type(key) is str and _is_unicode(key)
+    return {_escaped(key): tag(child)} if is_name else [tag(key), tag(child)]
+
+
+def _escaped(name: str) -> str:
+    """A name that cannot be taken for one of ours."""
+    return f"${name}" if name.startswith("$") else name
+
+
+def _unescaped(name: str) -> str:
+    return name[1:] if name.startswith("$$") else name
+
+
+def _tag_list(value: list[Any]) -> Any:
+    return [tag(child) for child in value]
+
+
+def _tag_items(value: Any) -> Any:
+    return _tagged(type(value).__name__, value=[tag(child) for child in value])
+
+
+def _tag_set(value: Any) -> Any:
+    # Sets have no order; the texts of their items do.
+    return _tagged(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
+
+
+def _tag_bytes(value: Any) -> Any:
+    return _tagged(type(value).__name__, value=base64.b64encode(value).decode())
+
+
+def _tag_text(value: Any) -> Any:
+    return _tagged(type(value).__name__, value=str(value))
+
+
+def _tag_iso(value: Any) -> Any:
+    fold = {"fold": 1} if getattr(value, "fold", 0) else {}
+    return _tagged(type(value).__name__, value=value.isoformat(), **fold)
+
+
+def _tag_timedelta(value: timedelta) -> Any:
+    return _tagged("timedelta", value=[value.days, value.seconds, value.microseconds])
+
+
+def _tag_complex(value: complex) -> Any:
+    return _tagged("complex", value=[tag(value.real), tag(value.imag)])
+
+
+_WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
+    str: _tag_str,
+    int: _tag_int,
+    float: _tag_float,
+    dict: _tag_dict,
+    list: _tag_list,
+    tuple: _tag_items,
+    set: _tag_set,
+    frozenset: _tag_set,
+    bytes: _tag_bytes,
+    bytearray: _tag_bytes,
+    complex: _tag_complex,
+    datetime: _tag_iso,
+    date: _tag_iso,
+    time: _tag_iso,
+    timedelta: _tag_timedelta,
+    Decimal: _tag_text,
+    UUID: _tag_text,
+    PurePosixPath: _tag_text,
+    PureWindowsPath: _tag_text,
+}
+
+
+def _tag_object(value: Any) -> Any:
+    """Enum members by name, data objects by their fields, exceptions by their parts, the rest opaque."""
+    if isinstance(value, PurePath):
+        return _tagged("path", value=str(value))
+    if isinstance(value, Enum):
+        member, named = objects.member_of(value)
+        return _tagged("enum" if named else "flag", type=objects.type_name(type(value)), value=member)
+    if isinstance(value, BaseException):
+        return _tagged("error", **tag_error(value))
+    fields = objects.fields_of(value)
+    if fields is not None:
+        state = {name: tag(child) for name, child in fields.items()}
+        return _tagged("object", type=objects.type_name(type(value)), value=state)
+    for base in _BASES:
+        if isinstance(value, base):  # type: ignore[arg-type]  # they are classes, used as constructors too
+            return tag(base(value))
+    return opaque(value)
+
+
+def _untag(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untag(child) for child in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(TAG)
+    if kind is None:
+        return {_unescaped(key): _untag(child) for key, child in value.items()}
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise FormatError(f"a recorded value of kind {kind!r} cannot be rebuilt by this version")
+    return reader(value)
+
+
+def _untag_dict(value: dict[str, Any]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for entry in value["value"]:
+        if isinstance(entry, dict):
+            found |= _untag(entry)
+        else:
+            key, child = entry
+            found[_untag(key)] = _untag(child)
+    return found
+
+
+def _untag_opaque(value: dict[str, Any]) -> Any:
+    raise FormatError(
+        f"the recorded value is a {value['type']}, which cannot be recorded; "
+        "let the tool return plain data, or let it pass through"
+    )
+
+
+_READERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "str": lambda value: bytes.fromhex(value["value"]).decode("utf-16-le", "surrogatepass"),
+    "int": lambda value: int(value["value"], 16),
+    "float": lambda value: float(value["value"]),
+    "dict": _untag_dict,
+    "tuple": lambda value: tuple(_untag(child) for child in value["value"]),
+    "set": lambda value: {_untag(child) for child in value["value"]},
+    "frozenset": lambda value: frozenset(_untag(child) for child in value["value"]),
+    "bytes": lambda value: base64.b64decode(value["value"], validate=True),
+    "bytearray": lambda value: bytearray(base64.b64decode(value["value"], validate=True)),
+    "complex": lambda value: complex(*(_untag(part) for part in value["value"])),
+    "datetime": lambda value: datetime.fromisoformat(value["value"]).replace(fold=value.get("fold", 0)),
+    "date": lambda value: date.fromisoformat(value["value"]),
+    "time": lambda value: time.fromisoformat(value["value"]).replace(fold=value.get("fold", 0)),
+    "timedelta": lambda value: timedelta(*value["value"]),
+    "Decimal": lambda value: Decimal(value["value"]),
+    "UUID": lambda value: UUID(value["value"]),
+    "path": lambda value: Path(value["value"]),
+    "PurePosixPath": lambda value: PurePosixPath(value["value"]),
+    "PureWindowsPath": lambda value: PureWindowsPath(value["value"]),
+    "enum": lambda value: objects.named_member(value["type"], value["value"]),
+    "flag": lambda value: objects.flag_of(value["type"], value["value"]),
+    "object": lambda value: objects.rebuilt(value["type"], _untag(value["value"])),
+    "error": untag_error,
+    "opaque": _untag_opaque,
+}

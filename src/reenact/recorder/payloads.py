@@ -1,0 +1,96 @@
+"""Payloads as they stand in events: without their secrets, and in a blob where they are large."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from reenact.canonical import encode_clean
+from reenact.formats.failures import failure_text
+from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
+from reenact.recorder.redaction import Redactor
+from reenact.recorder.sink import CaptureSink
+
+_MEMBERS: Final = frozenset(
+    {"args", "content", "details", "error", "pieces", "request", "response", "result", "value"}
+)
+"""The members of an event's data that may be too large for its line."""
+
+_decode: Final = msgspec.json.Decoder().decode
+_Raw = msgspec.Raw
+
+
+class Payloads:
+    """Makes the payloads of one run; what it returns may be written."""
+
+    def __init__(self, redactor: Redactor, sink: CaptureSink, *, threshold_bytes: int) -> None:
+        self._redactor = redactor
+        self._sink = sink
+        self._threshold_bytes = threshold_bytes
+
+    def text(self, value: Any) -> bytes:
+        """The canonical text of what was asked, to be compared in replay."""
+        return self._redactor.redact_json(to_text(value))
+
+    def answer_text(self, value: Any) -> bytes:
+        """The text of what was answered; the agent gets it back in replay with its members in order."""
+        return self._redactor.redact_ordered_json(to_ordered_text(value))
+
+    def members(self, data: dict[str, Any]) -> dict[str, Any]:
+        """An event's data, or part of it, as it can be written."""
+        if not data:
+            return {}
+        text = self._redactor.redact_json(object_text(data))
+        members: dict[str, Any] = _decode(text)
+        if len(text) > self._threshold_bytes:
+            members |= {name: self.stored(encode_clean(members[name])) for name in members.keys() & _MEMBERS}
+        return members
+
+    def stored(self, text: bytes) -> msgspec.Raw:
+        """*text* itself, or a reference to its blob."""
+        if len(text) <= self._threshold_bytes:
+            return _Raw(text)
+        return _Raw(encode_clean({"$blob": self._sink.put_blob(text), "bytes": len(text)}))
+
+    def stored_answer(self, ordered_text: bytes) -> msgspec.Raw:
+        """The same for a text whose members are not in canonical order."""
+        is_small = len(ordered_text) <= self._threshold_bytes
+        return _Raw(embedded(ordered_text)) if is_small else self.stored(ordered_text)
+
+    def failure(self, error: BaseException) -> msgspec.Raw:
+        """What was raised."""
+        return self.stored(self._redactor.redact_json(failure_text(error)))
+
+    def pieces_text(self, pieces: list[Any]) -> bytes:
+        """A stream's pieces; a secret that was cut between two of them is found on the joined text."""
+        if pieces and all(isinstance(piece, bytes) for piece in pieces):
+            return to_ordered_text(self._redactor.redact_chunks(pieces))
+        if pieces and all(isinstance(piece, str) for piece in pieces):
+            return self.answer_text(self._redacted_strings(pieces))
+        lines = self._redacted_lines([_piece_text(piece) for piece in pieces])
+        return self._redactor.redact_ordered_json(b"[%b]" % b",".join(lines))
+
+    def _redacted_strings(self, pieces: list[str]) -> list[str]:
+        chunks = [piece.encode("utf-8", "surrogatepass") for piece in pieces]
+        redacted = self._redactor.redact_chunks(chunks)
+        return pieces if redacted == chunks else [chunk.decode("utf-8", "replace") for chunk in redacted]
+
+    def _redacted_lines(self, texts: list[bytes]) -> list[bytes]:
+        """JSON texts redacted as the lines of one stream, as far as they stay JSON texts that way."""
+        lines = self._redactor.redact_chunks([text + b"\n" for text in texts])
+        try:
+            for line in lines:
+                _decode(line)
+        except msgspec.DecodeError:
+            return texts
+        return lines
+
+
+def frozen_piece(value: Any) -> Any:
+    """*value* as it is now: the agent may change what it was handed."""
+    return value if isinstance(value, str | bytes) else _Raw(to_ordered_text(value))
+
+
+def _piece_text(piece: Any) -> bytes:
+    return bytes(piece) if isinstance(piece, _Raw) else to_ordered_text(piece)

@@ -1,0 +1,22 @@
+"""HTTP clients: each call crosses the boundary with its request as meaning and its answer as bytes.
+
+The seam lies below what a client does by itself (redirects, retries, authentication, cookies, decoding,
+exceptions) and above connections: the client's own code runs in replay as it ran when recorded, and nothing
+of it needs a socket.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reenact.seams.http import aiohttp, httpx, pauses, requests, urllib3
+from reenact.seams.imports import Libraries
+
+LIBRARIES: Final[Libraries] = {
+    "httpx2": httpx.patches,
+    "httpx": httpx.patches,
+    "urllib3": urllib3.patches,
+    "requests": requests.patches,
+    "aiohttp": aiohttp.patches,
+    **pauses.LIBRARIES,
+}

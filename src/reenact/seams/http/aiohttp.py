@@ -1,0 +1,226 @@
+"""``aiohttp``: the seam is the innermost of a session's middlewares, below redirects and cookies.
+
+Sessions have middlewares since aiohttp 3.12; older versions are left alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final, TypeAlias
+
+from reenact.seams.http import headers as header_values
+from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.request import Sent
+from reenact.seams.http.response import Head
+from reenact.seams.http.wire import is_chunked
+from reenact.seams.patches import Patch
+
+Pull: TypeAlias = Callable[[bool], Awaitable[bytes]]
+"""The next bytes of a body, empty at its end; asked for one transfer chunk, or for all there is."""
+
+_BODILESS: Final = (204, 304)
+_BUFFER_BYTES: Final = 1 << 16
+
+
+def patches(aiohttp: ModuleType) -> list[Patch]:
+    """What to replace in *aiohttp*."""
+    if not hasattr(aiohttp, "ClientMiddlewareType"):
+        return []
+    seam = _Seam(aiohttp)
+    return [Patch(aiohttp.ClientSession, "_request", seam.request)]
+
+
+class _Seam:
+    def __init__(self, aiohttp: ModuleType) -> None:
+        self._aiohttp: Any = aiohttp
+        self._reader = _reader_class(aiohttp.StreamReader)
+        self._headers: Any = sys.modules["multidict"].CIMultiDictProxy
+
+    def request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        async def request(session: Any, method: str, str_or_url: Any, **options: Any) -> Any:
+            if is_outermost():
+                chosen = options.get("middlewares")
+                outer = session._middlewares if chosen is None else chosen  # noqa: SLF001
+                asked = options.get("auto_decompress")
+                is_decoded = session.auto_decompress if asked is None else asked
+                options["middlewares"] = (*outer, self._middleware(is_decoded=is_decoded))
+            return await original(session, method, str_or_url, **options)
+
+        return request
+
+    def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
+        async def cross(request: Any, handler: Callable[..., Any]) -> Any:
+            exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
+            if exchange.is_upgrade:
+                return await handler(request)
+            await self._open(exchange, request)
+            if not exchange.live:
+                return await self._recorded(exchange, request)
+            with exchange.working():
+                response = await handler(request)
+            head = _head(response)
+            exchange.began(head)
+            if response.content.at_eof():
+                exchange.ended()
+            else:
+                pull = _pull_from(response.content, exchange)
+                response.content = self._reader(exchange, pull, head, request.loop)
+            return response
+
+        return cross
+
+    async def _open(self, exchange: Exchange, request: Any) -> None:
+        """Recorded errors come without the objects they point to; these are the ones at hand."""
+        try:
+            await exchange.aopen()
+        except self._aiohttp.ClientConnectorError as error:
+            error._conn_key = request.connection_key  # noqa: SLF001
+            raise
+        except self._aiohttp.ClientResponseError as error:
+            error.request_info, error.history = request.request_info, ()
+            raise
+
+    async def _recorded(self, exchange: Exchange, request: Any) -> Any:
+        """A response that starts on a connection which has the recorded message to read."""
+        head = exchange.head
+        major, _, minor = head.http_version.removeprefix("HTTP/").partition(".")
+        message = SimpleNamespace(
+            code=head.status,
+            reason=head.reason,
+            version=self._aiohttp.HttpVersion(int(major), int(minor or 0)),
+            headers=self._headers(type(request.headers)(head.headers)),
+            raw_headers=tuple(header_values.encoded(head.headers)),
+        )
+        content = self._content(exchange, head, request)
+        return await _new_response(request).start(_RecordedConnection(message, content))
+
+    def _content(self, exchange: Exchange, head: Head, request: Any) -> Any:
+        if request.method == "HEAD" or head.status in _BODILESS:
+            exchange.ended()
+            return self._aiohttp.EMPTY_PAYLOAD
+        return self._reader(exchange, _pull_recorded(exchange.chunks()), head, request.loop)
+
+
+class _RecordedConnection:
+    """As much of a connection, and of its protocol, as a response or a reader asks for."""
+
+    connected = True
+    upgraded = False
+
+    def __init__(self, message: Any = None, content: Any = None) -> None:
+        self._answer = message, content
+
+    @property
+    def protocol(self) -> _RecordedConnection:
+        return self
+
+    async def read(self) -> Any:
+        return self._answer
+
+    def pause_reading(self) -> None:
+        """There is nothing to hold back."""
+
+    def resume_reading(self, **_options: Any) -> None:
+        """Nor to let go."""
+
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        """Callbacks run when a connection is given back, and this one never was taken."""
+        callback()
+
+    def release(self) -> None:
+        """It came from no pool."""
+
+    def close(self) -> None:
+        """It was never open."""
+
+
+def _new_response(request: Any) -> Any:
+    offered = {
+        "writer": None,
+        "continue100": None,
+        "timer": request._timer,  # noqa: SLF001 — as the request itself makes it
+        "request_info": request.request_info,
+        "traces": request._traces,  # noqa: SLF001
+        "loop": request.loop,
+        "session": request._session,  # noqa: SLF001
+        "stream_writer": SimpleNamespace(output_size=0),
+    }
+    asked = inspect.signature(request.response_class).parameters
+    fitting = {name: value for name, value in offered.items() if name in asked}
+    return request.response_class(request.method, request.original_url, **fitting)
+
+
+async def _sent(request: Any) -> Sent:
+    body = request.body
+    if not isinstance(body, bytes):
+        try:
+            body = await body.as_bytes()
+        except TypeError:  # a part of a received message, passed on unread: known only when sent
+            body = b""
+    headers = [(str(name), str(value)) for name, value in request.headers.items()]
+    return Sent(request.method, str(request.url), headers, body)
+
+
+def _head(response: Any) -> Head:
+    version = f"HTTP/{response.version.major}.{response.version.minor}"
+    return Head(response.status, response.reason or "", version, header_values.decoded(response.raw_headers))
+
+
+def _pull_from(content: Any, exchange: Exchange) -> Pull:
+    async def pull(by_transfer_chunk: bool) -> bytes:
+        is_end_of_chunk = True
+        chunk = b""
+        with exchange.working():
+            while is_end_of_chunk and not chunk:
+                if by_transfer_chunk:
+                    chunk, is_end_of_chunk = await content.readchunk()
+                else:
+                    chunk, is_end_of_chunk = await content.readany(), False
+        if chunk:
+            exchange.received(chunk)
+        return chunk
+
+    return pull
+
+
+def _pull_recorded(chunks: Iterator[bytes]) -> Pull:
+    async def pull(_by_transfer_chunk: bool) -> bytes:
+        return next(chunks, b"")
+
+    return pull
+
+
+def _reader_class(base: Any) -> Any:
+    class Reader(base):  # type: ignore[misc]  # the library may not be there to be seen
+        """Pulls when its own buffer has run empty, and no sooner."""
+
+        def __init__(self, exchange: Exchange, pull: Pull, head: Head, loop: Any) -> None:
+            super().__init__(_RecordedConnection(), _BUFFER_BYTES, loop=loop)
+            self._exchange = exchange
+            self._pull = pull
+            self._is_chunked = is_chunked(head)
+
+        async def _wait(self, func_name: str) -> None:
+            try:
+                chunk = await self._pull(func_name == "readchunk")
+            except BaseException as error:
+                super().set_exception(error)
+                raise
+            if self._is_chunked:
+                self.begin_http_chunk_receiving()
+            self.feed_data(chunk)
+            if self._is_chunked:
+                self.end_http_chunk_receiving()
+            if not chunk:
+                self._exchange.ended()
+                self.feed_eof()
+
+        def set_exception(self, exc: BaseException, *cause: Any) -> None:
+            """Called from outside: the response was released or closed."""
+            super().set_exception(exc, *cause)
+            self._exchange.abandoned()
+
+    return Reader

@@ -1,0 +1,208 @@
+"""One HTTP call under way, from its request to the last byte of its answer, or to where it broke off.
+
+What a client of any library needs to cross the boundary; it does no I/O itself. A live exchange is told what
+came (:meth:`began`, :meth:`received`, :meth:`ended`), a replayed one says it (:attr:`head`, :meth:`chunks`).
+A whole answer is one outcome; a stream's answer begins with its head, and its chunks are pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from reenact.boundary import crossing, current_lane
+from reenact.providers import Provider, read_response, response_fields
+from reenact.seams.http.body import text_or_bytes
+from reenact.seams.http.codings import Decode, Undecodable, decoder
+from reenact.seams.http.request import Asked, Sent
+from reenact.seams.http.response import Head, from_piece, to_piece
+
+_DONE: Final = b"data: [DONE]"
+
+_under_way: set[tuple[int, str]] = set()
+"""Live exchanges, by their context's identity and their call's id."""
+
+
+def is_outermost() -> bool:
+    """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
+    lane = current_lane()
+    return lane is not None and (lane.within is None or (id(lane.context), lane.within) not in _under_way)
+
+
+class Exchange:
+    """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
+
+    def __init__(self, sent: Sent, *, is_streamed: bool, is_decoded: bool = False) -> None:
+        """*is_decoded*: the client hands over bodies with their content coding undone already."""
+        self._asked = Asked.by(sent)
+        self._crossing = crossing(self._asked.call(), streaming=True)
+        self._is_streamed = is_streamed
+        self._is_decoded = is_decoded
+        self._is_over = False
+        self._decode: Decode | None = None
+        self._decoded_from = ""
+        self._raw: list[bytes] = []
+        self._plain: list[bytes] = []
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether the call leaves HTTP and cannot be recorded; to be asked before it is opened."""
+        return self._asked.is_upgrade
+
+    def open(self) -> None:
+        """Cross the boundary; in replay, raises what the recorded call raised."""
+        self._entered(self._crossing.__enter__())
+
+    async def aopen(self) -> None:
+        """The same on an event loop."""
+        self._entered(await self._crossing.__aenter__())
+
+    def _entered(self, step: Any) -> None:
+        self._step = step
+        if step.live and (lane := current_lane()) is not None:
+            self._identity = id(lane.context), step.call_id
+            _under_way.add(self._identity)
+
+    @property
+    def live(self) -> bool:
+        live: bool = self._step.live
+        return live
+
+    # What a live exchange is told
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
+        try:
+            with self._crossing.inside():
+                yield
+        except BaseException as error:
+            self.ended(error)
+            raise
+
+    def began(self, head: Head) -> None:
+        self._head = head
+        self._step.answer = head.to_json()
+        if not self._is_decoded:
+            self._decode = decoder(head.content_encoding)
+            self._decoded_from = head.content_encoding if self._decode is not None else ""
+        if self._is_streamed:
+            self._step.begin(self.abandoned)
+
+    def answered(self, head: Head, content: bytes) -> None:
+        """The whole answer came at once, with its content coding undone."""
+        self._is_streamed, self._is_decoded = False, True
+        self.began(head)
+        self._decoded_from = head.content_encoding
+        self.received(content)
+        self.ended()
+
+    def received(self, chunk: bytes) -> None:
+        plain = self._plain_of(chunk)
+        self._raw.append(chunk)
+        self._plain.append(plain)
+        if self._is_streamed:
+            self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """The answer is complete, has failed, or was abandoned; the first ending counts."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if isinstance(error, GeneratorExit) and self._has_said_all():
+            error = None
+        if self._step.live:
+            _under_way.discard(self._identity)
+            self._describe(is_whole=error is None)
+        self._crossing.__exit__(None if error is None else type(error), error, None)
+
+    def abandoned(self) -> None:
+        """The client has left the answer where it was."""
+        self.ended(GeneratorExit())
+
+    def _has_said_all(self) -> bool:
+        """Readers of server-sent events leave at the word that ends them, without waiting for the end."""
+        return b"".join(self._plain[-2:]).rstrip().endswith(_DONE)
+
+    def _plain_of(self, chunk: bytes) -> bytes:
+        if self._decode is None:
+            return chunk
+        try:
+            return self._decode(chunk)
+        except Undecodable:
+            # What came so far stays as it is shown; the client will complain about the rest by itself.
+            self._decode = lambda _: b""
+            return b""
+
+    def _describe(self, *, is_whole: bool) -> None:
+        if self._step.answer is not None:
+            self._describe_body(is_whole=is_whole)
+        if self._asked.provider is not None:
+            self._step.facts = self._model_fields(self._asked.provider)
+
+    def _describe_body(self, *, is_whole: bool) -> None:
+        raw, plain = b"".join(self._raw), b"".join(self._plain)
+        told: dict[str, Any] = {"bytes": len(raw)}
+        if self._decoded_from:
+            told["decodedFrom"] = self._decoded_from
+        if self._decode is not None:
+            self._step.exact = raw if is_whole and not self._is_streamed else self._raw
+        if is_whole and not self._is_streamed:
+            told["body"] = text_or_bytes(plain)
+        elif not self._is_streamed:
+            # An answer that broke off is told like a stream: as far as it came.
+            self._step.begin(self.abandoned)
+            for chunk in self._plain:
+                self._step.piece(to_piece(chunk, is_textual=self._head.is_textual))
+        # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
+        self._step.answer = dict(sorted((self._step.answer | told).items()))
+
+    def _model_fields(self, provider: Provider) -> dict[str, Any]:
+        """What an ``llm_response`` says of its call."""
+        if self._step.answer is None:
+            fields: dict[str, Any] = {"provider": provider, "model": None, "stopReason": None, "usage": None}
+        else:
+            fields = response_fields(read_response(provider, self._head.status, {}, self._plain))
+        # `error` in an outcome is what the call raised; this call was answered.
+        if "error" in fields:
+            fields["modelError"] = fields.pop("error")
+        fields["model"] = fields["model"] or self._asked.model_fields()["model"]
+        return fields
+
+    # What a replayed exchange says
+
+    @property
+    def head(self) -> Head:
+        """As recorded; where redaction went into a coded body, above a plain one."""
+        answer = self._step.answer
+        head = Head.from_json(answer)
+        size_bytes = len(from_piece(answer["body"])) if "body" in answer else None
+        is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
+        return head.above(size_bytes) if is_altered and self._step.exact is None else head
+
+    @property
+    def body(self) -> bytes | None:
+        """The whole body; ``None`` for a stream, whose chunks follow."""
+        answer, exact = self._step.answer, self._step.exact
+        if "body" not in answer:
+            return None
+        return exact if exact is not None else from_piece(answer["body"])
+
+    def chunks(self) -> Iterator[bytes]:
+        """The body as it came; ends as the recorded one ended, with its error or without."""
+        try:
+            yield from self._recorded_chunks()
+        except BaseException as error:
+            self.ended(error)
+            raise
+        self.ended()
+
+    def _recorded_chunks(self) -> Iterator[bytes]:
+        body, exact = self.body, self._step.exact
+        if body is not None:
+            if body:
+                yield body
+            return
+        for position, piece in enumerate(self._step.pieces()):
+            yield from_piece(piece) if exact is None else exact[position]

@@ -1,0 +1,200 @@
+"""``httpx`` and ``httpx2``: the two have the same shape, so one seam serves both.
+
+The client asks itself for the transport of each single request; that is where the seam steps in. So every
+transport is covered, mounted, proxying or the user's own, and every client, however old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.seams.http import headers as header_values
+from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.request import Sent
+from reenact.seams.http.response import Head
+from reenact.seams.patches import Patch
+
+_is_streamed: Final[ContextVar[bool]] = ContextVar("reenact_httpx_is_streamed", default=True)
+
+
+def patches(httpx: ModuleType) -> list[Patch]:
+    """What to replace in *httpx*, or in *httpx2*."""
+    seam = _Seam(httpx)
+    return [
+        Patch(httpx.Client, "send", _send),
+        Patch(httpx.Client, "_transport_for_url", seam.transport_for_url),
+        Patch(httpx.AsyncClient, "send", _asend),
+        Patch(httpx.AsyncClient, "_transport_for_url", seam.transport_for_url),
+    ]
+
+
+def _send(original: Callable[..., Any]) -> Callable[..., Any]:
+    def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        before = _is_streamed.get()
+        _is_streamed.set(stream)
+        try:
+            return original(self, request, stream=stream, **options)
+        finally:
+            _is_streamed.set(before)
+
+    return send
+
+
+def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        before = _is_streamed.get()
+        _is_streamed.set(stream)
+        try:
+            return await original(self, request, stream=stream, **options)
+        finally:
+            _is_streamed.set(before)
+
+    return send
+
+
+class _Seam:
+    """The seam of one of the two libraries."""
+
+    def __init__(self, httpx: ModuleType) -> None:
+        self.response: Any = httpx.Response
+        self.whole: Any = httpx.ByteStream
+        # The client insists on streams of its own classes.
+        self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
+        self.async_stream = type("AsyncStream", (_AsyncStream, httpx.AsyncByteStream), {})
+
+    def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def transport_for_url(client: Any, url: Any) -> Any:
+            transport = original(client, url)
+            return _Transport(transport, self) if is_outermost() else transport
+
+        return transport_for_url
+
+
+class _Transport:
+    """Stands before the real transport for one request."""
+
+    def __init__(self, transport: Any, seam: _Seam) -> None:
+        self._transport = transport
+        self._seam = seam
+
+    def handle_request(self, request: Any) -> Any:
+        sent = _sent(request, request.read())
+        exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return self._transport.handle_request(request)
+        exchange.open()
+        if not exchange.live:
+            return self._recorded(exchange, self._seam.stream)
+        with exchange.working():
+            response = self._transport.handle_request(request)
+        return _told(response, exchange, self._seam.stream)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        sent = _sent(request, await request.aread())
+        exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        if exchange.is_upgrade:
+            return await self._transport.handle_async_request(request)
+        await exchange.aopen()
+        if not exchange.live:
+            return self._recorded(exchange, self._seam.async_stream)
+        with exchange.working():
+            response = await self._transport.handle_async_request(request)
+        return _told(response, exchange, self._seam.async_stream)
+
+    def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+        head, body = exchange.head, exchange.body
+        return self._seam.response(
+            head.status,
+            headers=header_values.encoded(head.headers),
+            stream=stream(exchange, None) if body is None else self._seam.whole(body),
+            extensions={
+                "http_version": head.http_version.encode("ascii"),
+                "reason_phrase": head.reason.encode("latin-1"),
+            },
+        )
+
+
+def _sent(request: Any, body: bytes) -> Sent:
+    url = str(request.url.copy_with(fragment=None) if request.url.fragment else request.url)
+    return Sent(request.method, url, header_values.decoded(request.headers.raw), body)
+
+
+def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+    """*response*, as *exchange* is told of it: at once, or while it is read."""
+    if response.is_stream_consumed:  # a transport of the user's own had it whole
+        exchange.answered(_head(response), response.content)
+    else:
+        exchange.began(_head(response))
+        response.stream = stream(exchange, response.stream)
+    return response
+
+
+def _head(response: Any) -> Head:
+    return Head(
+        response.status_code,
+        response.reason_phrase,
+        response.http_version,
+        header_values.decoded(response.headers.raw),
+    )
+
+
+class _Stream:
+    """A response's body: recorded while the client reads it from *source*, or from the recording without."""
+
+    def __init__(self, exchange: Exchange, source: Any) -> None:
+        self._exchange = exchange
+        self._source = source
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._source is None:
+            yield from self._exchange.chunks()
+            return
+        chunks = iter(self._source)
+        while True:
+            with self._exchange.working():
+                chunk = next(chunks, None)
+            if chunk is None:
+                break
+            self._exchange.received(chunk)
+            yield chunk
+        self._exchange.ended()
+
+    def close(self) -> None:
+        try:
+            if self._source is not None:
+                self._source.close()
+        finally:
+            self._exchange.abandoned()
+
+
+class _AsyncStream:
+    """The same for asynchronous clients."""
+
+    def __init__(self, exchange: Exchange, source: Any) -> None:
+        self._exchange = exchange
+        self._source = source
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._source is None:
+            for chunk in self._exchange.chunks():
+                yield chunk
+            return
+        source = aiter(self._source)
+        while True:
+            with self._exchange.working():
+                received = await anext(source, None)
+            if received is None:
+                break
+            self._exchange.received(received)
+            yield received
+        self._exchange.ended()
+
+    async def aclose(self) -> None:
+        try:
+            if self._source is not None:
+                await self._source.aclose()
+        finally:
+            self._exchange.abandoned()

@@ -1,0 +1,66 @@
+"""A request as the call it is: of a model where a provider's wire format is recognised, else of a network."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from reenact.boundary import Call
+from reenact.canonical import digest_of_bytes
+from reenact.providers import Provider, read_request, recognise, request_fields
+from reenact.seams.http.body import meaning
+from reenact.seams.http.headers import Pairs
+
+
+class Sent(NamedTuple):
+    """What goes out."""
+
+    method: str
+    url: str
+    headers: Pairs
+    body: bytes
+
+
+class Asked(NamedTuple):
+    """What is sent, as meaning."""
+
+    sent: Sent
+    headers: dict[str, str]
+    """By name in lower case; values of equal names are joined."""
+    says: dict[str, Any]
+    provider: Provider | None
+    """Whose wire format it speaks; ``None`` where it asks no model."""
+
+    @classmethod
+    def by(cls, sent: Sent) -> Asked:
+        headers: dict[str, str] = {}
+        for name, value in sent.headers:
+            key = name.lower()
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
+        return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether it asks to leave HTTP, as a WebSocket does; no single answer could stand for that."""
+        return "upgrade" in self.headers or self.sent.method == "CONNECT"
+
+    def call(self) -> Call:
+        """Headers are recorded, never matched."""
+        return Call(
+            kind="network" if self.provider is None else "llm",
+            name=f"{self.sent.method} {self.sent.url}",
+            request={"method": self.sent.method, "url": self.sent.url, **self.says},
+            facts=lambda: {**self.model_fields(), "headers": self.headers},
+        )
+
+    def model_fields(self) -> dict[str, Any]:
+        """What an ``llm_request`` says of its call; nothing for other calls."""
+        if self.provider is None:
+            return {}
+        path = urlsplit(self.sent.url).path
+        asked = read_request(path, self.says["body"], with_conversation=False)
+        if asked is None:  # the body holds what canonical JSON cannot
+            return {"provider": self.provider, "model": "", "inputHash": digest_of_bytes(self.sent.body)}
+        fields = request_fields(asked)
+        return fields if asked.model is not None else fields | {"model": ""}

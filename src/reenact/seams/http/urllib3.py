@@ -1,0 +1,204 @@
+"""``urllib3``, and all that is built on it: ``requests``, ``botocore``.
+
+The seam is one single attempt on a connection of the pool: urllib3's own retries and redirects lie above it.
+What the connection answers is read through a wire of our own (:mod:`.wire`), live or recorded alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.headers import Pairs
+from reenact.seams.http.request import Sent
+from reenact.seams.http.response import Head
+from reenact.seams.http.wire import response_over
+from reenact.seams.patches import Patch
+
+_READ_BYTES: Final = 1 << 16
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+is_streamed: Final[ContextVar[bool | None]] = ContextVar("reenact_urllib3_is_streamed", default=None)
+"""Whether the agent reads the body itself; ``None`` where only the call's own ``preload_content`` says it."""
+
+
+def patches(urllib3: ModuleType) -> list[Patch]:
+    """What to replace in *urllib3*; version 1 has another inside and is left alone."""
+    if urllib3.__version__.startswith("1."):
+        return []
+    seam = _Seam(urllib3)
+    return [
+        Patch(urllib3.connectionpool.HTTPConnectionPool, "_make_request", seam.make_request),
+        Patch(urllib3.connectionpool.HTTPSConnectionPool, "_prepare_proxy", seam.prepare_proxy),
+    ]
+
+
+class _Seam:
+    def __init__(self, urllib3: ModuleType) -> None:
+        self._response: Any = urllib3.response.HTTPResponse
+        self._errors: Any = urllib3.exceptions
+        self._tunnels: WeakKeyDictionary[Any, Callable[[], None]] = WeakKeyDictionary()
+        """Connections whose tunnel through a proxy is still to be dug."""
+
+    def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_proxy(pool: Any, conn: Any) -> None:
+            """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
+            if not is_outermost():
+                original(pool, conn)
+            else:
+                self._tunnels[conn] = lambda: original(pool, conn)
+
+        return prepare_proxy
+
+    def make_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
+            if not is_outermost():
+                return original(pool, conn, method, url, **options)
+            body = options["body"] = _whole(options.get("body"))
+            sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
+            exchange = Exchange(sent, is_streamed=_is_streamed(options))
+            if exchange.is_upgrade:
+                return original(pool, conn, method, url, **options)
+            self._open(exchange, pool, conn)
+            if not exchange.live:
+                recorded = _Answer(exchange, exchange.head, exchange.chunks())
+                # The connection was taken from the pool for nothing; it goes back when the answer is read.
+                unused = options.get("response_conn")
+                return self._response(pool=pool, connection=unused, **recorded.fields(method, url, options))
+            with exchange.working():
+                self._dig_tunnel(pool, conn)
+                response = original(pool, conn, method, url, **(options | {"preload_content": False}))
+            head = _head(response)
+            exchange.began(head)
+            live = _Answer(exchange, head, _received(exchange, response), response)
+            return self._response(pool=pool, **live.fields(method, url, options))
+
+        return make_request
+
+    def _open(self, exchange: Exchange, pool: Any, conn: Any) -> None:
+        """Recorded errors come without the objects they point to; these are the ones at hand."""
+        try:
+            exchange.open()
+        except self._errors.PoolError as error:
+            error.pool = pool
+            raise
+        except self._errors.NewConnectionError as error:
+            error.conn = conn
+            raise
+
+    def _dig_tunnel(self, pool: Any, conn: Any) -> None:
+        dig = self._tunnels.pop(conn, None)
+        if dig is not None:
+            try:
+                dig()
+            except OSError as error:
+                pool._raise_timeout(err=error, url=pool.proxy.url, timeout_value=conn.timeout)  # noqa: SLF001
+                raise
+
+
+def _is_streamed(options: dict[str, Any]) -> bool:
+    asked = is_streamed.get()
+    return asked if asked is not None else not options.get("preload_content", True)
+
+
+def _absolute(pool: Any, url: str) -> str:
+    if not url.startswith("/"):
+        return url
+    host = f"[{pool.host}]" if ":" in pool.host else pool.host
+    port = "" if pool.port in (None, _DEFAULT_PORTS.get(pool.scheme)) else f":{pool.port}"
+    return f"{pool.scheme}://{host}{port}{url}"
+
+
+def _pairs(headers: Any) -> Pairs:
+    return [(_text(name), _text(value)) for name, value in (headers or {}).items()]
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _whole(body: Any) -> bytes | None:
+    """A body of any kind urllib3 takes, as bytes: it must be known before it is sent."""
+    if body is None or isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytearray | memoryview):
+        return bytes(body)
+    if hasattr(body, "read"):
+        return _bytes(body.read())
+    return b"".join(map(_bytes, body)) if isinstance(body, Iterable) else bytes(body)
+
+
+def _bytes(part: str | bytes) -> bytes:
+    return part.encode() if isinstance(part, str) else bytes(part)
+
+
+def _head(live: Any) -> Head:
+    version = {9: "HTTP/0.9", 10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2"}.get(live.version, "HTTP/1.1")
+    return Head(live.status, live.reason or "", version, list(live.headers.iteritems()))
+
+
+def _received(exchange: Exchange, response: Any) -> Iterator[bytes]:
+    source = _transfer_chunks(response)
+    while True:
+        with exchange.working():
+            chunk = next(source, None)
+        if chunk is None:
+            return
+        exchange.received(chunk)
+        yield chunk
+
+
+def _transfer_chunks(response: Any) -> Iterator[bytes]:
+    if response.chunked and response.supports_chunked_reads():
+        yield from response.read_chunked(decode_content=False)
+        return
+    while chunk := response.read1(_READ_BYTES, decode_content=False):
+        yield chunk
+
+
+class _Answer:
+    """What the client is given: *head* and *chunks*, live from *response* or recorded."""
+
+    def __init__(self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None) -> None:
+        self._exchange = exchange
+        self._head = head
+        self._chunks = chunks
+        self._response = response
+
+    def fields(self, method: str, url: str, options: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of urllib3's own response class."""
+        head = self._head
+        original = response_over(self._read(), head, method, self._left)
+        return {
+            "body": original,
+            "original_response": original,
+            "headers": head.headers,
+            "status": head.status,
+            "version": original.version,
+            "version_string": head.http_version,
+            "reason": head.reason,
+            "preload_content": options.get("preload_content", True),
+            "decode_content": options.get("decode_content", True),
+            "retries": options.get("retries"),
+            # A body that is too short has failed below, live or recorded.
+            "enforce_content_length": False,
+            "request_method": method,
+            "request_url": url,
+        }
+
+    def _read(self) -> Iterator[bytes]:
+        yield from self._chunks
+        self._exchange.ended()
+
+    def _left(self) -> None:
+        is_whole = self._response is not None and self._response.length_remaining == 0
+        self._exchange.ended(None if is_whole else GeneratorExit())
+        if self._response is not None:
+            self._response.close()
+            self._response.release_conn()

@@ -1,0 +1,82 @@
+"""A response's body put back on a wire of our own, for clients that read from ``http.client``.
+
+Such a client may read by size, by line or by transfer chunk. It gets a real :class:`http.client.HTTPResponse`
+whose socket is an iterator of chunks, so each way of reading works as it does on a network.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
+from itertools import chain
+from typing import Any, NamedTuple
+
+from reenact.seams.http.headers import value_of
+from reenact.seams.http.response import Head
+
+
+def response_over(
+    chunks: Iterator[bytes], head: Head, method: str, on_close: Callable[[], None]
+) -> HTTPResponse:
+    """A response with *head* that takes *chunks* as it is read; *on_close* is called when it is left."""
+    body = _framed(chunks) if is_chunked(head) else chunks
+    wire: Any = _Chunks(chain([_first_lines(head)], body), on_close)
+    socket: Any = _Socket(io.BufferedReader(wire))
+    response = HTTPResponse(socket, method=method)
+    response.begin()
+    return response
+
+
+def is_chunked(head: Head) -> bool:
+    return "chunked" in value_of(head.headers, "transfer-encoding").lower()
+
+
+def _first_lines(head: Head) -> bytes:
+    # Without a length the body is read to its end, which is where its outcome is known.
+    kept = [f"{name}: {value}" for name, value in head.headers if name.lower() != "content-length"]
+    lines = [f"{head.http_version} {head.status} {head.reason}", *kept, "connection: close", "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def _framed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        if chunk:
+            yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
+    yield b"0\r\n\r\n"
+
+
+class _Socket(NamedTuple):
+    """As much of a socket as ``http.client`` asks for."""
+
+    file: io.BufferedReader
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return self.file
+
+
+class _Chunks(io.RawIOBase):
+    """A file over an iterator; one read never takes more than one chunk, and none is taken ahead."""
+
+    def __init__(self, chunks: Iterator[bytes], on_close: Callable[[], None]) -> None:
+        self._chunks = chunks
+        self._on_close = on_close
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # BufferedReader passes no other
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = chunk
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._on_close()

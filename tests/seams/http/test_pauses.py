@@ -1,0 +1,96 @@
+"""Pauses between attempts are recorded and skipped; other sleeping is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tenacity
+import urllib3
+
+import reenact
+from tests.seams.http.site import Site
+from tests.seams.http.test_clients import events_in
+
+PAUSE_S = 0.3
+
+
+def timed(path: Path, work: Callable[[], Any]) -> tuple[float, float]:
+    """How long *work* took when recorded, and in replay."""
+    began = time.monotonic()
+    with reenact.capture(path):
+        work()
+    between = time.monotonic()
+    with reenact.replay(path):
+        work()
+    return between - began, time.monotonic() - between
+
+
+def pauses_in(path: Path) -> list[float]:
+    return [event["data"]["value"] for event in events_in(path) if event["data"].get("key") == "retry pause"]
+
+
+class Flaky:
+    """Works the second time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @reenact.tool
+    def work(self) -> str:
+        self.calls += 1
+        if self.calls == 1:
+            raise ConnectionError("not yet")
+        return "done"
+
+
+def test_tenacity_does_not_wait_again(tmp_path: Path) -> None:
+    flaky = Flaky()
+    retrying = tenacity.Retrying(wait=tenacity.wait_fixed(PAUSE_S))
+    recorded_s, replayed_s = timed(tmp_path / "run", lambda: retrying(flaky.work))
+    assert recorded_s >= PAUSE_S > replayed_s
+    assert pauses_in(tmp_path / "run") == [PAUSE_S]
+    assert flaky.calls == 2
+
+
+def test_tenacity_does_not_wait_again_on_an_event_loop(tmp_path: Path) -> None:
+    flaky = Flaky()
+
+    async def work() -> None:
+        async for attempt in tenacity.AsyncRetrying(wait=tenacity.wait_fixed(PAUSE_S)):
+            with attempt:
+                flaky.work()
+
+    recorded_s, replayed_s = timed(tmp_path / "run", lambda: asyncio.run(work()))
+    assert recorded_s >= PAUSE_S > replayed_s
+    assert pauses_in(tmp_path / "run") == [PAUSE_S]
+
+
+def test_urllib3_does_not_wait_again(tmp_path: Path, web: Site) -> None:
+    """Its own retries lie above the seam: three attempts, two of them after a pause of chance length."""
+
+    def work() -> None:
+        retries = urllib3.Retry(2, status_forcelist=[503], backoff_factor=PAUSE_S, raise_on_status=False)
+        with urllib3.PoolManager(retries=retries) as pool:
+            assert pool.request("GET", f"{web.url}/status/503").status == 503
+
+    recorded_s, replayed_s = timed(tmp_path / "run", work)
+    assert recorded_s >= PAUSE_S > replayed_s
+
+
+def test_the_agents_own_sleeping_is_left_alone(tmp_path: Path) -> None:
+    """It is neither recorded nor skipped, with or without an event loop."""
+
+    async def nap() -> None:
+        await asyncio.sleep(0.05)
+
+    def work() -> None:
+        time.sleep(0.05)
+        asyncio.run(nap())
+
+    recorded_s, replayed_s = timed(tmp_path / "run", work)
+    assert min(recorded_s, replayed_s) >= 0.1
+    assert pauses_in(tmp_path / "run") == []
