@@ -97,6 +97,9 @@ class Context(Protocol):
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """The value of *instant*: produced and recorded, or answered from the recording."""
 
+    def time_passes(self, lane: Lane) -> bool:
+        """Whether *lane* really waits where the agent's own code pauses."""
+
     def unplaced(self, call: Call) -> Exception | None:
         """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
 
@@ -166,6 +169,9 @@ ROOT: Final = "0"
 UNCLAIMED: Final = -1
 """The owner of a lane whose task is being made."""
 
+OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
+"""The lane of code that belongs to no run although it was started in one, such as a library's transport."""
+
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
@@ -188,6 +194,8 @@ def current_lane() -> Lane | None:
     lane = lane_var.get()
     if lane is None:
         return _stray_lane() if open_runs else None
+    if lane is OUTSIDE:
+        return None
     me = identity()
     if lane.owner != me:
         lane = _owned.get(me) or _claimed(lane, me)
@@ -270,6 +278,11 @@ def running_in(lane: Lane) -> Iterator[None]:
         lane_var.set(before)
 
 
+def outside() -> AbstractContextManager[None]:
+    """What the block does and starts, and what is done in contexts copied from it, belongs to no run."""
+    return running_in(OUTSIDE)
+
+
 class _Off:
     """The step outside any run: the seam makes its call and nobody looks."""
 
@@ -327,7 +340,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         lane = current_lane()
         self._lane = lane
         if lane is None:
-            if open_runs:
+            if open_runs and lane_var.get() is not OUTSIDE:
                 _refuse_unplaced(self._call)
             return _Off()
         self._ordinal = lane.next_call()

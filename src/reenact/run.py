@@ -26,6 +26,7 @@ from reenact.formats.capture import (
     CaptureSeed,
     Redaction,
     RedactionProfile,
+    StandIns,
 )
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import message_of
@@ -47,7 +48,9 @@ from reenact.replayer.engine import Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import ReplaySource
+from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
+from reenact.seams.stdlib import Source
 from reenact.store.durable import Durability, write_whole
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None
@@ -126,6 +129,7 @@ class CaptureRun(Run):
         *,
         redact: Redact,
         blob_threshold_bytes: int,
+        stand_ins: StandIns,
         on_warning: Callable[[str], None] | None,
     ) -> None:
         super().__init__()
@@ -142,15 +146,17 @@ class CaptureRun(Run):
             redaction=Redaction(enabled=profile != "none", profile=profile, salt=salt.hex()),
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
+            standIns=stand_ins,
         )
         self._redactor = _redactor(profile, values, salt)
         self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
+        self._stand_ins = stand_ins
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         self._context.start()
-        self._open.enter_context(seams.attached())
+        self._open.enter_context(seams.attached(self._stand_ins, self._context))
         self._open.enter_context(entered(self._context))
         self._context.record_event("run_start", _surroundings(self._redactor))
         return self
@@ -205,6 +211,7 @@ class ReplayRun(Run):
             on_divergence=on_divergence,
         )
         self._redactor = redactor
+        self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(allow_passthrough_tools)
         self._guard = Guard(allow, self._is_guarded)
         self._receipt_path = receipt_path
@@ -221,7 +228,7 @@ class ReplayRun(Run):
         return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
-        self._open.enter_context(seams.attached())
+        self._open.enter_context(seams.attached(self._stand_ins, self._engine))
         self._open.enter_context(entered(self._engine))
         self._open.enter_context(self._guard)
         return self
@@ -291,14 +298,19 @@ def capture(
     redact: Redact = None,
     durability: Durability = "process",
     blob_threshold_bytes: int = BLOB_THRESHOLD_BYTES,
+    sources: Collection[Source] | None = None,
+    modules: Collection[str] = (),
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
 
     *redact* is a profile (``none``, ``default``, ``strict``) or a list of secrets to hide in every form;
     the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is ``process``, which
-    survives ``kill -9``, or ``disk``, which survives a power cut. With *mode*, or ``REENACT_MODE`` in the
-    environment, the same block can be switched ``off`` or replayed.
+    survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what of the standard
+    library is recorded in the agent's own modules (``time``, ``random``, ``uuid``, ``secrets``,
+    ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says which modules
+    these are, by name or pattern, and without it they are all that are no library. With
+    *mode*, or ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
@@ -312,7 +324,13 @@ def capture(
             f"blob_threshold_bytes={blob_threshold_bytes}: choose 0 to {MAX_BLOB_THRESHOLD_BYTES}"
         )
     sink = FileCaptureSink(path, durability=durability)
-    return CaptureRun(sink, redact=redact, blob_threshold_bytes=blob_threshold_bytes, on_warning=on_warning)
+    return CaptureRun(
+        sink,
+        redact=redact,
+        blob_threshold_bytes=blob_threshold_bytes,
+        stand_ins=stdlib.stand_ins(sources, modules),
+        on_warning=on_warning,
+    )
 
 
 def replay(

@@ -59,6 +59,14 @@ class Integrity(Record, frozen=True):
     """Over the manifest's canonical text without this member."""
 
 
+class StandIns(Record, frozen=True):
+    """Which sources of chance were recorded for which modules."""
+
+    sources: list[str]
+    modules: list[str]
+    """Patterns of module names; none at all means every module that is no library."""
+
+
 class CaptureManifest(Record, frozen=True):
     """What a finished capture says of itself."""
 
@@ -78,6 +86,7 @@ class CaptureManifest(Record, frozen=True):
     error: str | Absent = ABSENT
     producer: str | Absent = ABSENT
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
+    standIns: StandIns | Absent = ABSENT  # noqa: N815
     warnings: list[str] | Absent = ABSENT
     exitStatus: Count | Absent = ABSENT  # noqa: N815
     """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
@@ -96,6 +105,7 @@ class CaptureSeed(Record, frozen=True):
     redaction: Redaction
     producer: str | Absent = ABSENT
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
+    standIns: StandIns | Absent = ABSENT  # noqa: N815
 
 
 class RunStartData(Record, frozen=True):

@@ -130,6 +130,10 @@ class CaptureContext:
         self._record_instant(instant, lane, value, call_id=call_id)
         return value
 
+    def time_passes(self, lane: Lane) -> bool:  # noqa: ARG002
+        """What is recorded happens in its own time."""
+        return True
+
     def unplaced(self, call: Call) -> None:
         if self._missed is None:
             self._missed = self._redactor.redact_text(
@@ -225,6 +229,7 @@ class CaptureContext:
         if lane.within is not None:
             data["parent"] = lane.within
         if call.kind == "tool":
+            data |= self._payloads.members(_facts_of(call))
             data["tool"] = call.name
             data["args"] = self._payloads.stored(text)
             self._events.append(shape.call_type, encode_clean(data))

@@ -106,6 +106,7 @@ def finished_manifest(
         error=ending.error if ending.error is not None else ABSENT,
         producer=seed.producer,
         blobThresholdBytes=seed.blobThresholdBytes,
+        standIns=seed.standIns,
         warnings=list(ending.warnings) or ABSENT,
         extra=seed.extra,
     )

@@ -119,6 +119,9 @@ class ReplayEngine:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
 
+    def time_passes(self, lane: Lane) -> bool:
+        return self.is_live(lane)
+
     def unplaced(self, call: Call) -> Diverged:
         text = self._redactor.redact_json(to_text(call.request))
         key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())

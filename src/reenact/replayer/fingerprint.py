@@ -12,7 +12,7 @@ from pathlib import Path
 from reenact._version import __version__
 from reenact.canonical import digest
 from reenact.formats.replay_receipt import Fingerprint
-from reenact.replayer.frames import is_library
+from reenact.library import is_library
 
 
 def fingerprint() -> Fingerprint:

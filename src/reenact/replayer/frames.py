@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Iterator
-from functools import cache
 from inspect import currentframe
 from itertools import islice
-from os import sep
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from reenact.library import is_library
+
 DEPTH_LIMIT: Final = 200
 """Frames looked at from the inside; SDK stacks stay under a hundred."""
-
-_LIBRARY_MARKS: Final = (f"{sep}site-packages{sep}", f"{sep}dist-packages{sep}")
-_LIBRARY_ROOTS: Final = (
-    *(sysconfig.get_path(name) + sep for name in ("stdlib", "platstdlib")),
-    str(Path(__file__).resolve().parents[1]) + sep,
-    "<frozen ",
-)
 
 
 def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
@@ -46,8 +37,3 @@ def _callers() -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-@cache
-def is_library(filename: str) -> bool:
-    return filename.startswith(_LIBRARY_ROOTS) or any(mark in filename for mark in _LIBRARY_MARKS)

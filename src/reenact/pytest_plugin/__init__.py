@@ -1,0 +1,133 @@
+"""The pytest plugin: a marked test is recorded once and replayed offline ever after.
+
+Hooks only; what they need is imported when the first marked test runs, so that suites which do not use
+reenact pay next to nothing for it. A test's run opens before its first function-scoped fixture. It closes
+with the body, or, where fixtures request ``reenact_run``, with their teardown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from reenact.pytest_plugin.fixtures import with_run_first
+from reenact.pytest_plugin.marker import MARKER, MODES, is_used_by
+from reenact.pytest_plugin.places import note_shared
+from reenact.pytest_plugin.tally import Deed, Tally, leave_deed, pass_on_deed
+
+if TYPE_CHECKING:
+    from reenact.pytest_plugin.lifetime import ItemRun
+    from reenact.run import Run
+
+_RUN: Final[pytest.StashKey[ItemRun]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("reenact", "recorded agent runs")
+    group.addoption(
+        "--reenact",
+        choices=MODES,
+        default="replay",
+        help="what marked tests do: replay their capture (the default), record a new one, record once "
+        "where there is none, or run live with recording off",
+    )
+    group.addoption(
+        "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(policy, redact, passthrough, path, allow): "
+        "replay the test's recorded run; --reenact=record records it",
+    )
+    config.pluginmanager.register(Tally(), "reenact-tally")
+    if config.getoption("reenact_orphans"):
+        from reenact.pytest_plugin.orphans import Orphans
+
+        config.pluginmanager.register(Orphans(config), "reenact-orphans")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("reenact") in ("record", "once"):
+        note_shared(session)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    mode: str = config.getoption("reenact")
+    return None if mode == "replay" else f"reenact: {mode}"
+
+
+@pytest.fixture
+def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
+    """The run that records or replays this test; with ``--reenact=off``, one that does neither."""
+    from reenact.errors import ReenactError
+    from reenact.pytest_plugin.lifetime import opened
+
+    item = request.node
+    leave_deed(item, Deed("not started"))
+    try:
+        item_run = item.stash[_RUN] = opened(request)
+    except ReenactError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    yield item_run.run
+    item_run.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function) and is_used_by(item):
+        # A new list: tests made from one function share theirs, and their marks may differ.
+        item.fixturenames = with_run_first(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    try:
+        result = yield
+    except BaseException as error:
+        _end_body(item, error)
+        raise
+    _end_body(item, None)
+    return result
+
+
+def _end_body(item: pytest.Item, error: BaseException | None) -> None:
+    # Looked up only now: the body itself may have requested the run.
+    if item_run := item.stash.get(_RUN, None):
+        item_run.end_body(error)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    item_run = item.stash.get(_RUN, None)
+    try:
+        result = yield
+    except BaseException:
+        if item_run:
+            item_run.settle(is_good=False)
+        raise
+    if item_run:
+        item_run.settle(is_good=not item_run.has_failed)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if item_run := item.stash.get(_RUN, None):
+        from reenact.pytest_plugin.failure import explain
+
+        explain(report, call, item_run)
+        item_run.end_phase(report, call)
+    if report.when == "teardown":
+        pass_on_deed(item, report)
+        # The same item may be run again, by plugins that repeat tests.
+        if item_run:
+            del item.stash[_RUN]
+    return report

@@ -1,0 +1,74 @@
+"""The time between a replayed run and the end of its test: fixtures are torn down, nobody answers calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NoReturn
+
+from reenact import seams
+from reenact.boundary import Call, Instant, Lane, RunMode, entered
+from reenact.errors import LiveCallBlocked
+from reenact.replayer.allow import Allow
+from reenact.replayer.frames import agent_frame
+from reenact.replayer.guard import Guard
+from reenact.seams import stdlib
+
+
+class Aftermath:
+    """A context that refuses every call, with a guard for what bypasses the seams."""
+
+    mode: RunMode = "replay"
+
+    def __init__(self, allow: Allow) -> None:
+        self._guard = Guard(allow)
+        self._calls: list[LiveCallBlocked] = []
+        self._open = ExitStack()
+
+    def begin(self) -> None:
+        self._open.enter_context(seams.attached(stdlib.NOTHING, self))
+        self._open.enter_context(entered(self))
+        self._open.enter_context(self._guard)
+
+    def end(self) -> None:
+        self._open.close()
+
+    @property
+    def refused(self) -> LiveCallBlocked | None:
+        """The first refusal, whatever became of the exception."""
+        blocked = [call.error() for call in self._guard.blocked]
+        return next(iter([*self._calls, *blocked]), None)
+
+    def step(self, call: Call, lane: Lane) -> NoReturn:  # noqa: ARG002
+        self._refuse(f"calling {call.kind} {call.name}")
+
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> NoReturn:  # noqa: ARG002
+        self._refuse(f"recording a {instant.type}")
+
+    def time_passes(self, lane: Lane) -> bool:  # noqa: ARG002
+        """Tearing down takes the time it takes."""
+        return True
+
+    def unplaced(self, call: Call) -> LiveCallBlocked:
+        """Whoever makes it: the run is over."""
+        return self._refusal(f"calling {call.kind} {call.name}")
+
+    def loop_seen(self, loop: Any) -> None:
+        """There are no turns to wait for."""
+
+    def lane_began(self, lane: Lane) -> None:
+        """Nor lanes to match."""
+
+    def lane_ended(self, lane: Lane) -> None:
+        """Nor to end."""
+
+    def _refuse(self, deed: str) -> NoReturn:
+        raise self._refusal(deed)
+
+    def _refusal(self, deed: str) -> LiveCallBlocked:
+        place = agent_frame() or "teardown"
+        refusal = LiveCallBlocked(
+            f"{place}: {deed} is refused after the run; request reenact_run in the fixture"
+        )
+        self._calls.append(refusal)
+        return refusal

@@ -1,0 +1,63 @@
+"""A divergence as the test's failure: what differs, and where, instead of a traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reenact.errors import Diverged
+from reenact.pytest_plugin.lifetime import ItemRun, RecordedItem
+from reenact.pytest_plugin.places import command, shown
+
+
+def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: ItemRun) -> None:
+    """Let *report*, if it is a failure, say what a person needs to know of the run."""
+    if not report.failed:
+        return
+    diverged = _diverged(call.excinfo, item_run)
+    if diverged is not None and not item_run.item.config.getoption("fulltrace"):
+        report.longrepr = _longrepr(_text(diverged, report, item_run), item_run.item)
+    if isinstance(item_run, RecordedItem) and not item_run.has_failed:
+        report.sections.append(("reenact", _unrecorded(item_run)))
+
+
+def _diverged(excinfo: pytest.ExceptionInfo[BaseException] | None, item_run: ItemRun) -> Diverged | None:
+    raised = excinfo.value if excinfo is not None else None
+    if isinstance(raised, Diverged):
+        return raised
+    # unittest keeps its tests' errors to itself, so the run was closed without knowing of this one.
+    # A test that failed half-way leaves recorded calls over; that is no news.
+    found = item_run.found
+    is_news = found is not None and getattr(found.divergence, "code", None) != "event_missing"
+    return found if is_news else None
+
+
+def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> str:
+    explain_divergence = getattr(diverged.divergence, "explain", None)
+    lines = [explain_divergence() if explain_divergence else str(diverged)]
+    lines.append(f"  capture      {shown(item_run.place, item_run.item.config)}")
+    if report.when == "teardown" and not item_run.outlives_body:
+        lines.append("  teardown     is recorded for fixtures that request reenact_run")
+    lines.append(f"  record anew  {command(item_run.item, 'record')}")
+    return "\n".join(lines)
+
+
+def _longrepr(text: str, item: pytest.Item) -> Any:
+    """The text in the shape that terminal, summary, JUnit report and xdist all take."""
+    try:
+        pytest.fail(text, pytrace=False)
+    except pytest.fail.Exception:
+        longrepr: Any = item.repr_failure(pytest.ExceptionInfo.from_current())
+    if longrepr.reprcrash is not None:
+        path, line_index, _ = item.reportinfo()
+        longrepr.reprcrash.path = str(path)
+        longrepr.reprcrash.lineno = (line_index or 0) + 1
+    return longrepr
+
+
+def _unrecorded(item_run: RecordedItem) -> str:
+    place = shown(item_run.place, item_run.item.config)
+    if item_run.place.exists():
+        return f"{place}: the old capture was kept, because the test failed"
+    return f"{place}: nothing was recorded, because the test failed"

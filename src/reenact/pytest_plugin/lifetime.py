@@ -1,0 +1,182 @@
+"""The run of one test: opened with its first fixture, closed after its body, settled after its teardown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from reenact.errors import Diverged, StoreError, UsageError
+from reenact.pytest_plugin import staging
+from reenact.pytest_plugin.aftermath import Aftermath
+from reenact.pytest_plugin.fixtures import is_requested_by_fixture, refuse_other_loops
+from reenact.pytest_plugin.marker import Mode
+from reenact.pytest_plugin.options import Options, allowed, options_of
+from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
+from reenact.pytest_plugin.tally import Deed, leave_deed
+from reenact.run import Run, capture, replay
+
+_EMPTY_EVENTS = 2
+"""A run that made no call still has a start and an end."""
+
+
+class ReenactWarning(pytest.PytestWarning):
+    """Something about a test's recording that its author should look at."""
+
+
+class BodyNotReached(Exception):
+    """What ends a run whose test failed, or was only planned, in its setup."""
+
+
+class ItemRun:
+    """A test's run that is neither recorded nor replayed; the other kinds build on it."""
+
+    def __init__(self, item: pytest.Function, place: Path, run: Run) -> None:
+        self.item = item
+        self.place = place
+        self.run = run
+        self.outlives_body = is_requested_by_fixture(item)
+        self.has_failed = False
+        """Some phase of the test did not pass."""
+        self.found: Diverged | None = None
+        """What closing the run brought up."""
+        self._error: BaseException | None = BodyNotReached("the test's body was not reached")
+        self._is_open = True
+        run.__enter__()
+
+    def end_body(self, error: BaseException | None) -> None:
+        """The body returned, or raised *error*; raises the divergence that it swallowed."""
+        self._error = error
+        if not self.outlives_body:
+            self._leave()
+
+    def end_phase(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Setup, body or teardown came to *report*."""
+        self.has_failed |= not report.passed
+        if report.when == "setup" and call.excinfo is not None:
+            self._error = call.excinfo.value
+
+    def close(self) -> None:
+        """The test's own fixtures are torn down."""
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        error = self._error
+        try:
+            self.run.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        except Diverged as found:
+            self.found = found
+            if not isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
+                raise
+        self._check(error)
+
+    def _check(self, error: BaseException | None) -> None:
+        """The run is closed after a body that raised *error*."""
+
+    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+        """The test is over; *is_good* if all of it passed."""
+        self.leave_deed("ran live")
+
+    def leave_deed(self, what: str, remarks: Sequence[str] = ()) -> None:
+        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks))
+
+
+class ReplayedItem(ItemRun):
+    """A test answered from its capture; what is torn down after its run is still guarded."""
+
+    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+        if is_vacant(place):
+            raise UsageError(
+                f"{shown(place, item.config)}: there is no capture of this test; "
+                f"record it with: {command(item, 'record')}"
+            )
+        allow = allowed(options.allow)
+        self._is_lenient = options.policy == "lenient"
+        self._aftermath = Aftermath(allow)
+        run = replay(
+            place,
+            policy=options.policy,
+            redact=options.redact,
+            allow=allow,
+            allow_passthrough_tools=options.passthrough,
+        )
+        super().__init__(item, place, run)
+
+    def end_body(self, error: BaseException | None) -> None:
+        try:
+            super().end_body(error)
+        finally:
+            if not self.outlives_body:
+                self._aftermath.begin()
+
+    def close(self) -> None:
+        super().close()
+        self._aftermath.end()
+        if self._aftermath.refused:
+            self.found = self._aftermath.refused
+            raise self.found
+
+    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+        # What a body that broke off did not reach is left over, which is no divergence of its own.
+        divergences = [one for one in self.run.divergences if one.code != "event_missing" or not self._error]
+        has_diverged = self.found or divergences or self.run.blocked
+        remarks = [one.headline for one in divergences] if self._is_lenient else []
+        self.leave_deed("diverged" if has_diverged else "replayed", remarks)
+
+
+class RecordedItem(ItemRun):
+    """A test whose new capture replaces the old one if all goes well."""
+
+    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+        if is_shared(place, item.config):
+            raise UsageError(
+                f"{shown(place, item.config)}: several tests would record into it; give each its own path"
+            )
+        self._new = staging.folder_for(place)
+        super().__init__(item, place, capture(self._new, mode="capture", redact=options.redact))
+
+    def _check(self, error: BaseException | None) -> None:
+        if error is not None:
+            staging.discard(self._new)
+            return
+        manifest = self.run.manifest
+        if manifest is None or manifest.status != "ok":
+            reason = self.run.warnings[-1] if self.run.warnings else "the recording could not be finished"
+            pytest.fail(f"{shown(self.place, self.item.config)}: {reason}", pytrace=False)
+        if manifest.eventCount <= _EMPTY_EVENTS:
+            self.item.warn(
+                ReenactWarning("the test made no call that is recorded; remove its mark, or mark its tools")
+            )
+
+    def settle(self, *, is_good: bool) -> None:
+        self.leave_deed("not recorded")
+        if not is_good:
+            staging.discard(self._new)
+            return
+        try:
+            staging.put_in_place(self._new, self.place)
+        except StoreError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        self.leave_deed("recorded")
+
+
+def opened(request: pytest.FixtureRequest) -> ItemRun:
+    """Open the run of the requesting test as its marker and the command line say.
+
+    Raises :class:`~reenact.errors.ReenactError` where that is impossible: there is no capture, or a damaged
+    one, or the marker makes no sense.
+    """
+    item: pytest.Function = request.node
+    options = options_of(item)
+    place = place_of(item)
+    mode: Mode = item.config.getoption("reenact")
+    if mode == "off":
+        return ItemRun(item, place, Run())
+    refuse_other_loops(request)
+    if mode == "record" or (mode == "once" and is_vacant(place)):
+        return RecordedItem(item, place, options)
+    return ReplayedItem(item, place, options)

@@ -1,0 +1,80 @@
+"""The options of ``@pytest.mark.reenact(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pytest
+
+from reenact.errors import UsageError
+from reenact.pytest_plugin.marker import MARKER
+from reenact.replayer.allow import Allow
+from reenact.replayer.engine import Policy
+from reenact.run import Redact
+
+_KNOWN: Final = ("policy", "redact", "passthrough", "path", "allow")
+_SHOWN: Final = f"@pytest.mark.{MARKER}"
+_ALL_PORTS: Final = range(65536)
+_ALLOWED: Final = (int, str, tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one test, gathered from its marker and those around it; the nearest one counts."""
+
+    policy: Policy = "strict"
+    redact: Redact = None
+    """Lists of secrets add up: a nearer marker never hides less."""
+    passthrough: Sequence[str] = ()
+    """Tools that really run in replay."""
+    path: str | None = None
+    """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
+    allow: Any = ()
+    """What a replay may still reach on this host; see :func:`allowed`."""
+
+
+def options_of(item: pytest.Item) -> Options:
+    """The options of *item*; :class:`~reenact.errors.UsageError` where they make no sense."""
+    merged: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers(MARKER))):
+        _refuse_unknown(mark)
+        redact = _redact(merged.get("redact"), mark.kwargs.get("redact"))
+        merged |= {**mark.kwargs, "redact": redact}
+    if isinstance(merged.get("passthrough"), str):
+        raise UsageError(f"{_SHOWN}: passthrough={merged['passthrough']!r} is one text; give a list of tools")
+    return Options(**merged)
+
+
+def _refuse_unknown(mark: pytest.Mark) -> None:
+    unknown = [*map(repr, mark.args), *(name for name in mark.kwargs if name not in _KNOWN)]
+    if unknown:
+        raise UsageError(f"{_SHOWN}: {unknown[0]} is unknown; the options are {', '.join(_KNOWN)}")
+
+
+def _redact(outer: Redact, nearer: Redact) -> Redact:
+    if nearer is None:
+        return outer
+    if outer is not None and isinstance(outer, str) is not isinstance(nearer, str):
+        raise UsageError(f"{_SHOWN}: redact is a profile in one marker and a list in another; choose one")
+    if isinstance(nearer, str):
+        return nearer
+    # Secrets mostly come from the environment, where they may be unset.
+    return (*(outer or ()), *(secret for secret in nearer if secret))
+
+
+def allowed(allow: Any) -> Allow:
+    """``"loopback"`` for every port of this host, or a list: ports, Unix sockets' paths, commands' words."""
+    if isinstance(allow, Allow):
+        return allow
+    if allow == "loopback":
+        return Allow(loopback_ports=_ALL_PORTS)
+    strange = [allow] if isinstance(allow, str) else [one for one in allow if not isinstance(one, _ALLOWED)]
+    if strange:
+        raise UsageError(f"{_SHOWN}: allow has {strange[0]!r}; give ports, socket paths or tuples of words")
+    return Allow(
+        loopback_ports=frozenset(one for one in allow if isinstance(one, int)),
+        unix_sockets=frozenset(one for one in allow if isinstance(one, str)),
+        commands=frozenset(cast(tuple[str, ...], one) for one in allow if isinstance(one, tuple)),
+    )

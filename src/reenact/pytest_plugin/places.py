@@ -1,0 +1,75 @@
+"""Where a test's capture is: ``captures/<module>/<test>/`` beside the test's file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from reenact.pytest_plugin.marker import is_used_by, path_of
+
+CAPTURES: Final = "captures"
+_SHARED: Final = pytest.StashKey[frozenset[str]]()
+_LONGEST: Final = 100
+_DIGEST_DIGITS: Final = 12
+
+_PLAIN: Final = re.compile(r"\w[\w.-]*(\[[a-z0-9_.-]*\])?", re.ASCII)
+"""Names that are their own folder's name. Parameters that differ in case alone must not meet on file
+systems that ignore it, hence no capitals between the brackets."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.\[-]+")
+
+
+def place_of(item: pytest.Item) -> Path:
+    """The capture directory of *item*, whether or not it exists."""
+    path = path_of(item)
+    if path is not None:
+        return item.path.parent / path
+    folder = item.path.parent / CAPTURES / folder_name(item.path.stem)
+    return folder / folder_name(".".join(_names(item)))
+
+
+def is_vacant(place: Path) -> bool:
+    """Whether there is nothing at *place*, not even something broken."""
+    return not place.exists() or (place.is_dir() and not any(place.iterdir()))
+
+
+def note_shared(session: pytest.Session) -> None:
+    """Remember the places that several of the collected tests have."""
+    used = Counter(str(place_of(item)).casefold() for item in session.items if is_used_by(item))
+    session.config.stash[_SHARED] = frozenset(place for place, count in used.items() if count > 1)
+
+
+def is_shared(place: Path, config: pytest.Config) -> bool:
+    """Whether another of the collected tests has its capture at *place*, on any file system."""
+    return str(place).casefold() in config.stash.get(_SHARED, frozenset())
+
+
+def folder_name(name: str) -> str:
+    """*name* itself where any file system takes it, else its readable part and a digest of the whole."""
+    if _PLAIN.fullmatch(name) and len(name) <= _LONGEST:
+        return name
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_DIGITS]
+    readable = _UNSAFE.sub("_", name.removesuffix("]"))[: _LONGEST - _DIGEST_DIGITS - 2]
+    return f"{readable}~{digest}" + "]" * ("[" in readable)
+
+
+def shown(place: Path, config: pytest.Config) -> str:
+    """*place* as a person at the command line would write it."""
+    return os.path.relpath(place, config.invocation_params.dir)
+
+
+def command(item: pytest.Item, mode: str) -> str:
+    """The command line that runs *item* alone in *mode*."""
+    test = "::".join([shown(item.path, item.config), *_names(item)])
+    return f"pytest {shlex.quote(test)} --reenact={mode}"
+
+
+def _names(item: pytest.Item) -> list[str]:
+    # Not from the node id, to which plugins add their own marks.
+    return [*(node.name for node in item.listchain() if isinstance(node, pytest.Class)), item.name]

@@ -1,0 +1,75 @@
+"""A new capture is made beside its place and put there in one step, whole or not at all.
+
+Each process records into a folder of its own, so no two ever write one capture; whoever comes last wins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from glob import escape
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+from reenact.errors import StoreError
+from reenact.store.rundir import RunDir, RunState
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+def folder_for(place: Path) -> Path:
+    """Where this process records what will be *place*; what a killed one left there is removed."""
+    for left in place.parent.glob(f".{escape(place.name)}.recording-*"):
+        if _is_dead(left):
+            discard(left)
+    return place.with_name(f".{place.name}.recording-{os.getpid()}")
+
+
+def _is_dead(folder: Path) -> bool:
+    try:
+        return RunDir(folder).state is RunState.INTERRUPTED
+    except StoreError:
+        return False
+
+
+def discard(folder: Path) -> None:
+    """Remove a capture that is not wanted."""
+    rmtree(folder, ignore_errors=True)
+
+
+def put_in_place(new: Path, place: Path) -> None:
+    """Make *new* the capture at *place*; a reader sees the old one or the new one."""
+    try:
+        _rename_or_exchange(new, place)
+    except OSError as error:
+        raise StoreError(f"{place}: cannot be replaced: {error.strerror}; move it away") from error
+
+
+def _rename_or_exchange(new: Path, place: Path) -> None:
+    try:
+        os.rename(new, place)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        if not _exchanged_at_once(new, place):
+            _exchange_in_steps(new, place)
+        discard(new)
+
+
+def _exchanged_at_once(one: Path, other: Path) -> bool:
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None)
+    if exchange is None:
+        return False
+    failed = exchange(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return not failed
+
+
+def _exchange_in_steps(one: Path, other: Path) -> None:
+    """For systems that cannot do it at once; a kill half-way leaves the old capture under a third name."""
+    aside = one.with_name(f"{one.name}.old")
+    os.rename(other, aside)
+    os.rename(one, other)
+    os.rename(aside, one)

@@ -1,0 +1,63 @@
+"""What became of the marked tests, counted over all processes and told at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+
+class Deed(NamedTuple):
+    """What a test's run came to; travels from xdist's workers as plain JSON."""
+
+    what: str
+    place: str = ""
+    remarks: Sequence[str] = ()
+    """Differences that a lenient replay went over."""
+
+
+_ORDER: Final = ("replayed", "diverged", "recorded", "not recorded", "not started", "ran live")
+_MOST_SHOWN: Final = 20
+_ATTRIBUTE: Final = "reenact"
+_DEED: Final = pytest.StashKey[Deed]()
+
+
+def leave_deed(item: pytest.Item, deed: Deed) -> None:
+    """Keep *deed* until the test's last report."""
+    item.stash[_DEED] = deed
+
+
+def pass_on_deed(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the deed into *report*, the only thing that reaches xdist's controller."""
+    if _DEED in item.stash:
+        deed: Deed = item.stash[_DEED]
+        vars(report)[_ATTRIBUTE] = tuple(deed)
+        del item.stash[_DEED]
+
+
+class Tally:
+    """Counts deeds where reports arrive, and tells them where there is a terminal."""
+
+    def __init__(self) -> None:
+        self._deeds: list[Deed] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        parts = vars(report).get(_ATTRIBUTE)
+        if parts is not None:
+            self._deeds.append(Deed(*parts))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self._deeds:
+            return
+        counts = Counter(deed.what for deed in self._deeds)
+        told = ", ".join(f"{counts[what]} {what}" for what in _ORDER if counts[what])
+        terminalreporter.ensure_newline()
+        terminalreporter.write_line(f"reenact: {told}")
+        lines = [f"  recorded  {deed.place}" for deed in self._deeds if deed.what == "recorded"]
+        lines += [f"  lenient   {deed.place}: {remark}" for deed in self._deeds for remark in deed.remarks]
+        for line in lines[:_MOST_SHOWN]:
+            terminalreporter.write_line(line)
+        if len(lines) > _MOST_SHOWN:
+            terminalreporter.write_line(f"  … and {len(lines) - _MOST_SHOWN} more")

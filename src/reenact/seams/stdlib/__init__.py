@@ -1,0 +1,62 @@
+"""The standard library's sources of chance, and its ways to the outside, as the agent's own modules see them.
+
+Libraries keep the real ones: logging, asyncio or pydantic never notice. Whether anything is recorded is
+decided at each call, by the run the calling code belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Final, get_args
+
+from reenact.boundary import Context
+from reenact.errors import UsageError
+from reenact.formats.capture import StandIns
+from reenact.seams.patches import attach, detach
+from reenact.seams.stdlib import clock, environ, files, identifiers, process, rng, tokens
+from reenact.seams.stdlib.chosen import Source as Source
+from reenact.seams.stdlib.chosen import choose, forget
+from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
+
+_NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
+    "time": exchanged(clock.STAND_INS),
+    "random": exchanged(rng.STAND_INS),
+    "uuid": exchanged(identifiers.STAND_INS),
+    "secrets": exchanged(tokens.STAND_INS),
+    "subprocess": exchanged(process.STAND_INS),
+    "files": exchanged(files.STAND_INS),
+    "environ": exchanged(environ.STAND_INS),
+}
+DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
+    source for source in get_args(Source) if source != "environ"
+)
+
+NOTHING: Final = StandIns(sources=[], modules=[])
+"""What a capture recorded that does not say."""
+
+
+def stand_ins(sources: Collection[Source] | None, modules: Collection[str]) -> StandIns:
+    """What to exchange in which modules; without *sources* everything but the environment."""
+    chosen = DEFAULT_SOURCES if sources is None else sources
+    unknown = sorted(set(chosen) - set(get_args(Source)))
+    if unknown:
+        raise UsageError(f"sources={unknown[0]!r} is unknown; choose from {', '.join(get_args(Source))}")
+    return StandIns(sources=sorted(chosen), modules=sorted(modules))
+
+
+@contextmanager
+def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
+    """Let the agent's modules see the stand-ins while the run of *context* is open."""
+    names = [name for source in stand_ins.sources for name in _NAMES.get(source, ())]
+    patterns = tuple(stand_ins.modules)
+    patches = files.PATCHES if "files" in stand_ins.sources else []
+    choose(context, frozenset(stand_ins.sources))
+    open_exchange(names, patterns)
+    attach(patches)
+    try:
+        yield
+    finally:
+        detach(patches)
+        close_exchange(patterns)
+        forget(context)

@@ -1,0 +1,73 @@
+"""The environment, where a run asks for it: what the agent read, and in replay reads again.
+
+A variable is recorded under its own name, so that redaction knows a key by it; in replay the agent reads the
+placeholder and needs no key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
+from functools import update_wrapper
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.boundary import Instant
+from reenact.seams.stdlib.chosen import value_of
+
+_environ: Final = os.environ
+_ALL: Final = "*"
+
+
+def _read(name: str) -> str | None:
+    instant = Instant("nondeterministic", {"source": "environ", "key": name})
+    found: dict[str, str | None] = value_of("environ", instant, lambda: {name: _environ.get(name)})
+    return found[name]
+
+
+class Environ(MutableMapping[str, str]):
+    """``os.environ``: reading is recorded, writing goes to the real one."""
+
+    def __getitem__(self, name: str) -> str:
+        value = _read(name) if isinstance(name, str) else _environ[name]  # which says what is wrong
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __setitem__(self, name: str, value: str) -> None:
+        _environ[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del _environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        instant = Instant("nondeterministic", {"source": "environ", "key": _ALL})
+        return iter(value_of("environ", instant, lambda: list(_environ)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and _read(name) is not None
+
+    def copy(self) -> dict[str, str]:
+        return dict(self)
+
+    def __or__(self, other: Mapping[str, str]) -> dict[str, str]:
+        return dict(self) | dict(other)
+
+    def __ror__(self, other: Mapping[str, str]) -> dict[str, str]:
+        return dict(other) | dict(self)
+
+    def __repr__(self) -> str:
+        return repr(_environ)
+
+
+def _getenv(key: str, default: Any = None) -> Any:
+    value = _read(key)
+    return default if value is None else value
+
+
+STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+    os: {"environ": Environ(), "getenv": update_wrapper(_getenv, os.getenv)},
+}

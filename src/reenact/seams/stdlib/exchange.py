@@ -1,0 +1,150 @@
+"""Stand-ins in the namespaces of the agent's modules, for as long as a run is open.
+
+Names that are bound already are exchanged when the run opens; those an ``import`` binds later are handed out
+exchanged. No library's namespace is touched, and at the end every stand-in is taken back wherever it went.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from reenact.seams.patches import Patch, attach, detach
+from reenact.seams.stdlib.agent import Namespace, Patterns, agents_namespaces, is_agents
+from reenact.seams.stdlib.standing import StandIn
+
+
+class Exchanged(NamedTuple):
+    """One name of a module of the standard library, and what it means to the agent."""
+
+    module: ModuleType
+    name: str
+    original: Any
+    standing: Any
+
+
+def exchanged(stand_ins: Mapping[ModuleType, Mapping[str, Any]]) -> tuple[Exchanged, ...]:
+    """What *stand_ins* exchange, with the originals as they are now, before anything is patched."""
+    return tuple(
+        Exchanged(module, name, getattr(module, name), standing)
+        for module, names in stand_ins.items()
+        for name, standing in names.items()
+    )
+
+
+class _Open:
+    """What is exchanged while any run is open."""
+
+    def __init__(self) -> None:
+        self.agents: list[Patterns] = []
+        """Whose namespaces: one entry for each open run."""
+        self._modules: dict[ModuleType, StandIn] = {}
+        self._standing: dict[int, Any] = {}
+        """By the identity of a real object: what stands for it."""
+        self._originals: dict[int, Any] = {}
+        """The other way round."""
+        self._built_in: dict[str, Any] = {}
+        """What stands for built-in functions; a namespace has no name for these until it gets ours."""
+        self._visited: dict[int, Namespace] = {}
+        """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
+
+    def add(self, names: Iterable[Exchanged]) -> None:
+        for module, name, original, standing in names:
+            stand_in = self._modules.setdefault(module, StandIn(module))
+            stand_in.exchange(name, original, standing)
+            if module is builtins:
+                self._built_in[name] = standing
+            for real, ours in ((module, stand_in), (original, standing)):
+                self._standing[id(real)] = ours
+                self._originals[id(ours)] = real
+
+    def enter(self) -> None:
+        for patterns in self.agents:
+            for namespace in agents_namespaces(patterns):
+                _swap(namespace, self._standing)
+                self._visit(namespace)
+
+    def leave(self) -> None:
+        for namespace in self._visited.values():
+            for name, standing in self._built_in.items():
+                if namespace.get(name) is standing:
+                    del namespace[name]
+            _swap(namespace, self._originals)
+
+    def holds(self, namespace: Namespace) -> bool:
+        """Whether *namespace* is that of a module of the agent's; if so, it may hold stand-ins now."""
+        if id(namespace) in self._visited:
+            return True
+        if not any(is_agents(namespace, patterns) for patterns in self.agents):
+            return False
+        self._visit(namespace)
+        return True
+
+    def imported(self, module: Any, names: Iterable[str]) -> Any:
+        """What an import gets instead of *module*; *names* are what it takes from it."""
+        for loaded in (module, *(vars(module).get(name) for name in names)):
+            if isinstance(loaded, ModuleType):
+                self.holds(vars(loaded))
+        return self._standing.get(id(module), module)
+
+    def _visit(self, namespace: Namespace) -> None:
+        self._visited[id(namespace)] = namespace
+        for name, standing in self._built_in.items():
+            namespace.setdefault(name, standing)
+
+
+def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
+    for name, value in list(namespace.items()):
+        other = mapping.get(id(value))
+        if other is not None:
+            namespace[name] = other
+
+
+_lock: Final = threading.RLock()
+_open: _Open = _Open()
+
+
+def open_exchange(names: Sequence[Exchanged], patterns: Patterns) -> None:
+    """Exchange *names* in the modules that *patterns* name, beside what other open runs exchange."""
+    with _lock:
+        _open.add(names)
+        _open.agents.append(patterns)
+        _open.enter()
+        attach(_PATCHES)
+
+
+def close_exchange(patterns: Patterns) -> None:
+    """One run less; the last one takes all stand-ins back."""
+    global _open
+    with _lock:
+        detach(_PATCHES)
+        if len(_open.agents) == 1:
+            _open.leave()
+            _open = _Open()
+        else:
+            _open.agents.remove(patterns)
+
+
+def is_exchanged_in(namespace: Namespace) -> bool:
+    """Whether *namespace* is that of a module in which names are exchanged now."""
+    return _open.holds(namespace)
+
+
+def _import(original: Callable[..., Any]) -> Callable[..., Any]:
+    def import_for(
+        name: str,
+        globals: Namespace | None = None,  # noqa: A002 — the parameters' own names
+        locals: Namespace | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        module = original(name, globals, locals, fromlist, level)
+        return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
+
+    return import_for
+
+
+_PATCHES: Final = [Patch(builtins, "__import__", _import)]

@@ -1,0 +1,138 @@
+"""Files the agent writes: told with path, size and digest when they are closed.
+
+In replay the files are really written, and must be the same. Reading is the agent's own business.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import stat
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import permutations
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.boundary import Instant
+from reenact.seams.patches import Patch
+from reenact.seams.stdlib.chosen import lane_for, value_of
+from reenact.seams.stdlib.exchange import is_exchanged_in
+from reenact.seams.stdlib.places import told
+
+_WRITING: Final = frozenset(
+    "".join(letters)
+    for base in ("w", "a", "x", "w+", "a+", "x+", "r+")
+    for kind in ("", "b", "t")
+    for letters in permutations(base + kind)
+)
+"""Every mode that writes, in any spelling."""
+_open: Final = builtins.open
+
+
+def open(  # noqa: A001 — it stands for the built-in function
+    file: Any,
+    mode: str = "r",
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Any = None,
+) -> Any:
+    """``builtins.open``, which tells of what is written."""
+    is_binary = "b" in mode
+    is_wrong = (encoding, errors, newline) != (None, None, None) if is_binary else buffering == 0
+    is_ours = mode in _WRITING and not isinstance(file, int) and lane_for("files") is not None
+    if not is_ours or is_wrong:  # the real function says what is wrong
+        return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    raw = _Written(file, mode, closefd, opener)
+    try:
+        return raw if buffering == 0 else _layered(raw, mode, buffering, encoding, errors, newline)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _layered(
+    raw: _Written, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None
+) -> Any:
+    size_bytes = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
+    buffered: Any = io.BufferedRandom(raw, size_bytes) if "+" in mode else io.BufferedWriter(raw, size_bytes)
+    if "b" in mode:
+        return buffered
+    is_by_line = buffering == 1 or (buffering < 0 and raw.isatty())
+    text: Any = io.TextIOWrapper(buffered, io.text_encoding(encoding, 3), errors, newline, is_by_line)
+    text.mode = mode
+    return text
+
+
+class _Written(io.FileIO):
+    """The lowest layer of a file that is written; it sees the bytes as they are."""
+
+    def __init__(self, file: Any, mode: str, closefd: bool, opener: Any) -> None:
+        super().__init__(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+        self._how = mode
+        self._digest = sha256()
+        self._size_bytes = 0
+
+    def write(self, data: Any, /) -> int:
+        count = super().write(data)
+        self._digest.update(memoryview(data).cast("B")[:count])
+        self._size_bytes += count
+        return count
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        is_file = stat.S_ISREG(os.fstat(self.fileno()).st_mode)
+        super().close()
+        if is_file:
+            _tell(self.name, self._how, self._size_bytes, self._digest.hexdigest())
+
+
+def _tell(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
+    fields = {
+        "type": "file_write",
+        "path": told(path),
+        "mode": mode,
+        "bytes": size_bytes,
+        "sha256": f"sha256:{sha256_hex}",
+    }
+    value_of("files", Instant("state_mutation", fields), lambda: None)
+
+
+def _path_open(original: Callable[..., Any]) -> Callable[..., Any]:
+    def path_open(self: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001 — who calls decides
+        return (open if is_agents else original)(self, mode, *args, **options)
+
+    return path_open
+
+
+def _path_write(mode: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    def wrap(original: Callable[..., int]) -> Callable[..., int]:
+        def write(self: Path, data: Any, *args: Any, **options: Any) -> int:
+            count = original(self, data, *args, **options)
+            is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001
+            if is_agents and lane_for("files") is not None:
+                written = self.read_bytes()
+                _tell(self, mode, len(written), sha256(written).hexdigest())
+            return count
+
+        return write
+
+    return wrap
+
+
+PATCHES: Final = [
+    Patch(Path, "open", _path_open),
+    Patch(Path, "write_bytes", _path_write("wb")),
+    Patch(Path, "write_text", _path_write("w")),
+]
+"""A class cannot be exchanged as a name can: paths come from everywhere. The callers tell whose they are."""
+
+STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {builtins: {"open": open}, io: {"open": open}}

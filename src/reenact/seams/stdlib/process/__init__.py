@@ -1,0 +1,33 @@
+"""Processes: what a program was given and what it answered; in replay it is not run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from functools import update_wrapper
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.seams.stdlib.process import asynchronous, whole
+from reenact.seams.stdlib.process.piped import Popen
+
+STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+    subprocess: {
+        "Popen": Popen,
+        "call": update_wrapper(whole.call, subprocess.call),
+        "check_call": update_wrapper(whole.check_call, subprocess.check_call),
+        "check_output": update_wrapper(whole.check_output, subprocess.check_output),
+        "getoutput": update_wrapper(whole.getoutput, subprocess.getoutput),
+        "getstatusoutput": update_wrapper(whole.getstatusoutput, subprocess.getstatusoutput),
+        "run": update_wrapper(whole.run, subprocess.run),
+    },
+    os: {
+        "popen": update_wrapper(whole.popen, os.popen),
+        "system": update_wrapper(whole.system, os.system),
+    },
+    asyncio: {
+        "create_subprocess_exec": update_wrapper(asynchronous.execute, asyncio.create_subprocess_exec),
+        "create_subprocess_shell": update_wrapper(asynchronous.shell, asyncio.create_subprocess_shell),
+    },
+}

@@ -1,0 +1,146 @@
+"""``asyncio.create_subprocess_exec`` and ``create_subprocess_shell``."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from typing import Any
+
+from reenact.boundary import crossing
+from reenact.seams.stdlib.chosen import lane_for
+from reenact.seams.stdlib.process.command import Command, as_bytes, outcome, outputs, plain
+
+
+async def execute(program: Any, *args: Any, **options: Any) -> Any:
+    if lane_for("subprocess") is None:
+        return await asyncio.create_subprocess_exec(program, *args, **options)
+    command = Command([program, *args], options)
+    return await _start(command, options, lambda: asyncio.create_subprocess_exec(program, *args, **options))
+
+
+async def shell(cmd: Any, **options: Any) -> Any:
+    if lane_for("subprocess") is None:
+        return await asyncio.create_subprocess_shell(cmd, **options)
+    command = Command(cmd, options | {"shell": True})
+    return await _start(command, options, lambda: asyncio.create_subprocess_shell(cmd, **options))
+
+
+async def _start(command: Command, options: dict[str, Any], create: Any) -> Process:
+    real = None
+    async with crossing(command.started()) as step:
+        if step.live:
+            real = await create()
+            step.answer = {"pid": real.pid}
+    return Process(command, options, step.answer["pid"], real)
+
+
+class Process:
+    """Holds the real ``asyncio.subprocess.Process`` while it is recorded, and nothing in replay."""
+
+    def __init__(
+        self, command: Command, options: dict[str, Any], pid: int, real: asyncio.subprocess.Process | None
+    ) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._command = command
+        self._real: Any = real
+        self.stdin = self._pipe(options, "stdin", Writer)
+        self.stdout = self._pipe(options, "stdout", Reader)
+        self.stderr = self._pipe(options, "stderr", Reader)
+
+    def _pipe(self, options: dict[str, Any], name: str, kind: Any) -> Any:
+        if options.get(name) != subprocess.PIPE:
+            return None
+        return kind(self._command, name, getattr(self._real, name, None))
+
+    async def communicate(self, input: bytes | None = None) -> tuple[Any, Any]:  # noqa: A002
+        async with crossing(self._command.doing("communicate", input=input)) as step:
+            if step.live:
+                answer = await self._real.communicate(input)
+                step.answer = outcome(self._real.returncode, answer)
+        self.returncode = step.answer["returncode"]
+        return outputs(step.answer, {})
+
+    async def wait(self) -> int:
+        async with crossing(self._command.doing("wait")) as step:
+            if step.live:
+                step.answer = await self._real.wait()
+        self.returncode = step.answer
+        return step.answer  # type: ignore[no-any-return]
+
+    def send_signal(self, signal: int) -> None:
+        self._signal("send_signal", signal)
+
+    def terminate(self) -> None:
+        self._signal("terminate")
+
+    def kill(self) -> None:
+        self._signal("kill")
+
+    def _signal(self, method: str, *number: int) -> None:
+        with crossing(self._command.doing(method, number=int(number[0]) if number else None)) as step:
+            if step.live:
+                getattr(self._real, method)(*number)
+
+
+class _Pipe:
+    def __init__(self, command: Command, name: str, real: Any) -> None:
+        self._command = command
+        self._name = name
+        self._real = real
+
+
+class Reader(_Pipe):
+    """The reading methods of an ``asyncio.StreamReader``."""
+
+    async def read(self, n: int = -1) -> bytes:
+        return await self._asked("read", n)
+
+    async def readline(self) -> bytes:
+        return await self._asked("readline")
+
+    async def readexactly(self, n: int) -> bytes:
+        return await self._asked("readexactly", n)
+
+    async def readuntil(self, separator: bytes = b"\n") -> bytes:
+        return await self._asked("readuntil", separator)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while line := await self.readline():
+            yield line
+
+    async def _asked(self, method: str, *args: Any) -> bytes:
+        details = {"limit": args[0]} if args else {}
+        async with crossing(self._command.doing(method, stream=self._name, **details)) as step:
+            if step.live:
+                step.answer = plain(await getattr(self._real, method)(*args))
+        data: bytes = as_bytes(step.answer)
+        return data
+
+
+class Writer(_Pipe):
+    """The writing methods of an ``asyncio.StreamWriter``."""
+
+    def write(self, data: bytes) -> None:
+        with crossing(self._command.doing("write", stream=self._name, data=data)) as step:
+            if step.live:
+                self._real.write(data)
+
+    def writelines(self, data: Any) -> None:
+        self.write(b"".join(data))
+
+    async def drain(self) -> None:
+        if self._real is not None:
+            await self._real.drain()
+
+    def close(self) -> None:
+        if self._real is not None:
+            self._real.close()
+
+    async def wait_closed(self) -> None:
+        if self._real is not None:
+            await self._real.wait_closed()
+
+    def is_closing(self) -> bool:
+        return self._real is not None and self._real.is_closing()

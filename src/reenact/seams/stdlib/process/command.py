@@ -1,0 +1,97 @@
+"""A command as the call it is, and its output as text where it is text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from reenact.boundary import Call
+from reenact.seams.stdlib.places import told
+
+
+class Command:
+    """A program with its arguments; *doing* makes the calls that its process makes of them."""
+
+    def __init__(self, args: Any, options: dict[str, Any]) -> None:
+        self._request: dict[str, Any] = {"args": _words(args)}
+        if options.get("cwd") is not None:
+            self._request["cwd"] = told(options["cwd"])
+        if options.get("shell"):
+            self._request["shell"] = True
+        words = self._request["args"]
+        first = (
+            shlex.split(words, comments=True) if isinstance(words, str) and _is_splittable(words) else words
+        )
+        self.program = PurePath(first[0]).name if first and not isinstance(first, str) else str(words)
+        """What the events are named after."""
+
+    def whole(self, sent: Any) -> Call:
+        """The command run from beginning to end, with *sent* as its input."""
+        return Call(
+            "process", self.program, self._request if sent is None else self._request | {"input": plain(sent)}
+        )
+
+    def started(self) -> Call:
+        """The command begun, to be talked to."""
+        return Call("process", self.program, {"do": "start", **self._request})
+
+    def doing(self, what: str, **details: Any) -> Call:
+        """Something done with the process after it has begun."""
+        known = {name: plain(value) for name, value in details.items() if value is not None}
+        return Call("process", self.program, {"do": what, **known})
+
+
+def _words(args: Any) -> str | list[str]:
+    if isinstance(args, str | bytes | os.PathLike):
+        return _word(args)
+    return [_word(arg) for arg in args]
+
+
+def _word(arg: Any) -> str:
+    text = os.fsdecode(arg)
+    # Where this Python lies differs between machines.
+    return "{python}" if text == sys.executable else text
+
+
+def _is_splittable(text: str) -> bool:
+    try:
+        shlex.split(text, comments=True)
+    except ValueError:
+        return False
+    return True
+
+
+def plain(output: Any) -> Any:
+    """Bytes as the text they hold, if they hold text: so they can be read, and secrets in them found."""
+    if not isinstance(output, bytes | bytearray | memoryview):
+        return output
+    try:
+        return bytes(output).decode()
+    except UnicodeDecodeError:
+        return bytes(output)
+
+
+def as_bytes(output: Any) -> Any:
+    """The bytes that :func:`plain` was given."""
+    return output.encode() if isinstance(output, str) else output
+
+
+def is_text(options: dict[str, Any]) -> bool:
+    """Whether a process with these options speaks text."""
+    return any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
+
+
+def outcome(returncode: int | None, outputs: Sequence[Any]) -> dict[str, Any]:
+    """What is recorded of a process that has ended."""
+    stdout, stderr = outputs
+    return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
+
+
+def outputs(answer: dict[str, Any], options: dict[str, Any]) -> tuple[Any, Any]:
+    """Standard output and standard error of a recorded outcome, as text or bytes."""
+    said = answer["stdout"], answer["stderr"]
+    return said if is_text(options) else (as_bytes(said[0]), as_bytes(said[1]))

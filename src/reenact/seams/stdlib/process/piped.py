@@ -1,0 +1,142 @@
+"""``subprocess.Popen``: a process the agent talks to, each exchange a call of its own."""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+from inspect import signature
+from typing import Any, Final
+
+from reenact.boundary import crossing
+from reenact.seams.stdlib.chosen import lane_for
+from reenact.seams.stdlib.process.command import Command, as_bytes, is_text, outcome, outputs, plain
+from reenact.seams.stdlib.standing import REAL, Standing
+
+_popen: Final = subprocess.Popen
+_SIGNATURE: Final = signature(subprocess.Popen)
+
+
+class _Kind(Standing):
+    """Outside any run the real class is called."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 — it is a metaclass
+        create = _popen if lane_for("subprocess") is None else super().__call__
+        return create(*args, **kwargs)
+
+
+class Popen(subprocess.Popen[Any], metaclass=_Kind):
+    """Holds the real process while it is recorded, and nothing in replay."""
+
+    _child_created = False  # so that the base class has nothing to reap
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._options = _SIGNATURE.bind(*args, **kwargs).arguments
+        self.args = self._options["args"]
+        self.returncode = None
+        self._command = Command(self.args, self._options)
+        self._real: subprocess.Popen[Any] | None = None
+        with crossing(self._command.started()) as step:
+            if step.live:
+                self._real = _popen(*args, **kwargs)
+                step.answer = {"pid": self._real.pid}
+        self.pid = step.answer["pid"]
+        self.stdin = self._stream("stdin")
+        self.stdout = self._stream("stdout")
+        self.stderr = self._stream("stderr")
+
+    def _stream(self, name: str) -> Any:
+        if self._options.get(name) != subprocess.PIPE:
+            return None
+        pipe = _Pipe(self._command, name, getattr(self._real, name, None))
+        if self._options.get("bufsize") == 0:
+            return pipe
+        buffered: Any = io.BufferedWriter(pipe) if name == "stdin" else io.BufferedReader(pipe)
+        if not is_text(self._options):
+            return buffered
+        kind = {name: self._options[name] for name in ("encoding", "errors") if name in self._options}
+        is_by_line = name == "stdin" and self._options.get("bufsize") == 1
+        return io.TextIOWrapper(buffered, write_through=name == "stdin", line_buffering=is_by_line, **kind)
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:  # noqa: A002
+        with crossing(self._command.doing("communicate", input=input)) as step:
+            if step.live:
+                answer = self._process.communicate(input, timeout)
+                step.answer = outcome(self._process.returncode, answer)
+        self.returncode = step.answer["returncode"]
+        return outputs(step.answer, self._options)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            with crossing(self._command.doing("wait")) as step:
+                if step.live:
+                    step.answer = self._process.wait(timeout)
+            self.returncode = step.answer
+        return self.returncode
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            with crossing(self._command.doing("poll")) as step:
+                if step.live:
+                    step.answer = self._process.poll()
+            self.returncode = step.answer
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        with crossing(self._command.doing("signal", number=int(sig))) as step:
+            if step.live:
+                self._process.send_signal(sig)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    @property
+    def _process(self) -> subprocess.Popen[Any]:
+        assert self._real is not None, "only a live process is asked"
+        return self._real
+
+
+type.__setattr__(Popen, REAL, _popen)
+
+
+class _Pipe(io.RawIOBase):
+    """One end of a pipe: every transfer is recorded, with the boundaries it had."""
+
+    def __init__(self, command: Command, name: str, real: Any) -> None:
+        self._command = command
+        self._name = name
+        self._real = real
+        # Below all buffers, which stay empty.
+        self._raw = getattr(getattr(real, "buffer", real), "raw", real)
+
+    def readable(self) -> bool:
+        return self._name != "stdin"
+
+    def writable(self) -> bool:
+        return self._name == "stdin"
+
+    def fileno(self) -> int:
+        return self._raw.fileno() if self._raw is not None else super().fileno()
+
+    def readinto(self, buffer: Any, /) -> int:
+        with crossing(self._command.doing("read", stream=self._name)) as step:
+            if step.live:
+                step.answer = plain(self._raw.read(len(buffer)))
+        data = as_bytes(step.answer)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data: Any, /) -> int:
+        with crossing(self._command.doing("write", stream=self._name, data=bytes(data))) as step:
+            if step.live:
+                step.answer = self._raw.write(data)
+        count: int = step.answer
+        return count
+
+    def close(self) -> None:
+        super().close()
+        if self._real is not None:
+            self._real.close()

@@ -1,0 +1,86 @@
+"""Programs that are run from beginning to end in one call."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from typing import Any
+
+from reenact.boundary import crossing
+from reenact.seams.stdlib.chosen import lane_for
+from reenact.seams.stdlib.process.command import Command, outcome, outputs
+
+
+def run(
+    *popenargs: Any,
+    input: Any = None,  # noqa: A002 — the parameter's own name
+    check: bool = False,
+    **options: Any,
+) -> subprocess.CompletedProcess[Any]:
+    if lane_for("subprocess") is None:
+        return subprocess.run(*popenargs, input=input, check=check, **options)
+    args = popenargs[0] if popenargs else options["args"]
+    with crossing(Command(args, options).whole(input)) as step:
+        if step.live:
+            done = subprocess.run(*popenargs, input=input, **options)
+            step.answer = outcome(done.returncode, (done.stdout, done.stderr))
+    completed = subprocess.CompletedProcess(args, step.answer["returncode"], *outputs(step.answer, options))
+    if check:
+        completed.check_returncode()
+    return completed
+
+
+def call(*popenargs: Any, **options: Any) -> int:
+    return run(*popenargs, **options).returncode
+
+
+def check_call(*popenargs: Any, **options: Any) -> int:
+    returncode = call(*popenargs, **options)
+    if returncode:
+        raise subprocess.CalledProcessError(returncode, popenargs[0] if popenargs else options["args"])
+    return 0
+
+
+def check_output(*popenargs: Any, **options: Any) -> Any:
+    if "stdout" in options or "check" in options:
+        return subprocess.check_output(*popenargs, **options)  # which says what is wrong
+    return run(*popenargs, stdout=subprocess.PIPE, check=True, **options).stdout
+
+
+def getstatusoutput(cmd: str, **options: Any) -> tuple[int, str]:
+    done = run(cmd, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    return done.returncode, done.stdout.removesuffix("\n")
+
+
+def getoutput(cmd: str, **options: Any) -> str:
+    return getstatusoutput(cmd, **options)[1]
+
+
+def system(command: Any) -> int:
+    if lane_for("subprocess") is None:
+        return os.system(command)
+    with crossing(Command(command, {"shell": True}).whole(None)) as step:
+        if step.live:
+            step.answer = outcome(os.system(command), (None, None))
+    returncode: int = step.answer["returncode"]
+    return returncode
+
+
+def popen(cmd: str, mode: str = "r", buffering: int = -1) -> Any:
+    if mode != "r" or lane_for("subprocess") is None:
+        return os.popen(cmd, mode, buffering)
+    done = run(cmd, shell=True, text=True, stdout=subprocess.PIPE)
+    return _Output(done.stdout, done.returncode)
+
+
+class _Output(io.StringIO):
+    """What a program said, with its status given on closing, as ``os.popen`` gives it."""
+
+    def __init__(self, text: str, returncode: int) -> None:
+        super().__init__(text)
+        self._status = returncode << 8 if returncode > 0 else returncode
+
+    def close(self) -> int | None:  # type: ignore[override]
+        super().close()
+        return self._status or None

@@ -1,0 +1,108 @@
+"""Chance: ``random``.
+
+The module's functions draw from the generator they always drew from, also in replay, so that
+``random.seed`` keeps its meaning for everybody who shares it; what the agent gets is what was recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.boundary import Instant
+from reenact.seams.stdlib.chosen import Source, lane_for, value_of
+from reenact.seams.stdlib.standing import REAL, Standing
+
+_random: Final = random.Random
+_system_random: Final = random.SystemRandom
+_SEED_BITS: Final = 256
+_DRAWS: Final = [
+    *("betavariate", "binomialvariate", "choice", "choices", "expovariate", "gammavariate", "gauss"),
+    *("getrandbits", "lognormvariate", "normalvariate", "paretovariate", "randbytes", "randint", "random"),
+    *("randrange", "sample", "shuffle", "triangular", "uniform", "vonmisesvariate", "weibullvariate"),
+]
+
+
+@cache
+def drawn(key: str) -> Instant:
+    """The draw of a number that nobody keeps secret."""
+    return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
+
+
+_RANDOM: Final = drawn("random")
+_GAUSS: Final = drawn("gauss")
+
+
+def bits(key: str, count: int, produce: Callable[[], int], source: Source = "random") -> int:
+    """*count* random bits."""
+    value: int = value_of(source, drawn(f"{key}({count})"), produce)
+    return value
+
+
+class _Shared(random.Random):
+    """The generator behind the module's functions; it has no state of its own."""
+
+    def __init__(self) -> None:
+        """Not seeded: that would seed everybody's."""
+
+    def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
+        # Not from recorded draws: the generator keeps every second number for the next time.
+        drawn_value = random.gauss(mu, sigma)
+        value: float = value_of("random", _GAUSS, lambda: drawn_value)
+        return value
+
+    def random(self) -> float:
+        drawn = random.random()
+        lane = lane_for("random")
+        if lane is None:
+            return drawn
+        value: float = lane.context.instant(_RANDOM, lane, lambda: drawn)
+        return value
+
+    def getrandbits(self, k: int, /) -> int:
+        drawn = random.getrandbits(k)
+        return bits("getrandbits", k, lambda: drawn)
+
+
+class Random(random.Random, metaclass=Standing):
+    """``random.Random``: where it is not given a seed, it gets the run's."""
+
+    def seed(self, a: Any = None, version: int = 2) -> None:
+        if a is None:
+            a = bits("seed", _SEED_BITS, lambda: int.from_bytes(os.urandom(_SEED_BITS // 8)))
+        super().seed(a, version)
+
+
+class SystemRandom(random.SystemRandom, metaclass=Standing):
+    """``random.SystemRandom``: each number of the system's is recorded."""
+
+    source: Source = "random"
+
+    def random(self) -> float:
+        value: float = value_of(self.source, _RANDOM, super().random)
+        return value
+
+    def getrandbits(self, k: int, /) -> int:
+        return bits("getrandbits", k, lambda: _system_random.getrandbits(self, k), self.source)
+
+    def randbytes(self, n: int) -> bytes:
+        return self.getrandbits(n * 8).to_bytes(n)
+
+
+for _standing, _real in ((Random, _random), (SystemRandom, _system_random)):
+    type.__setattr__(_standing, REAL, _real)
+
+
+_shared: Final = _Shared()
+
+STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+    random: {
+        **{name: getattr(_shared, name) for name in _DRAWS if hasattr(random, name)},
+        "Random": Random,
+        "SystemRandom": SystemRandom,
+    },
+}

@@ -1,0 +1,47 @@
+"""The how-to page does what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from reenact.pytest_plugin.marker import MODES
+from reenact.pytest_plugin.options import Options
+from tests.pytest_plugin.conftest import Suite
+
+pytest_plugins = ["pytester"]
+
+PAGE = (Path(__file__).parents[2] / "docs/howto/pytest.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(python|console)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_s_files_and_commands(suite: Suite) -> None:
+    """Written and run in order; each command prints the lines below it, among others."""
+    loops = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+    commands = 0
+    for language, block in BLOCKS:
+        if language == "python":
+            name = block.splitlines()[0].removeprefix("# ")
+            (suite.path / name).write_text(block, encoding="utf-8")
+            continue
+        for part in re.split(r"^\$ pytest ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            result = suite.run(*loops, *shlex.split(command))
+            result.stdout.fnmatch_lines(output.splitlines())
+            commands += 1
+    assert commands == 8
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_page_names_every_mode(mode: str) -> None:
+    """In the table."""
+    assert f"\n| `{mode}`" in PAGE
+
+
+@pytest.mark.parametrize("option", Options.__dataclass_fields__)
+def test_the_page_names_every_option(option: str) -> None:
+    """In the table."""
+    assert f"\n| `{option}=" in PAGE

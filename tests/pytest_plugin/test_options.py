@@ -1,0 +1,181 @@
+"""What the marker's options do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pytest_plugin.conftest import Suite, printed
+
+pytest_plugins = ["pytester"]
+
+PLACE = "captures/test_it/test_one"
+SECRET = "correct-horse-battery-staple"
+
+
+def test_a_lenient_replay_goes_on_and_tells_at_the_end(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test passes, the summary names the difference."""
+    suite.write(
+        test_it="""
+@pytest.mark.reenact(policy="lenient")
+def test_one():
+    got(search("a" + VARIANT), search("b"))
+"""
+    )
+    recorded = suite.run("--reenact=record")
+    monkeypatch.setenv("VARIANT", "x")
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=1)
+    assert printed(replayed, "got") == printed(recorded, "got")
+    lines = ["reenact: 1 diverged", f"  lenient   {PLACE}: event_payload_mismatch: event 2: *"]
+    replayed.stdout.fnmatch_lines(lines)
+
+
+@pytest.mark.parametrize("mark", [f"redact=[{SECRET!r}]", f"redact=[{SECRET!r}, '']"])
+def test_listed_secrets_never_reach_the_disk(suite: Suite, mark: str) -> None:
+    """And the capture replays, because both sides are redacted; unset ones are left out."""
+    suite.write(test_it=f"@pytest.mark.reenact({mark})\ndef test_one():\n    search({SECRET!r})\n")
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    assert not any(SECRET.encode() in content for content in suite.content(PLACE).values())
+    suite.run().assert_outcomes(passed=1)
+
+
+def test_secrets_of_several_markers_add_up(suite: Suite) -> None:
+    """A nearer marker hides more, never less."""
+    suite.write(
+        test_it="""
+pytestmark = pytest.mark.reenact(redact=["outer-secret-value"])
+
+@pytest.mark.reenact(redact=["inner-secret-value"])
+def test_one():
+    search("outer-secret-value")
+    search("inner-secret-value")
+"""
+    )
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    assert not any(b"secret-value" in content for content in suite.content(PLACE).values())
+    suite.run().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("ci", "profile"), [("", "default"), ("true", "strict")])
+def test_redaction_is_strict_in_ci(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, ci: str, profile: str
+) -> None:
+    """As everywhere in the library."""
+    monkeypatch.setenv("CI", ci)
+    suite.write(test_it="@pytest.mark.reenact\ndef test_one():\n    search('a')\n")
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    assert suite.manifest(PLACE)["redaction"]["profile"] == profile
+
+
+def test_a_profile_can_be_named(suite: Suite) -> None:
+    """The nearest marker's counts."""
+    suite.write(
+        test_it="""
+pytestmark = pytest.mark.reenact(redact="none")
+
+@pytest.mark.reenact(redact="strict")
+def test_one():
+    search("a")
+"""
+    )
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    assert suite.manifest(PLACE)["redaction"]["profile"] == "strict"
+
+
+def test_tools_that_pass_through_really_run(suite: Suite) -> None:
+    """The others are answered from the capture."""
+    suite.write(
+        test_it="""
+@reenact.tool
+def clock(): print("live: clock")
+
+@pytest.mark.reenact(passthrough=["clock"])
+def test_one():
+    clock()
+    search("a")
+"""
+    )
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=1)
+    assert printed(replayed, "live") == ["clock"]
+
+
+def test_a_capture_can_be_elsewhere(suite: Suite) -> None:
+    """The path starts at the test's folder; tests may share a capture that they only replay."""
+    suite.write(
+        test_it="@pytest.mark.reenact(path='runs/last-night')\ndef test_one():\n    got(search('a'))\n"
+    )
+    recorded = suite.run("--reenact=record")
+    recorded.stdout.fnmatch_lines(["  recorded  runs/last-night"])
+    suite.write(
+        test_it="""
+@pytest.mark.reenact(path="runs/last-night")
+@pytest.mark.parametrize("n", [1, 2])
+def test_one(n):
+    got(search("a"))
+"""
+    )
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=2)
+    assert printed(replayed, "got") == printed(recorded, "got") * 2
+    again = suite.run("--reenact=record")
+    again.assert_outcomes(errors=2)
+    again.stdout.fnmatch_lines(
+        ["runs/last-night: several tests would record into it; give each its own path"]
+    )
+
+
+def test_the_nearest_marker_counts_option_by_option(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does not say is taken from those around it."""
+    suite.write(
+        test_it="""
+@pytest.mark.reenact(path="outer", policy="lenient")
+class TestIt:
+    @pytest.mark.reenact(path="inner")
+    def test_one(self):
+        search("a" + VARIANT)
+"""
+    )
+    suite.run("--reenact=record").stdout.fnmatch_lines(["  recorded  inner"])
+    monkeypatch.setenv("VARIANT", "x")
+    suite.run().assert_outcomes(passed=1)
+
+
+BAD = {
+    "recrod=1": "@pytest.mark.reenact: recrod is unknown; the options are policy, redact, *",
+    "'runs/a'": "@pytest.mark.reenact: 'runs/a' is unknown; the options are policy, redact, *",
+    "policy='loose'": "policy 'loose' is unknown; choose strict or lenient",
+    "redact='all'": "redact='all' is unknown; name a profile, or give a list of secrets",
+    "passthrough='search'": "@pytest.mark.reenact: passthrough='search' is one text; give a list of tools",
+    "allow='localhost'": "@pytest.mark.reenact: allow has 'localhost'; give ports, *",
+    "allow=[8080.0]": "@pytest.mark.reenact: allow has 8080.0; give ports, *",
+}
+
+
+@pytest.mark.parametrize("options", BAD)
+def test_options_that_make_no_sense_are_refused(suite: Suite, options: str) -> None:
+    """Before anything runs, in one line."""
+    test = "def test_one():\n    search('a')\n"
+    suite.write(test_it=f"@pytest.mark.reenact\n{test}")
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    suite.write(test_it=f"@pytest.mark.reenact({options})\n{test}")
+    result = suite.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([BAD[options], "reenact: 1 not started"])
+
+
+def test_a_profile_and_a_list_do_not_mix(suite: Suite) -> None:
+    """The list would silently weaken the profile."""
+    suite.write(
+        test_it="""
+pytestmark = pytest.mark.reenact(redact="strict")
+
+@pytest.mark.reenact(redact=["secret"])
+def test_one():
+    search("a")
+"""
+    )
+    result = suite.run("--reenact=record")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*redact is a profile in one marker and a list in another; choose one"])

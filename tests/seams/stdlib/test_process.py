@@ -1,0 +1,221 @@
+"""Processes: their outcomes are recorded, and in replay they are not run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from asyncio import create_subprocess_exec
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE, STDOUT, CalledProcessError, TimeoutExpired
+from typing import Any
+
+import pytest
+
+import reenact
+
+NANOSECONDS = "import time; print(time.time_ns())"
+ECHO = "import sys; print(sys.stdin.read().upper(), end=''); print('said', file=sys.stderr)"
+LINES = "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def by_popen(**options: Any) -> Any:
+    with subprocess.Popen(python(NANOSECONDS), stdout=PIPE, **options) as process:
+        return process.stdout.read(), process.wait(), process.pid, process.args
+
+
+def talked_to() -> list[Any]:
+    heard = []
+    with subprocess.Popen(python(LINES), stdin=PIPE, stdout=PIPE, text=True, bufsize=1) as process:
+        for word in ("one", "two"):
+            process.stdin.write(f"{word}\n")
+            process.stdin.flush()
+            heard.append(process.stdout.readline())
+        process.stdin.close()
+        heard += [process.stdout.read(), process.wait(), process.poll()]
+    return heard
+
+
+def stopped() -> Any:
+    with subprocess.Popen(python("import time; time.sleep(60)")) as process:
+        first = process.poll()
+        process.terminate()
+        return first, process.wait(timeout=30)
+
+
+def communicated() -> Any:
+    process = subprocess.Popen(python(ECHO), stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    return process.communicate(b"hello"), process.returncode
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "run": lambda: subprocess.run(python(NANOSECONDS), capture_output=True),
+    "run, text": lambda: subprocess.run(python(NANOSECONDS), capture_output=True, text=True, check=True),
+    "run, not captured": lambda: subprocess.run(python("pass")),
+    "run, keyword": lambda: subprocess.run(args=python("raise SystemExit(3)")).returncode,
+    "run, input": lambda: subprocess.run(python(ECHO), input="hä?", capture_output=True, encoding="utf-8"),
+    "run, no text": lambda: subprocess.run(python("import os; os.write(1, bytes(range(256)))"), stdout=PIPE),
+    "run, shell": lambda: subprocess.run("echo $$; exit 4", shell=True, stdout=PIPE),
+    "call": lambda: subprocess.call(python("raise SystemExit(2)")),
+    "check_call": lambda: subprocess.check_call(python("pass")),
+    "check_output": lambda: subprocess.check_output(python(NANOSECONDS), stderr=STDOUT),
+    "getoutput": lambda: subprocess.getoutput("date +%N"),
+    "getstatusoutput": lambda: subprocess.getstatusoutput("date +%N; exit 5"),
+    "os.system": lambda: os.system("exit 6"),
+    "os.popen": lambda: os.popen("date +%N").read(),
+    "Popen": by_popen,
+    "Popen, text": lambda: by_popen(text=True),
+    "Popen, unbuffered": lambda: by_popen(bufsize=0),
+    "Popen, talked to": talked_to,
+    "Popen, stopped": stopped,
+    "Popen, communicate": communicated,
+}
+
+
+def comparable(result: Any) -> Any:
+    return vars(result) if isinstance(result, subprocess.CompletedProcess) else result
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_answers_as_recorded(name: str, tmp_path: Path) -> None:
+    """The same answer of the same type; no process is started in replay."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = PROGRAMS[name]()
+    with reenact.replay(tmp_path / "run") as run:
+        replayed = PROGRAMS[name]()
+    assert comparable(replayed) == comparable(recorded)
+    assert type(replayed) is type(recorded)
+    assert run.blocked == []
+
+
+def failing(kind: type[Exception], program: Callable[[], Any]) -> dict[str, Any]:
+    with pytest.raises(kind) as caught:
+        program()
+    return {"str": str(caught.value), "args": caught.value.args, **vars(caught.value)}
+
+
+FAILURES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "check": (CalledProcessError, lambda: subprocess.run(python("exit(3)"), check=True, capture_output=True)),
+    "check_call": (CalledProcessError, lambda: subprocess.check_call(python("exit(3)"))),
+    "check_output": (
+        CalledProcessError,
+        lambda: subprocess.check_output(python("print(1); exit(3)"), text=True),
+    ),
+    "time-out": (
+        TimeoutExpired,
+        lambda: subprocess.run(
+            python("import time; print(1, flush=True); time.sleep(60)"), stdout=PIPE, timeout=1
+        ),
+    ),
+    "no such program": (FileNotFoundError, lambda: subprocess.run(["no-such-program"])),
+    "no such program, Popen": (FileNotFoundError, lambda: subprocess.Popen(["no-such-program"])),
+    "wrong use": (ValueError, lambda: subprocess.check_output(["true"], stdout=PIPE)),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_the_recorded_one(name: str, tmp_path: Path) -> None:
+    """The same exception with the same facts, and no time is waited out."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = failing(*FAILURES[name])
+    with reenact.replay(tmp_path / "run"):
+        assert failing(*FAILURES[name]) == recorded
+
+
+async def async_communicated() -> Any:
+    process = await create_subprocess_exec(*python(ECHO), stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    return await process.communicate(b"hello"), process.returncode, process.pid
+
+
+async def async_talked_to() -> Any:
+    process = await asyncio.create_subprocess_exec(*python(LINES), stdin=PIPE, stdout=PIPE)
+    heard = []
+    for word in (b"one\n", b"two\n"):
+        process.stdin.write(word)
+        await process.stdin.drain()
+        heard.append(await process.stdout.readline())
+    process.stdin.close()
+    heard += [line async for line in process.stdout]
+    return heard, await process.wait()
+
+
+async def async_shell() -> Any:
+    at_once = [
+        asyncio.create_subprocess_shell(f"sleep 0.0{n}; date +%N; exit {n}", stdout=PIPE) for n in (3, 1, 2)
+    ]
+    processes = await asyncio.gather(*at_once)
+    outputs = await asyncio.gather(*(process.communicate() for process in processes))
+    return outputs, [process.returncode for process in processes]
+
+
+async def async_killed() -> Any:
+    process = await asyncio.create_subprocess_exec(*python("import time; time.sleep(60)"))
+    process.kill()
+    return await process.wait()
+
+
+@pytest.mark.parametrize("program", [async_communicated, async_talked_to, async_shell, async_killed])
+def test_an_asynchronous_program_answers_as_recorded(program: Callable[[], Any], tmp_path: Path) -> None:
+    """The same on an event loop."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = asyncio.run(program())
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(program()) == recorded
+    assert run.blocked == []
+
+
+def test_a_program_is_one_call(tmp_path: Path) -> None:
+    """Named after the program, with its arguments, folder and input; its output can be read."""
+    with reenact.capture(tmp_path / "run"):
+        subprocess.run(["/bin/cat", "-"], input=b"hello", stdout=PIPE, cwd="/")
+    events = [
+        json.loads(line)["data"] for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()
+    ]
+    call, outcome = events[1:3]
+    assert (call["source"], call["key"]) == ("process", "cat")
+    assert call["request"] == {"args": ["/bin/cat", "-"], "cwd": "/", "input": "hello"}
+    assert outcome["value"] == {"returncode": 0, "stderr": None, "stdout": "hello"}
+
+
+def test_another_command_diverges(tmp_path: Path) -> None:
+    """With the path to the argument that differs."""
+    with reenact.capture(tmp_path / "run"):
+        subprocess.run(["echo", "one"], stdout=PIPE)
+    with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run"):
+        subprocess.run(["echo", "two"], stdout=PIPE)
+    assert caught.value.divergence.json_path == "$.data.request.args[1]"
+
+
+def test_secrets_in_an_output_are_hidden(tmp_path: Path) -> None:
+    """Also where the agent reads bytes."""
+    secret = "sk-ant-api03-" + "a1B2" * 22 + "AA"
+    with reenact.capture(tmp_path / "run", redact=[secret]):
+        subprocess.run(["echo", secret], stdout=PIPE)
+    assert secret not in (tmp_path / "run" / "events.jsonl").read_text()
+
+
+def test_a_stand_in_of_popen_is_one(tmp_path: Path) -> None:
+    """The class may be tested for, subscripted, and used when no run is open."""
+    with reenact.capture(tmp_path / "run"):
+        kind = subprocess.Popen
+        assert isinstance(kind(["true"]).wait(), int)
+        assert kind[bytes]
+    process = kind(["true"])
+    assert type(process) is subprocess.Popen
+    assert isinstance(process, kind)
+    assert process.wait() == 0
+
+
+def test_without_the_source_the_guard_refuses(tmp_path: Path) -> None:
+    """A process that is not recorded must not run in replay either."""
+    with reenact.capture(tmp_path / "run", sources=[]):
+        subprocess.run(["true"])
+    with pytest.raises(reenact.LiveCallBlocked), reenact.replay(tmp_path / "run"):
+        subprocess.run(["true"])
