@@ -3,7 +3,7 @@
 Run it under reenact: ``reenact record -- python examples/shop.py lamp``
 """
 
-import random
+import secrets
 import sys
 
 import reenact
@@ -22,7 +22,7 @@ def order(item: str) -> str:
     """Orders one; the number of the order is another one each time."""
     if item not in STOCK:
         raise KeyError(item)
-    return f"order-{random.randrange(10**6):06}"
+    return f"order-{secrets.token_hex(3)}"
 
 
 def main(wish: str) -> None:

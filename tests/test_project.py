@@ -219,7 +219,7 @@ def steady(text):
     text = re.sub(r'"ts": \d{13}\b', '"ts": TIME', text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE", text)
     text = re.sub(r"\b(cap|run)_[0-9a-f]{16}\b", r"\1_ID", text)
-    return re.sub(r"\border-\d{6}\b", "order-ID", text).splitlines()
+    return re.sub(r"""(order-|")[0-9a-f]{6}\b""", r"\1ID", text).splitlines()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS])

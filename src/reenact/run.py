@@ -166,9 +166,7 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = (
-            None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        )
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         self.manifest = self._context.finalize(status, message, self.final_output)
 
     def abandon(self) -> None:

@@ -26,7 +26,7 @@ def test_an_agent_is_recorded_without_an_edit(tmp_path):
     assert done.returncode == 0
     assert "failed: 'desk'" in done.stdout
     assert done.stderr.splitlines() == [
-        "reenact: recorded a: 19 events, 9 calls: 8 tool, 1 clock",
+        "reenact: recorded a: 30 events, 20 calls: 11 rng, 8 tool, 1 clock",
         f"  replay it with: reenact replay a -- {PYTHON} {AGENTS}/lanes.py",
     ]
     types = event_types(tmp_path / "a")
@@ -113,12 +113,13 @@ def test_a_command_of_several_processes_is_recorded_in_the_one_that_makes_calls(
     )
 
 
-def test_python_that_the_agent_starts_is_not_recorded(tmp_path):
-    """What a tool runs is the tool's business; the capture stays the agent's."""
+def test_python_that_the_agent_starts_is_one_call_of_the_agents(tmp_path):
+    """What it calls itself is not in the capture, and no other capture is made."""
     code = f"import subprocess; subprocess.run({agent('ending', 'pass')}, check=True)"
     done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path)
     assert done.stdout == "12.5\n12.5\n"
-    assert event_types(tmp_path / "a") == ["run_start", "tool_call", "tool_result", "run_end"]
+    assert "recorded a: 6 events, 2 calls: 1 tool, 1 process\n" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_redaction_is_chosen(tmp_path):

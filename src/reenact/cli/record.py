@@ -109,8 +109,8 @@ def _why_silent(handover: Handover) -> str:
         return "the capture could not be written, see above"
     if handover.notes("started"):
         return (
-            "the program made no call that reenact sees; mark its tools with @reenact.tool, and if its work "
-            "is done by a process of its own, record that one"
+            "the program made no call that reenact sees; mark what reaches the outside with @reenact.tool, "
+            "and if a process of its own does the work, record that one"
         )
     for why in [*handover.notes("absent").values(), *handover.notes("failed").values()]:
         return why

@@ -64,7 +64,8 @@ class _Capture:
 
     def event(self, seq: int) -> Any:
         if not 1 <= seq <= len(self._log):
-            raise UsageError(f"{self._log.events_file}: there is no event {seq}; choose 1 to {len(self._log)}")
+            last = len(self._log)
+            raise UsageError(f"{self._log.events_file}: there is no event {seq}; choose 1 to {last}")
         event = msgspec.json.decode(self._log.line(seq))
         return event | {"data": self._log.resolved(event["data"])}
 

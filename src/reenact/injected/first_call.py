@@ -46,6 +46,10 @@ class FirstCallSink:
             self._open(self._first)
         return self._sink.put_blob(data)
 
+    @property
+    def count(self) -> int:
+        return self._sink.count if self.is_open else int(self._first is not None)
+
     def finalize(self, ending: Ending) -> CaptureManifest:
         return self._sink.finalize(ending)
 

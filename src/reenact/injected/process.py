@@ -20,6 +20,7 @@ from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Handover, Replayed, ToRecord, ToReplay
 from reenact.injected.subject import subject
 from reenact.run import MODE_VARIABLE, CaptureRun, Run, replay
+from reenact.seams import stdlib
 
 
 class _Part(Protocol):
@@ -44,7 +45,11 @@ class _Recorded:
         self._handover = handover
         self._sink = FirstCallSink(Path(orders.path), durability=orders.durability)
         self._run = CaptureRun(
-            self._sink, redact=orders.redact, blob_threshold_bytes=BLOB_THRESHOLD_BYTES, on_warning=None
+            self._sink,
+            redact=orders.redact,
+            blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
+            stand_ins=stdlib.stand_ins(None, ()),
+            on_warning=None,
         )
         self._run.__enter__()
 

@@ -99,7 +99,8 @@ class _Open:
 def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
     for name, value in list(namespace.items()):
         other = mapping.get(id(value))
-        if other is not None:
+        # In __main__ this is the module itself; code that is compiled there would lose all but our names.
+        if other is not None and name != "__builtins__":
             namespace[name] = other
 
 
