@@ -16,7 +16,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/python examples/hash_and_validate.py
+	$(BIN)/reenact demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -q

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.figure import Figure
+from bench.figure import Figure, Unit
 
 HEADINGS = ("what", "ours", "beside", "", "ratio", "bar", "")
 
@@ -45,12 +45,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def as_json(figure: Figure) -> dict[str, Any]:
-    """A figure for machines; durations in seconds."""
+    """A figure for machines; durations in seconds, sizes in bytes."""
+    unit = {"s": "s", "B": "bytes"}[figure.unit]
     return {
         "what": figure.what,
-        "ours_s": figure.ours_s,
+        f"ours_{unit}": figure.ours_s,
         "beside": figure.beside,
-        "beside_s": figure.beside_s,
+        f"beside_{unit}": figure.beside_s,
         "ratio": figure.ratio,
         "bar": str(figure.bar),
         "ok": figure.is_ok,
@@ -69,17 +70,19 @@ def table(figures: list[Figure]) -> str:
 def _row(figure: Figure) -> tuple[str, ...]:
     return (
         figure.what,
-        _duration(figure.ours_s),
+        _amount(figure.ours_s, figure.unit),
         figure.beside,
-        _duration(figure.beside_s),
+        _amount(figure.beside_s, figure.unit),
         figure.bar.show(figure.ratio),
         str(figure.bar),
         "ok" if figure.is_ok else "below",
     )
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
+def _amount(number: float, unit: Unit) -> str:
+    if unit == "B":
+        return f"{number / 1e3:.1f} kB"
+    return f"{number * 1e3:.1f} ms" if number >= 1e-3 else f"{number * 1e6:.2f} µs"
 
 
 if __name__ == "__main__":

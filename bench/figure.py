@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from timeit import Timer
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+Unit = Literal["s", "B"]
 
 ROUNDS = 15
 ROUND_SECONDS = 0.02
@@ -55,6 +57,24 @@ class TimesAsLong(NamedTuple):
         return f"≤ {self.at_most:g} ×"
 
 
+class Over(NamedTuple):
+    """Ours takes at most so many seconds longer than the other."""
+
+    at_most_s: float
+
+    def ratio(self, ours_s: float, beside_s: float) -> float:
+        return ours_s - beside_s
+
+    def holds(self, ratio: float) -> bool:
+        return ratio <= self.at_most_s
+
+    def show(self, ratio: float) -> str:
+        return f"{ratio * 1e6:+.2f} µs"
+
+    def __str__(self) -> str:
+        return f"≤ +{self.at_most_s * 1e6:g} µs"
+
+
 class Figure(NamedTuple):
     """One measured line of the table; durations are those of one operation."""
 
@@ -63,6 +83,8 @@ class Figure(NamedTuple):
     beside: str
     beside_s: float
     bar: Bar
+    unit: Unit = "s"
+    """What the two numbers are: seconds, or bytes."""
 
     @property
     def ratio(self) -> float:

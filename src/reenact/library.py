@@ -15,8 +15,13 @@ _ROOTS: Final = (
     "<frozen ",
 )
 
+_DEMO_AGENT: Final = str(Path(__file__).resolve().parent / "testing" / "support_agent.py")
+"""Lives with us and is an agent all the same."""
+
 
 @cache
 def is_library(filename: str) -> bool:
     """Whether the code in *filename* is not the agent's own."""
+    if filename == _DEMO_AGENT:
+        return False
     return filename.startswith(_ROOTS) or any(mark in filename for mark in _MARKS)

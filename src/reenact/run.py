@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
-from reenact.errors import Diverged, UsageError
+from reenact.errors import Diverged, StoreError, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
@@ -50,8 +50,8 @@ from reenact.replayer.guard import Guard
 from reenact.replayer.source import ReplaySource
 from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
-from reenact.seams.stdlib import Source
-from reenact.store.durable import Durability, write_whole
+from reenact.seams.stdlib.chosen import Source
+from reenact.store.durable import Durability, write_report
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None
 MODE_VARIABLE: Final = "REENACT_MODE"
@@ -240,12 +240,23 @@ class ReplayRun(Run):
         self.divergences = self._engine.divergences()
         self.blocked = self._guard.blocked
         self.receipt = self._make_receipt(output_hash)
-        if self._receipt_path is not None:
-            text = receipt_codec.to_bytes(self.receipt) + b"\n"
-            write_whole(self._receipt_path, text, temp_folder=self._receipt_path.parent, sync=False)
+        unwritten = self._write_receipt(self.receipt)
         if self._engine.policy == "strict" and not isinstance(error, Diverged):
             # What shows only at the end may follow from an error of the agent's own, which then goes first.
             self._raise_latched(self.divergences if error is None else before_end, error)
+        if unwritten is not None and error is None:
+            raise unwritten
+
+    def _write_receipt(self, receipt: ReplayReceipt) -> StoreError | None:
+        """Write it where it was asked for; a failure to do so must not hide what the replay found."""
+        if self._receipt_path is None:
+            return None
+        try:
+            write_report(self._receipt_path, receipt_codec.to_bytes(receipt) + b"\n")
+        except StoreError as error:
+            self.warnings.append(str(error))
+            return error
+        return None
 
     def _raise_latched(self, divergences: list[ReplayDivergence], error: BaseException | None) -> None:
         """What the agent swallowed, or wrapped into an error of its own, is raised again here."""

@@ -82,6 +82,38 @@ def test_one():
     assert suite.manifest(PLACE)["redaction"]["profile"] == "strict"
 
 
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ("", 2),
+        ("sources=['time']", 2),
+        ("sources=['uuid']", 0),
+        ("modules=['clockwork']", 1),
+        ("modules=['none']", 0),
+    ],
+)
+def test_what_of_the_standard_library_is_recorded_and_where_can_be_chosen(
+    suite: Suite, options: str, times: int
+) -> None:
+    """As in a capture of one's own."""
+    suite.pytester.makepyfile(clockwork="import time\n\ndef now():\n    return time.time()\n")
+    suite.write(
+        test_it=f"""
+import time
+from clockwork import now
+
+@pytest.mark.reenact({options})
+def test_one():
+    now()
+    time.time()
+"""
+    )
+    suite.run("--reenact=record").assert_outcomes(passed=1, warnings=int(not times))
+    events = suite.content(PLACE)["events.jsonl"]
+    assert events.count(b'"source":"clock"') == times
+    suite.run().assert_outcomes(passed=1)
+
+
 def test_tools_that_pass_through_really_run(suite: Suite) -> None:
     """The others are answered from the capture."""
     suite.write(
@@ -126,6 +158,40 @@ def test_one(n):
     )
 
 
+@pytest.mark.parametrize("has_been_mended", [False, True])
+def test_a_run_that_failed_can_be_replayed_by_a_test_that_passes(suite: Suite, has_been_mended: bool) -> None:
+    """Last night's failure: the test expects it, or shows that it is gone."""
+    agent = """
+import reenact
+
+@reenact.tool
+def search(query):
+    return "nothing"
+
+def agent(is_mended):
+    if search("a") == "nothing" and not is_mended:
+        raise LookupError("nothing")
+"""
+    suite.pytester.makepyfile(
+        night=f"{agent}\nwith reenact.capture('runs/last-night'):\n    agent(False)\n",
+        test_it=f"""{agent}
+import pytest
+
+@pytest.mark.reenact(path="runs/last-night")
+def test_one():
+    if {has_been_mended}:
+        agent(True)
+    else:
+        with pytest.raises(LookupError):
+            agent(False)
+""",
+    )
+    assert suite.pytester.runpython("night.py").ret == 1
+    result = suite.run()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["reenact: 1 replayed"])
+
+
 def test_the_nearest_marker_counts_option_by_option(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it does not say is taken from those around it."""
     suite.write(
@@ -147,7 +213,8 @@ BAD = {
     "'runs/a'": "@pytest.mark.reenact: 'runs/a' is unknown; the options are policy, redact, *",
     "policy='loose'": "policy 'loose' is unknown; choose strict or lenient",
     "redact='all'": "redact='all' is unknown; name a profile, or give a list of secrets",
-    "passthrough='search'": "@pytest.mark.reenact: passthrough='search' is one text; give a list of tools",
+    "passthrough='search'": "@pytest.mark.reenact: passthrough='search' is one text; give a list",
+    "modules='agent'": "@pytest.mark.reenact: modules='agent' is one text; give a list",
     "allow='localhost'": "@pytest.mark.reenact: allow has 'localhost'; give ports, *",
     "allow=[8080.0]": "@pytest.mark.reenact: allow has 8080.0; give ports, *",
 }

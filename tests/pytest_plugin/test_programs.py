@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reenact.testing import Reply, ScriptedProvider
 from tests.pytest_plugin.conftest import Suite, printed
 
 pytest_plugins = ["pytester"]
@@ -127,6 +128,27 @@ def test_the_replay_repeats_the_recording(suite: Suite, program: str) -> None:
     """Every call gets its own answer, and none goes live."""
     suite.write(test_it=PROGRAMS[program])
     record_replay_compare(suite)
+
+
+def test_model_calls_are_answered_without_their_server(suite: Suite) -> None:
+    """The server of the recording is gone when the test replays."""
+    with ScriptedProvider([Reply("one"), Reply("two")]) as provider:
+        suite.write(
+            test_it=f"""
+import openai
+
+@pytest.mark.reenact
+def test_it():
+    with openai.OpenAI(base_url={provider.base_url("openai")!r}, api_key="unused", max_retries=0) as client:
+        for question in ("a", "b"):
+            messages = [{{"role": "user", "content": question}}]
+            got(client.chat.completions.create(model="any", messages=messages).choices[0].message.content)
+"""
+        )
+        recorded = suite.run("--reenact=record")
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=1)
+    assert printed(replayed, "got") == printed(recorded, "got") == ["one", "two"]
 
 
 ASYNC_BODY = """

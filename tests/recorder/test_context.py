@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reenact
@@ -555,6 +555,7 @@ class _Interrupting:
         return offset
 
 
+@settings(deadline=None)  # it waits for the disk
 @given(at=st.integers(2, 9))
 def test_an_interrupted_append_does_not_repeat_a_number(tmp_path_factory: pytest.TempPathFactory, at: int):
     """Whether the interrupted line was written is asked, not guessed."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reenact
@@ -205,6 +205,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)  # it waits for the disk
 @given(
     bodies=st.lists(BODIES | MESSAGES | st.just(SYSTEM), min_size=1, max_size=6),
     threshold=st.sampled_from([0, 300, 10**6]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact.canonical import digest_of_bytes
@@ -110,6 +110,7 @@ def test_what_the_seed_says_is_in_the_manifest():
     assert (manifest["eventCount"], manifest["completedAt"]) == (3, 7)
 
 
+@settings(deadline=None)  # it waits for the disk
 @given(
     events=st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=20)), max_size=20)
 )

@@ -17,7 +17,7 @@ class Nowhere:
 
 def call(seq: int, lane: str, what: str, parent: str | None = None) -> RecordedCall:
     data = _Data(callId=f"c{seq}", lane=lane, parent=parent)
-    head = _Head(captureId="", runId="", seq=seq, ts=0, type="tool_call", data=data)
+    head = _Head(captureId="", runId="", seq=seq, ts=0, type="tool_call", version=1, data=data)
     return RecordedCall(head, "say", what.encode(), is_instant=False)
 
 

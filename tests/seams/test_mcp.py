@@ -48,7 +48,7 @@ class Place:
 
     def stdio(self, *more: str) -> StdioServerParameters:
         return StdioServerParameters(
-            command=sys.executable, args=[str(SERVER), str(self.marks_path), "stdio", *more]
+            command=sys.executable, args=["-P", str(SERVER), str(self.marks_path), "stdio", *more]
         )
 
 
@@ -83,7 +83,7 @@ def http_server(place: Place) -> Iterator[tuple[str, Callable[[], None]]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), str(place.marks_path), str(port)],
+        [sys.executable, "-P", str(SERVER), str(place.marks_path), str(port)],
         stderr=place.errors,
         stdout=place.errors,
     )

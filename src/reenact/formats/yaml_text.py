@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Final, NamedTuple, NoReturn
 
 import yaml
@@ -38,6 +39,8 @@ _CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], Any]], ...]] = (
     (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", float),
     (r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", lambda text: float(text.replace(".", ""))),
 )
+_MEANS_MORE: Final = frozenset(("", *"~nNtTfF+-.0123456789"))
+"""How a plain scalar begins that may be more than text."""
 _RESOLVERS: Final = tuple((re.compile(pattern), meaning) for pattern, meaning in _CORE_SCHEMA)
 
 
@@ -48,12 +51,23 @@ class Place(NamedTuple):
     column: int
 
 
-class YamlDocument(NamedTuple):
-    """A plain JSON value and where it was written."""
+class YamlDocument:
+    """A plain JSON value and, for those who ask, where it was written."""
 
-    value: Any
-    places: dict[str, Place]
-    """By JSON path: where an item starts, or where a member's key stands."""
+    def __init__(self, value: Any, text: str) -> None:
+        self.value = value
+        self._text = text
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """By JSON path: where an item starts, or where a member's key stands.
+
+        Found by a second pass, because most documents are good and nobody asks.
+        """
+        events = yaml.parse(self._text, Loader=_LOADER)
+        next(events)  # the start of the stream
+        next(events)  # and of the document
+        return dict(reversed([*_places(events, next(events), "$")]))  # so that a key stands before its value
 
     def place(self, json_path: str) -> Place:
         """Where *json_path* is, or else the nearest thing around it that was written."""
@@ -71,7 +85,7 @@ def read_yaml(data: bytes, file: str) -> YamlDocument:
     try:
         text = _decode(data)
         try:
-            return _document(yaml.parse(text, Loader=_LOADER))
+            return YamlDocument(_value(yaml.parse(text, Loader=_LOADER)), text)
         except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two from chr(), in escapes
             raise _syntax_error(error, text) from None
     except FormatError as error:
@@ -121,18 +135,17 @@ def _syntax_error(error: Exception, text: str) -> FormatError:
     return FormatError(f"column {mark.column + 1}: {reason}", line=mark.line + 1)
 
 
-def _document(events: Iterator[yaml.Event]) -> YamlDocument:
+def _value(events: Iterator[yaml.Event]) -> Any:
     next(events)  # the start of the stream
     start = next(events)
     if isinstance(start, yaml.StreamEndEvent):
         _refuse(Place(1, 1), "the file holds no document")
-    builder = _Builder(events)
-    value = builder.node(next(events), "$", 0)
+    value = _node(events, next(events), 0)
     next(events)  # the end of the document
     after = next(events)
     if not isinstance(after, yaml.StreamEndEvent):
         _refuse(_place(after), "a second document starts here; keep one per file")
-    return YamlDocument(value, builder.places)
+    return value
 
 
 def _place(event: yaml.Event) -> Place:
@@ -141,38 +154,39 @@ def _place(event: yaml.Event) -> Place:
     return Place(mark.line + 1, mark.column + 1)
 
 
-class _Builder:
-    """Turns parse events into values, noting the place of each."""
+def _node(events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> Any:
+    """The value that starts with *event*; the rest of it is taken from *events*."""
+    _refuse_machinery(event)
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if depth >= MAX_DEPTH:
+        _refuse(_place(event), f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(event, yaml.SequenceStartEvent):
+        return [_node(events, item, depth + 1) for item in _until(events, yaml.SequenceEndEvent)]
+    members: dict[str, Any] = {}
+    for key_event in _until(events, yaml.MappingEndEvent):
+        key = _key(key_event, members)
+        members[key] = _node(events, next(events), depth + 1)
+    return members
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
-        self._events = events
-        self.places: dict[str, Place] = {}
 
-    def node(self, event: yaml.Event, path: str, depth: int) -> Any:
-        _refuse_machinery(event)
-        self.places.setdefault(path, _place(event))
-        if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event)
-        if depth >= MAX_DEPTH:
-            _refuse(_place(event), f"nested deeper than {MAX_DEPTH} levels")
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(path, depth + 1)
-        return self._mapping(path, depth + 1)
+def _until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml.Event]:
+    while not isinstance(event := next(events), end):
+        yield event
 
-    def _sequence(self, path: str, depth: int) -> list[Any]:
-        items: list[Any] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self.node(event, canonical.child_path(path, len(items)), depth))
-        return items
 
-    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = _key(event, members)
-            child = canonical.child_path(path, key)
-            self.places[child] = _place(event)
-            members[key] = self.node(next(self._events), child, depth)
-        return members
+def _places(events: Iterator[yaml.Event], event: yaml.Event, path: str) -> Iterator[tuple[str, Place]]:
+    """Where *event* and all inside it stand; for a member, first its key, then its value."""
+    yield path, _place(event)
+    if isinstance(event, yaml.SequenceStartEvent):
+        for index, item in enumerate(_until(events, yaml.SequenceEndEvent)):
+            yield from _places(events, item, canonical.child_path(path, index))
+    elif isinstance(event, yaml.MappingStartEvent):
+        for key_event in _until(events, yaml.MappingEndEvent):
+            assert isinstance(key_event, yaml.ScalarEvent)  # other keys were refused when the value was read
+            child = canonical.child_path(path, str(_scalar(key_event)))
+            yield child, _place(key_event)
+            yield from _places(events, next(events), child)
 
 
 def _key(event: yaml.Event, members: dict[str, Any]) -> str:
@@ -185,16 +199,20 @@ def _key(event: yaml.Event, members: dict[str, Any]) -> str:
     return key
 
 
-def _refuse_machinery(event: yaml.Event) -> None:
-    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+def _refuse_machinery(event: Any) -> None:
+    if event.anchor is not None:  # of an alias, the name it refers to
         _refuse(_place(event), "anchors and aliases are not read; write the value out")
-    if getattr(event, "tag", None) is not None:
+    if event.tag is not None:
         _refuse(_place(event), "tags are not read; remove it, and quote the value if it is text")
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
+    text: str = event.value
+    is_plain = event.implicit[0]
+    if is_plain and text[:1] not in _MEANS_MORE:
+        return text  # without quotes there are no escapes, so nothing that JSON cannot hold
     try:
-        value = _resolve(event.value) if event.implicit[0] else event.value
+        value = _resolve(text) if is_plain else text
         canonical.refuse_unholdable(value)
     except FormatError as error:
         _refuse(_place(event), f"{error.reason}; put it in quotes if it is text")

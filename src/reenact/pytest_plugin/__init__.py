@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(policy, redact, passthrough, path, allow): "
+        f"{MARKER}(policy, redact, sources, modules, passthrough, path, allow): "
         "replay the test's recorded run; --reenact=record records it",
     )
     config.pluginmanager.register(Tally(), "reenact-tally")

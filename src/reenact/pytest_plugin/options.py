@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -13,8 +13,10 @@ from reenact.pytest_plugin.marker import MARKER
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
 from reenact.run import Redact
+from reenact.seams.stdlib.chosen import Source
 
-_KNOWN: Final = ("policy", "redact", "passthrough", "path", "allow")
+_KNOWN: Final = ("policy", "redact", "sources", "modules", "passthrough", "path", "allow")
+_LISTS: Final = ("sources", "modules", "passthrough")
 _SHOWN: Final = f"@pytest.mark.{MARKER}"
 _ALL_PORTS: Final = range(65536)
 _ALLOWED: Final = (int, str, tuple)
@@ -27,6 +29,10 @@ class Options:
     policy: Policy = "strict"
     redact: Redact = None
     """Lists of secrets add up: a nearer marker never hides less."""
+    sources: Collection[Source] | None = None
+    """What of the standard library is recorded; ``None`` for what :func:`reenact.capture` chooses."""
+    modules: Sequence[str] = ()
+    """Which modules are the agent's; empty for all that are no library."""
     passthrough: Sequence[str] = ()
     """Tools that really run in replay."""
     path: str | None = None
@@ -42,8 +48,9 @@ def options_of(item: pytest.Item) -> Options:
         _refuse_unknown(mark)
         redact = _redact(merged.get("redact"), mark.kwargs.get("redact"))
         merged |= {**mark.kwargs, "redact": redact}
-    if isinstance(merged.get("passthrough"), str):
-        raise UsageError(f"{_SHOWN}: passthrough={merged['passthrough']!r} is one text; give a list of tools")
+    for name in _LISTS:
+        if isinstance(merged.get(name), str):
+            raise UsageError(f"{_SHOWN}: {name}={merged[name]!r} is one text; give a list")
     return Options(**merged)
 
 

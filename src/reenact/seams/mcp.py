@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from reenact.seams.chance import instant
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
+_DISPATCHER: Final = "mcp.shared.jsonrpc_dispatcher"
 _SESSION: Final = "mcp.client.session"
 """The module of clients' sessions; servers use the same dispatchers for their own requests."""
 _CACHE_READ: Final = Instant("nondeterministic", {"source": "clock", "key": "mcp cache"}, is_plain=True)
@@ -170,10 +172,23 @@ def _streamable_http(module: ModuleType) -> list[Patch]:
     ]
 
 
+def _stdio(module: ModuleType) -> list[Patch]:
+    return [Patch(module, "_create_platform_compatible_process", _spawn)]
+
+
+def _caching(module: ModuleType) -> list[Patch]:
+    return [Patch(module.ClientResponseCache, "__init__", _cache_clock)]
+
+
+def _with_dispatcher(patches: Callable[[ModuleType], list[Patch]]) -> Callable[[ModuleType], list[Patch]]:
+    """Before version 2 sessions have no dispatcher; their transports must stay as they are."""
+    return lambda module: patches(module) if find_spec(_DISPATCHER) is not None else []
+
+
 LIBRARIES: Final[Libraries] = {
-    "mcp.shared.jsonrpc_dispatcher": _dispatcher("JSONRPCDispatcher"),
+    _DISPATCHER: _dispatcher("JSONRPCDispatcher"),
     "mcp.shared.direct_dispatcher": _dispatcher("DirectDispatcher"),
-    "mcp.client.stdio": lambda stdio: [Patch(stdio, "_create_platform_compatible_process", _spawn)],
-    "mcp.client.streamable_http": _streamable_http,
-    "mcp.client.caching": lambda caching: [Patch(caching.ClientResponseCache, "__init__", _cache_clock)],
+    "mcp.client.stdio": _with_dispatcher(_stdio),
+    "mcp.client.streamable_http": _with_dispatcher(_streamable_http),
+    "mcp.client.caching": _caching,
 }

@@ -72,6 +72,15 @@ def write_whole(target: Path, data: bytes, *, temp_folder: Path, sync: bool) -> 
         raise unwritable(target, error) from error
 
 
+def write_report(target: Path, data: bytes) -> None:
+    """Let *target* appear with all of *data*, in folders that are made where they are missing."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(target, error) from error
+    write_whole(target, data, temp_folder=target.parent, sync=False)
+
+
 def _fill(fd: int, data: bytes, *, sync: bool) -> None:
     try:
         write_all(fd, data)

@@ -63,7 +63,7 @@ def normalize(
 
     *started_at* must have a time zone: steps without a time get one counted from it.
     """
-    scenario = _scenario(bundle, case)
+    scenario = scenario_of(bundle.scenario, case)
     return Trace(
         schema_version=SCHEMA_VERSION,
         trace_id=trace_id,
@@ -81,8 +81,8 @@ def normalize(
     )
 
 
-def _scenario(bundle: Bundle, case: TestCase | None) -> TraceScenario:
-    own = bundle.scenario
+def scenario_of(own: Scenario, case: TestCase | None) -> TraceScenario:
+    """The run's own scenario; where it is silent, the one the test's author had in mind."""
     planned = case.scenario if case else Scenario(trigger=own.trigger)
     planned_task = (planned.scheduler_context or {}).get("task_id")
     return TraceScenario(
@@ -120,7 +120,7 @@ def _event(
     return TraceEvent(
         event_id=event_id(index + 1, step.event_id),
         seq=index + 1,
-        ts=_given(step.ts) or _rfc3339(started_at + timedelta(milliseconds=index)),
+        ts=_given(step.ts) or rfc3339(started_at + timedelta(milliseconds=index)),
         type=fields["type"],
         actor=ACTORS[fields["type"]],
         group_id=_given(step.group_id, scenario.group_id),
@@ -151,7 +151,8 @@ def _metrics(bundle: Bundle) -> TraceMetrics:
     )
 
 
-def _rfc3339(moment: datetime) -> str:
+def rfc3339(moment: datetime) -> str:
+    """*moment* as traces and results write it: UTC, three fractional digits."""
     if moment.tzinfo is None:
         raise ValueError("the start of the run needs a time zone; use datetime.now(UTC)")
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -119,6 +119,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"5\r\nhello\r\n")
         self.close_connection = True
 
+    def get_stalling(self) -> None:
+        """A stream that says one thing and falls silent."""
+        self.begin_chunked("text/plain")
+        self.wfile.write(b"5\r\nhello\r\n")
+        time.sleep(0.5)
+        self.close_connection = True
+
     def get_short(self) -> None:
         """A body that is shorter than announced."""
         self.send_response(200)

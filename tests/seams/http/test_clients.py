@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import httpx2
 import pytest
 
 import reenact
@@ -138,6 +141,46 @@ def test_a_timeout_fails_the_same(tmp_path: Path, client: Client, web: Site) -> 
 def test_a_refused_connection_fails_the_same(tmp_path: Path, client: Client, web: Site) -> None:
     failed = twice(tmp_path / "run", lambda: attempt(lambda: client.waits("http://127.0.0.1:9/")), web)
     assert isinstance(failed, Failed)
+
+
+async def cancelled_by_httpx2(url: str) -> list[bytes]:
+    async with httpx2.AsyncClient(verify=False) as client, client.stream("GET", url) as response:
+        return await _until_cancelled(response.aiter_bytes())
+
+
+async def cancelled_by_aiohttp(url: str) -> list[bytes]:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return await _until_cancelled(response.content.iter_any())
+
+
+async def _until_cancelled(chunks: Any) -> list[bytes]:
+    found = [await anext(chunks)]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(chunks)
+    return found
+
+
+@pytest.mark.parametrize("work", [cancelled_by_httpx2, cancelled_by_aiohttp])
+def test_a_reader_cancelled_within_a_stream_is_cancelled_again(
+    tmp_path: Path, web: Site, work: Callable[[str], Any]
+) -> None:
+    """What came before is there; then nothing comes until the reader's own patience ends."""
+    assert twice(tmp_path / "run", lambda: asyncio.run(work(f"{web.url}/stalling")), web) == [b"hello"]
+
+
+@pytest.mark.parametrize("work", [cancelled_by_httpx2, cancelled_by_aiohttp])
+def test_a_call_cancelled_before_its_answer_is_cancelled_again(
+    tmp_path: Path, web: Site, work: Callable[[str], Any]
+) -> None:
+    async def impatient() -> str:
+        try:
+            await asyncio.wait_for(work(f"{web.url}/slow"), 0.05)
+        except TimeoutError:
+            return "gave up"
+        return "got it"
+
+    assert twice(tmp_path / "run", lambda: asyncio.run(impatient()), web) == "gave up"
 
 
 BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

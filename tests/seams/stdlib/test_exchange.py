@@ -216,10 +216,13 @@ def test_a_script_is_an_agent(tmp_path: Path) -> None:
 import time, reenact
 with reenact.capture({str(tmp_path / "run")!r}):
     import random as chance
-    time.time(), chance.random()
+    [time.time() for _ in range(2)]
+    (lambda: print(chance.random()))()
+    open("/dev/null", "w").close()
+assert "open" not in globals()
 """
     subprocess.run([sys.executable, "-c", script], check=True)
-    assert reads(tmp_path / "run") == 2
+    assert reads(tmp_path / "run") == 3
 
 
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import secrets
 import uuid
@@ -111,6 +112,7 @@ def test_a_seeded_generator_is_not_recorded(tmp_path: Path) -> None:
         generator = random.Random()
         generator.sample(range(1000), 100)
     assert isinstance(generator, random.Random)
+    assert type(pickle.loads(pickle.dumps(generator))) is random.Random
     assert len(list(CaptureReader(tmp_path / "run").events())) == 3
 
 

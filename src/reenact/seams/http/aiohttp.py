@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
 
@@ -101,7 +101,7 @@ class _Seam:
         if request.method == "HEAD" or head.status in _BODILESS:
             exchange.ended()
             return self._aiohttp.EMPTY_PAYLOAD
-        return self._reader(exchange, _pull_recorded(exchange.chunks()), head, request.loop)
+        return self._reader(exchange, _pull_recorded(exchange.achunks()), head, request.loop)
 
 
 class _RecordedConnection:
@@ -186,9 +186,9 @@ def _pull_from(content: Any, exchange: Exchange) -> Pull:
     return pull
 
 
-def _pull_recorded(chunks: Iterator[bytes]) -> Pull:
+def _pull_recorded(chunks: AsyncIterator[bytes]) -> Pull:
     async def pull(_by_transfer_chunk: bool) -> bytes:
-        return next(chunks, b"")
+        return await anext(chunks, b"")
 
     return pull
 

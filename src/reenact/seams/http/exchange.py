@@ -7,7 +7,7 @@ A whole answer is one outcome; a stream's answer begins with its head, and its c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -192,17 +192,29 @@ class Exchange:
     def chunks(self) -> Iterator[bytes]:
         """The body as it came; ends as the recorded one ended, with its error or without."""
         try:
-            yield from self._recorded_chunks()
+            for position, piece in enumerate(self._step.pieces() if self.body is None else [self.body]):
+                yield self._chunk(position, piece)
         except BaseException as error:
             self.ended(error)
             raise
         self.ended()
 
-    def _recorded_chunks(self) -> Iterator[bytes]:
-        body, exact = self.body, self._step.exact
-        if body is not None:
-            if body:
-                yield body
-            return
-        for position, piece in enumerate(self._step.pieces()):
-            yield from_piece(piece) if exact is None else exact[position]
+    async def achunks(self) -> AsyncIterator[bytes]:
+        """The same on an event loop, where a reader that was cancelled waits to be cancelled again."""
+        try:
+            if self.body is not None:
+                yield self.body
+            else:
+                position = 0
+                async for piece in self._step.async_pieces():
+                    yield self._chunk(position, piece)
+                    position += 1
+        except BaseException as error:
+            self.ended(error)
+            raise
+        self.ended()
+
+    def _chunk(self, position: int, piece: str | bytes) -> bytes:
+        exact = self._step.exact
+        chunk: bytes = exact[position] if isinstance(exact, list) else from_piece(piece)
+        return chunk

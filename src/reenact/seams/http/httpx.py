@@ -179,7 +179,7 @@ class _AsyncStream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._source is None:
-            for chunk in self._exchange.chunks():
+            async for chunk in self._exchange.achunks():
                 yield chunk
             return
         source = aiter(self._source)

@@ -15,8 +15,7 @@ from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
 from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import clock, environ, files, identifiers, process, rng, tokens
-from reenact.seams.stdlib.chosen import Source as Source
-from reenact.seams.stdlib.chosen import choose, forget
+from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
 
 _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {

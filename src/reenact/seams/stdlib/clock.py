@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.stdlib.chosen import lane_for, value_of
-from reenact.seams.stdlib.standing import REAL, Standing
+from reenact.seams.stdlib.standing import Standing
 
 _date: Final = datetime.date
 _datetime: Final = datetime.datetime
@@ -79,7 +79,7 @@ def _sleep(seconds: float, /) -> None:
 class Date(datetime.date, metaclass=Standing):
     """``datetime.date`` whose today is the run's."""
 
-    __get_pydantic_core_schema__ = classmethod(lambda cls, kind, handler: _real_schema(cls, kind, handler))
+    __supertype__ = datetime.date
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return _date(*args, **kwargs) if cls is Date else super().__new__(cls, *args, **kwargs)
@@ -93,7 +93,7 @@ class Date(datetime.date, metaclass=Standing):
 class DateTime(datetime.datetime, metaclass=Standing):
     """``datetime.datetime`` whose now is the run's."""
 
-    __get_pydantic_core_schema__ = classmethod(lambda cls, kind, handler: _real_schema(cls, kind, handler))
+    __supertype__ = datetime.datetime
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return _datetime(*args, **kwargs) if cls is DateTime else super().__new__(cls, *args, **kwargs)
@@ -118,21 +118,11 @@ class DateTime(datetime.datetime, metaclass=Standing):
         return cls.fromisoformat(text)
 
 
-for _standing, _real in ((Date, _date), (DateTime, _datetime)):
-    type.__setattr__(_standing, REAL, _real)
-    for _name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(_standing, _name, getattr(_real, _name))
-
 _TODAY: Final = _read("date.today")
 _NOW: Final = _read("datetime.now")
 _NOW_UTC: Final = _read("datetime.now(tz)")
 _TODAY_NOW: Final = _read("datetime.today")
 _UTCNOW: Final = _read("datetime.utcnow")
-
-
-def _real_schema(cls: type, kind: Any, handler: Callable[[Any], Any]) -> Any:
-    """pydantic's way to ask for a class's rules: those of the real class."""
-    return handler(vars(cls).get(REAL, kind))
 
 
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {

@@ -99,7 +99,7 @@ class _Open:
 def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
     for name, value in list(namespace.items()):
         other = mapping.get(id(value))
-        # In __main__ this is the module itself; code that is compiled there would lose all but our names.
+        # `__builtins__` is the interpreter's: it takes all built-in names from the module's dictionary.
         if other is not None and name != "__builtins__":
             namespace[name] = other
 

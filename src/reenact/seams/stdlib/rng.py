@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.stdlib.chosen import Source, lane_for, value_of
-from reenact.seams.stdlib.standing import REAL, Standing
+from reenact.seams.stdlib.standing import Standing
 
 _random: Final = random.Random
 _system_random: Final = random.SystemRandom
@@ -71,6 +71,11 @@ class _Shared(random.Random):
 class Random(random.Random, metaclass=Standing):
     """``random.Random``: where it is not given a seed, it gets the run's."""
 
+    __supertype__ = random.Random
+
+    def __reduce__(self) -> Any:
+        return _random, (), self.getstate()
+
     def seed(self, a: Any = None, version: int = 2) -> None:
         if a is None:
             a = bits("seed", _SEED_BITS, lambda: int.from_bytes(os.urandom(_SEED_BITS // 8)))
@@ -79,6 +84,8 @@ class Random(random.Random, metaclass=Standing):
 
 class SystemRandom(random.SystemRandom, metaclass=Standing):
     """``random.SystemRandom``: each number of the system's is recorded."""
+
+    __supertype__ = random.SystemRandom
 
     source: Source = "random"
 
@@ -91,10 +98,6 @@ class SystemRandom(random.SystemRandom, metaclass=Standing):
 
     def randbytes(self, n: int) -> bytes:
         return self.getrandbits(n * 8).to_bytes(n)
-
-
-for _standing, _real in ((Random, _random), (SystemRandom, _system_random)):
-    type.__setattr__(_standing, REAL, _real)
 
 
 _shared: Final = _Shared()

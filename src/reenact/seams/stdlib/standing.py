@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -46,27 +47,32 @@ REAL: Final = "__supertype__"
 
 
 class Standing(type):
-    """The class of classes that stand for real ones: equal to them, and their instances are its own."""
+    """The class of classes that stand for real ones: equal to them, and their instances are its own.
+
+    Subclasses of such a class are classes of their own.
+    """
+
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        if REAL in members:
+            for known_by in ("__name__", "__qualname__", "__module__", "__doc__"):
+                setattr(cls, known_by, getattr(members[REAL], known_by))
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return (
-            isinstance(instance, vars(cls)[REAL])
-            if REAL in vars(cls)
-            else super().__instancecheck__(instance)
-        )
+        real = vars(cls).get(REAL)
+        return super().__instancecheck__(instance) if real is None else isinstance(instance, real)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return (
-            issubclass(subclass, vars(cls)[REAL])
-            if REAL in vars(cls)
-            else super().__subclasscheck__(subclass)
-        )
+        real = vars(cls).get(REAL)
+        return super().__subclasscheck__(subclass) if real is None else issubclass(subclass, real)
 
     def __eq__(cls, other: object) -> bool:
-        return cls is other or (REAL in vars(cls) and vars(cls)[REAL] is other)
+        return cls is other or (other is not None and vars(cls).get(REAL) is other)
 
     def __hash__(cls) -> int:
-        return hash(vars(cls)[REAL]) if REAL in vars(cls) else super().__hash__()
+        real = vars(cls).get(REAL)
+        return super().__hash__() if real is None else hash(real)
 
-    def __repr__(cls) -> str:
-        return repr(vars(cls)[REAL]) if REAL in vars(cls) else super().__repr__()
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:
+        """How pydantic asks for a class's rules: they are those of the real class."""
+        return handler(vars(cls).get(REAL, kind))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reenact.boundary import crossing
 from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_text, outcome, outputs, plain
-from reenact.seams.stdlib.standing import REAL, Standing
+from reenact.seams.stdlib.standing import Standing
 
 _popen: Final = subprocess.Popen
 _SIGNATURE: Final = signature(subprocess.Popen)
@@ -27,6 +27,8 @@ class _Kind(Standing):
 
 class Popen(subprocess.Popen[Any], metaclass=_Kind):
     """Holds the real process while it is recorded, and nothing in replay."""
+
+    __supertype__ = subprocess.Popen
 
     _child_created = False  # so that the base class has nothing to reap
 
@@ -97,9 +99,6 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
     def _process(self) -> subprocess.Popen[Any]:
         assert self._real is not None, "only a live process is asked"
         return self._real
-
-
-type.__setattr__(Popen, REAL, _popen)
 
 
 class _Pipe(io.RawIOBase):

@@ -1,0 +1,178 @@
+"""``reenact test``: assertions over recorded runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from reenact.cli.failure import DIFFERS, INVALID, printable
+from reenact.errors import UsageError
+from reenact.formats.result import SuiteSummary, summarize, write_summary
+from reenact.suite.collect import find_tests
+from reenact.suite.outcome import Outcome, Plan
+from reenact.suite.reports import github, json, junit, text
+from reenact.suite.runner import run_tests
+from reenact.suite.settings import FILE_NAME, find_settings
+from reenact.trace.normalize import rfc3339
+
+_COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
+_MANY: Final = 200
+"""From here on all cores are worth their start."""
+_LOOK_S: Final = 0.5
+
+
+class _Reports(NamedTuple):
+    json: str | None
+    junit: str | None
+    output_directory: Path | None
+    github: bool
+
+
+@click.command("test")
+@click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all for many tests].")
+@click.option("-k", "name", metavar="NAME", help="Only tests whose id, title or path contains NAME.")
+@click.option("--tag", "tags", metavar="T", multiple=True, help="Only tests with this tag; may be repeated.")
+@click.option("--json", "json_file", metavar="F", help="Write summary and results as JSON; - for stdout.")
+@click.option("--junit", "junit_file", metavar="F", help="Write JUnit XML.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write result and trace files.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
+@click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
+@click.option(
+    "--init", "capture", metavar="CAPTURE", type=click.Path(path_type=Path), help="Write a first test."
+)
+def command(
+    paths: tuple[Path, ...],
+    jobs: int | None,
+    name: str | None,
+    tags: tuple[str, ...],
+    json_file: str | None,
+    junit_file: str | None,
+    out: Path | None,
+    github: bool,
+    watch: bool,
+    capture: Path | None,
+) -> int:
+    """Run assertions over recorded runs.
+
+    PATH is a test file, or a directory in which every test.yaml is run. With --init, PATH is the
+    test to write: a first one that holds for CAPTURE, for you to trim.
+
+    Exit status: 0 all pass, 1 a test failed, 2 a test could not be run, 3 wrong usage or no tests.
+    """
+    if capture is not None:
+        return _init(capture, paths)
+    if not paths:
+        raise click.UsageError("Missing argument 'PATH...'", click.get_current_context())
+    reports = _Reports(json_file, junit_file, out, github)
+
+    def run() -> int:
+        plan = Plan(f"run-{secrets.token_hex(4)}", find_settings(Path.cwd()), name, tags, out)
+        return _run(paths, plan, jobs, reports)
+
+    return _watch(paths, run) if watch else run()
+
+
+def _run(paths: Sequence[Path], plan: Plan, jobs: int | None, reports: _Reports) -> int:
+    files = find_tests(paths)
+    started_at = datetime.now(UTC)
+    to_stderr = reports.json == "-"
+    outcomes = []
+    for outcome in run_tests(files, plan, jobs=_processes(jobs, len(files))):
+        outcomes.append(outcome)
+        _say(text.test_line(outcome), err=to_stderr)
+    if not outcomes:
+        what = "no test has this name or tag" if files else "no test.yaml found"
+        raise UsageError(f"{', '.join(map(str, paths))}: {what}")
+    summary = _summary(outcomes, plan, started_at)
+    for line in [*text.all_evidence(outcomes), text.Line(""), text.last_line(summary)]:
+        _say(line, err=to_stderr)
+    _write(reports, summary, outcomes)
+    return INVALID if summary.errors else DIFFERS if summary.failed else 0
+
+
+def _processes(jobs: int | None, tests: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs is None:
+        return cores if tests >= _MANY else 1
+    return jobs or cores
+
+
+def _summary(outcomes: list[Outcome], plan: Plan, started_at: datetime) -> SuiteSummary:
+    finished_at = datetime.now(UTC)
+    return summarize(
+        (outcome.result for outcome in outcomes),
+        test_run_id=plan.test_run_id,
+        started_at=rfc3339(started_at),
+        finished_at=rfc3339(finished_at),
+        duration_ms=round((finished_at - started_at).total_seconds() * 1000, 3),
+    )
+
+
+def _say(line: text.Line, *, err: bool) -> None:
+    toned = click.style(printable(line.text[: line.toned]), fg=_COLOURS[line.tone]) if line.tone else ""
+    click.echo(toned + printable(line.text[line.toned if line.tone else 0 :]), err=err)
+
+
+def _write(reports: _Reports, summary: SuiteSummary, outcomes: list[Outcome]) -> None:
+    if reports.json is not None:
+        data = json.report(summary, (outcome.result for outcome in outcomes))
+        if reports.json == "-":
+            sys.stdout.buffer.write(data)
+        else:
+            _write_file(Path(reports.json), data)
+    if reports.junit is not None:
+        _write_file(Path(reports.junit), junit.report(summary, outcomes))
+    if reports.output_directory is not None:
+        _write_file(reports.output_directory / "summary.json", write_summary(summary))
+    if reports.github:
+        for annotation in github.workflow_commands(outcomes):
+            click.echo(annotation, err=reports.json == "-")
+
+
+def _write_file(file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
+    """Run, wait for a change, run again, until Ctrl-C."""
+    from reenact.cli.failure import report
+    from reenact.suite.watching import snapshot
+
+    while True:
+        before = snapshot([*paths, Path(FILE_NAME)])
+        try:
+            run()
+        except Exception as error:
+            report(error)
+        click.echo(f"\nwatching {len(before)} files; Ctrl-C ends it", err=True)
+        while snapshot([*paths, Path(FILE_NAME)]) == before:
+            time.sleep(_LOOK_S)
+
+
+def _init(capture: Path, paths: tuple[Path, ...]) -> int:
+    from reenact.store.reader import CaptureReader
+    from reenact.suite.first_test import first_test
+    from reenact.trace.from_capture import trace_of_capture
+
+    if len(paths) > 1:
+        raise UsageError("--init writes one test; name one PATH")
+    file = paths[0] if paths else Path("test.yaml")
+    file = file / "test.yaml" if file.is_dir() else file
+    if file.exists():
+        raise UsageError(f"{file}: exists already; name another PATH, or delete it")
+    reader = CaptureReader(capture)
+    trace = trace_of_capture(reader, trace_id=reader.manifest.captureId, test_run_id="init")
+    beside = Path(os.path.relpath(capture, file.parent))
+    _write_file(file, first_test(trace, test_id=capture.resolve().name, capture=beside))
+    click.echo(f"{printable(str(file))}: written; trim it, then run: reenact test {printable(str(file))}")
+    return 0

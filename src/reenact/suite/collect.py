@@ -1,0 +1,35 @@
+"""Finding test files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from reenact.errors import UsageError
+
+TEST_FILE_NAME: Final = "test.yaml"
+
+
+def find_tests(paths: Iterable[Path]) -> list[Path]:
+    """Each file as it is, and every ``test.yaml`` below each directory in path order; each once.
+
+    Hidden directories are passed over.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            found.update(dict.fromkeys(sorted(_below(path), key=lambda file: file.parts)))
+        elif path.exists():
+            found[path] = None
+        else:
+            raise UsageError(f"{path}: no such file or directory; name a test.yaml or a directory of tests")
+    return list(found)
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for parent, names, files in os.walk(directory):
+        names[:] = [name for name in names if not name.startswith(".")]
+        if TEST_FILE_NAME in files:
+            yield Path(parent, TEST_FILE_NAME)

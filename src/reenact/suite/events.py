@@ -1,0 +1,104 @@
+"""Finding the events of a trace that an assertion is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from reenact.formats.trace import Trace, TraceEvent
+from reenact.suite.params import Params
+
+T = TypeVar("T")
+
+MEMORY_TYPES: Final = ("memory_read", "memory_write")
+
+
+class Selector(Params, frozen=True, kw_only=True):
+    """Which events are meant; what is not given does not matter."""
+
+    event_type: str
+    tool: str | None = None
+    success: bool | None = None
+    call_id: str | None = None
+
+    def matches(self, event: TraceEvent) -> bool:
+        wanted = {"tool": self.tool, "success": self.success, "call_id": self.call_id}
+        return event.type == self.event_type and all(
+            event.data.get(name) == value for name, value in wanted.items() if value is not None
+        )
+
+    def __str__(self) -> str:
+        details = {"call_id": self.call_id, "success": self.success}
+        more = [f"{name} {str(value).lower()}" for name, value in details.items() if value is not None]
+        named = f"{self.event_type} of {self.tool}" if self.tool else self.event_type
+        return f"{named} ({', '.join(more)})" if more else named
+
+
+def select(trace: Trace, selector: Selector) -> Iterator[TraceEvent]:
+    """The events that *selector* means, in order."""
+    return (event for event in trace.events if selector.matches(event))
+
+
+def of_type(trace: Trace, *types: str) -> list[TraceEvent]:
+    """The events of some types, in order."""
+    return [event for event in trace.events if event.type in types]
+
+
+def calls(trace: Trace, tool: str | None = None) -> list[TraceEvent]:
+    """The calls of *tool*, or of every tool."""
+    return [
+        event
+        for event in trace.events
+        if event.type == "tool_call" and (tool is None or event.data.get("tool") == tool)
+    ]
+
+
+def errors_of(trace: Trace, tool: str) -> list[TraceEvent]:
+    """The error events of *tool*: they name it, or the call they answer does."""
+    its_calls = {event.event_id for event in calls(trace, tool)}
+    return [
+        event
+        for event in of_type(trace, "error")
+        if event.data.get("tool") == tool or event.parent_event_id in its_calls
+    ]
+
+
+def successful_results(trace: Trace, sources: Iterable[str] | None) -> list[TraceEvent]:
+    """The successful tool results of *sources*, tools or fixtures by name; of all when ``None``."""
+    allowed = None if sources is None else set(sources)
+    return [
+        event
+        for event in of_type(trace, "tool_result")
+        if event.data.get("success") is True
+        and (
+            allowed is None or not allowed.isdisjoint((event.data.get("tool"), event.data.get("fixture_id")))
+        )
+    ]
+
+
+def output_events(trace: Trace) -> list[TraceEvent]:
+    """The event that gave the output; none where only the run's end says it."""
+    return of_type(trace, "final_output")[-1:]
+
+
+def tools_called(trace: Trace) -> str:
+    """The tools that were called, for a message: each once, in order."""
+    names = dict.fromkeys(str(event.data.get("tool")) for event in calls(trace))
+    return f"the tools called were {', '.join(names)}" if names else "no tool was called"
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Every string value inside *value*; keys are not values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for child in value.values():
+            yield from strings_in(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from strings_in(child)
+
+
+def first(events: Iterable[T]) -> T | None:
+    """The first, if there is one."""
+    return next(iter(events), None)

@@ -1,0 +1,102 @@
+"""Assertions on what went wrong, and how the agent took it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reenact.formats.record import Count
+from reenact.formats.trace import Trace, TraceEvent
+from reenact.suite.events import calls, errors_of, of_type
+from reenact.suite.params import Params
+from reenact.suite.text import contains
+from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
+
+SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "successfully sent", "all set")
+
+
+class RetryPolicy(Params, frozen=True, kw_only=True):
+    tool: str
+    max_retries: Count
+    retry_on_error_types: tuple[str, ...] = ()
+
+
+def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
+    """The tool failed, failed in a way that may be retried, and was not retried too often."""
+    made, errors = calls(trace, params.tool), errors_of(trace, params.tool)
+    retries = max(0, len(made) - 1)
+    types = [str(event.data.get("error_type")) for event in errors]
+    foreign = [
+        kind for kind in types if params.retry_on_error_types and kind not in params.retry_on_error_types
+    ]
+    passed = bool(errors) and not foreign and retries <= params.max_retries
+    wanted = f"expected {params.tool} to fail and be retried at most {counted(params.max_retries, 'time')}"
+    if params.retry_on_error_types:
+        wanted += f" on {', '.join(params.retry_on_error_types)}"
+    found = f"{counted(len(made), 'call')}{at(made)} and "
+    found += f"{counted(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
+    observed = {"calls": len(made), "retries": retries, "error_types": types}
+    return verdict(passed, f"{wanted}, found {found}", observed=observed, events=[*made, *errors])
+
+
+class GracefulFailure(Params, frozen=True, kw_only=True):
+    allowed_failure_phrases: list[str]
+    must_not_claim_success: bool = True
+    forbidden_success_phrases: tuple[str, ...] = SUCCESS_PHRASES
+
+
+def graceful_failure_output(trace: Trace, params: GracefulFailure) -> Verdict:
+    """Something failed, and the output says so instead of claiming success."""
+    errors = of_type(trace, "error")
+    output = trace.final_output.content
+    said = [phrase for phrase in params.allowed_failure_phrases if contains(output, phrase)]
+    claimed = [
+        phrase
+        for phrase in params.forbidden_success_phrases
+        if params.must_not_claim_success and contains(output, phrase)
+    ]
+    problems = [] if errors else ["no error event"]
+    if not said:
+        problems.append(f"none of {', '.join(map(quoted, params.allowed_failure_phrases))}")
+    problems += [f"the claim {quoted(phrase)}" for phrase in claimed]
+    wanted = "expected an error and an output that admits it"
+    message = f"{wanted}, found {'; '.join(problems) or quoted(said[0]) + at(errors)} in {quoted(output)}"
+    observed = {"errors": len(errors), "failure_phrases": said, "success_phrases": claimed}
+    return verdict(not problems, message, observed=observed, events=errors)
+
+
+class NoErrors(Params, frozen=True, kw_only=True):
+    tool: str | None = None
+    allowed_error_types: tuple[str, ...] = ()
+    max_errors: Count = 0
+
+
+def no_errors(trace: Trace, params: NoErrors) -> Verdict:
+    """Nothing failed: no error event, no unsuccessful result."""
+    found = [
+        event
+        for event in _failures(trace, params.tool)
+        if event.data.get("error_type") not in params.allowed_error_types
+    ]
+    listed = "; ".join(
+        f"{event.data.get('tool') or event.data.get('scope') or event.type}: "
+        f"{event.data.get('error_type', 'failed')} {event.data.get('message', '')}".rstrip()
+        for event in found[:5]
+    )
+    wanted = f"at most {counted(params.max_errors, 'error')}" if params.max_errors else "no error"
+    message = f"expected {wanted}, found {len(found) or 'none'}{at(found)}"
+    message += f" ({listed})" if listed else ""
+    return verdict(len(found) <= params.max_errors, message, observed={"errors": len(found)}, events=found)
+
+
+def _failures(trace: Trace, tool: str | None) -> list[TraceEvent]:
+    """Errors, and failed results that no error event tells about."""
+    errors = of_type(trace, "error") if tool is None else errors_of(trace, tool)
+    told = {event.parent_event_id for event in errors if event.parent_event_id}
+    results = [
+        event
+        for event in of_type(trace, "tool_result")
+        if event.data.get("success") is False
+        and event.parent_event_id not in told
+        and tool in (None, event.data.get("tool"))
+    ]
+    return sorted([*errors, *results], key=lambda event: event.seq)

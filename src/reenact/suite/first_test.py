@@ -1,0 +1,111 @@
+"""A first ``test.yaml`` for a capture: every assertion that holds, for its author to trim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from reenact import canonical
+from reenact.formats.bundle import SCHEMA_VERSION
+from reenact.formats.testcase import (
+    AdapterInput,
+    Assertion,
+    CaseScenario,
+    TestCase,
+    Tools,
+    write_test_case,
+)
+from reenact.formats.trace import Trace, TraceEvent
+from reenact.suite.events import MEMORY_TYPES, calls, of_type
+from reenact.suite.judge import judge
+from reenact.suite.kinds import BUILT_IN
+from reenact.suite.text import bullets, urls
+
+_HEADER: Final = b"""\
+# Written from the capture below. Everything here holds now; keep what must hold for ever.
+# Run it with: reenact test test.yaml
+"""
+_MAX_SEQUENCE: Final = 20
+_MAX_ARGS_BYTES: Final = 500
+_HEADROOM: Final = 2
+"""Budgets start at this many times what the recorded run needed."""
+
+
+def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
+    """The text of the test; *capture* is written as given and must be relative to where the test will be."""
+    assertions = [
+        assertion for assertion in _candidates(trace) if judge(assertion, trace, BUILT_IN).status == "pass"
+    ]
+    scenario = trace.scenario
+    case = TestCase(
+        schema_version=SCHEMA_VERSION,
+        id=test_id,
+        title=f"{test_id} does what it did when it was recorded",
+        adapter=trace.adapter.name,
+        mode="replay",
+        scenario=CaseScenario(trigger=scenario.trigger),
+        tools=Tools(available=sorted({str(event.data.get("tool")) for event in calls(trace)})),
+        adapter_input=AdapterInput(capture=capture.as_posix()),
+        assertions=assertions,
+    )
+    return _HEADER + write_test_case(case)
+
+
+def _candidates(trace: Trace) -> Iterator[Assertion]:
+    yield from _about_tools(trace)
+    yield _assertion("no-errors", "no_errors", {})
+    yield from _about_output(trace)
+    yield from _about_state(trace)
+    yield from _budgets(trace)
+
+
+def _about_tools(trace: Trace) -> Iterator[Assertion]:
+    made = calls(trace)
+    counts = Counter(str(event.data.get("tool")) for event in made)
+    for tool, count in counts.items():
+        yield _assertion(f"calls-{tool}", "must_call_tool", {"tool": tool, "min_calls": count})
+    if 0 < len(made) <= _MAX_SEQUENCE:
+        steps = [_step(event) for event in made]
+        yield _assertion("same-calls", "tool_sequence", {"mode": "strict", "steps": steps})
+    yield _assertion("no-more-calls", "max_tool_calls", {"max_total": len(made)})
+    failed = {str(event.data["tool"]) for event in of_type(trace, "error") if event.data.get("tool")}
+    for tool in sorted(failed):
+        retries = {"tool": tool, "max_retries": max(0, counts[tool] - 1)}
+        yield _assertion(f"retries-{tool}", "retry_policy_respected", retries)
+
+
+def _step(event: TraceEvent) -> dict[str, Any]:
+    """The call with its arguments, unless they are too long to be read in a test."""
+    step = {"tool": event.data.get("tool")}
+    args = event.data.get("args")
+    return step | {"args": args} if len(canonical.encode(args)) <= _MAX_ARGS_BYTES else step
+
+
+def _about_output(trace: Trace) -> Iterator[Assertion]:
+    output = trace.final_output.content
+    yield _assertion("no-secrets", "no_secret_in_output", {})
+    if found := bullets(output):
+        limits = {"format": "bullet_list", "min_bullets": len(found), "max_bullets": len(found)}
+        yield _assertion("bullets", "output_matches_format", limits)
+    yield _assertion("json", "output_matches_format", {"format": "json"})
+    if urls(output):
+        yield _assertion("real-sources", "no_fabricated_source_or_citation", {})
+
+
+def _about_state(trace: Trace) -> Iterator[Assertion]:
+    touched = of_type(trace, *MEMORY_TYPES, "state_mutation")
+    paths = sorted({path for event in touched if isinstance(path := event.data.get("path"), str)})
+    if paths:
+        yield _assertion("touches-only", "state_mutation_allowed", {"paths": paths})
+
+
+def _budgets(trace: Trace) -> Iterator[Assertion]:
+    usage = trace.metrics.token_usage
+    if isinstance(usage, dict) and isinstance(usage.get("total_tokens"), int):
+        yield _assertion("tokens", "token_budget", {"max_total": usage["total_tokens"] * _HEADROOM})
+
+
+def _assertion(name: str, kind: str, params: dict[str, Any]) -> Assertion:
+    return Assertion(id=name, type=kind, params=params) if params else Assertion(id=name, type=kind)

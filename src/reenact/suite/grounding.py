@@ -1,0 +1,85 @@
+"""Assertions that the output says nothing but what the tools returned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from reenact.formats.trace import Trace, TraceEvent
+from reenact.suite.events import strings_in, successful_results
+from reenact.suite.params import Params
+from reenact.suite.text import content_units, stems, urls
+from reenact.suite.verdict import Verdict, counted, quoted, verdict
+
+
+class ClaimsSupported(Params, frozen=True, kw_only=True):
+    allowed_sources: list[str] | None = None
+    """Tools or fixtures by name; every successful result counts when absent."""
+
+
+def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdict:
+    """Each address was returned by a source, and each claim shares enough words with the sources."""
+    results = successful_results(trace, params.allowed_sources)
+    returned = _returned(results)
+    output = trace.final_output.content
+    invented = [url for url in urls(output) if url not in returned]
+    known = {stem for text in returned for stem in stems(text)}
+    unsupported = [unit for unit in content_units(output) if not _is_supported(unit, known)]
+    problems = [f"the address {url}" for url in invented] + [
+        f"the claim {quoted(unit)}" for unit in unsupported
+    ]
+    sources = ", ".join(params.allowed_sources) if params.allowed_sources is not None else "any tool"
+    message = (
+        f"expected everything to come from {sources} ({counted(len(results), 'successful result')}), found "
+        + (f"no support for {'; '.join(problems)}" if problems else "it so")
+    )
+    observed = {"unsupported_urls": invented, "unsupported_claims": unsupported}
+    return verdict(not problems, message, observed=observed, events=results)
+
+
+def _returned(results: list[TraceEvent]) -> set[str]:
+    return {text for event in results for text in strings_in(event.data.get("result"))}
+
+
+def _is_supported(unit: str, known: set[str]) -> bool:
+    found = stems(unit)
+    needed = min(2, max(1, len(found) // 3))
+    return not found or len(known.intersection(found)) >= needed
+
+
+class NoFabricatedSource(Params, frozen=True, kw_only=True):
+    allowed_sources: list[str] | None = None
+    """Tools or fixtures by name; every successful result counts when absent."""
+    known_sources: tuple[str, ...] = ()
+    """Addresses and names that may be cited although no tool returned them."""
+
+
+_DOI: Final = re.compile(r"\b10\.\d{4,9}/[^\s\"<>\])}]+")
+_ARXIV: Final = re.compile(r"\barXiv:\s?(\d{4}\.\d{4,5})", re.IGNORECASE)
+_NAME: Final = r"(?P<name>[A-Z][\w&.'’-]*(?:\s+(?:of|the|and|for)?\s*[A-Z][\w&.'’-]*){0,5})"
+_ATTRIBUTION: Final = re.compile(rf"\b(?:[Aa]ccording to|[Ss]ource:|[Aa]s reported by)\s+(?:the\s+)?{_NAME}")
+_MARKER: Final = re.compile(r"\[(\d{1,3})\](?!\()")
+_REFERENCE: Final = re.compile(r"^[ \t]*(?:[-*][ \t]*)?\[(\d{1,3})\]:?[ \t]+\S", re.MULTILINE)
+
+
+def no_fabricated_source_or_citation(trace: Trace, params: NoFabricatedSource) -> Verdict:
+    """What the output cites (addresses, DOIs, named sources, numbered notes) was really there."""
+    results = successful_results(trace, params.allowed_sources)
+    asked = [text for message in trace.input_messages for text in strings_in(message.content)]
+    seen = "\n".join([*_returned(results), *asked, *params.known_sources]).casefold()
+    output = trace.final_output.content
+    invented = [cited for cited in _cited(output) if cited.casefold() not in seen]
+    dangling = sorted(set(_MARKER.findall(output)) - set(_REFERENCE.findall(output)), key=int)
+    problems = [*map(quoted, invented), *(f"the note [{number}], which leads nowhere" for number in dangling)]
+    wanted = f"expected every source to be among {counted(len(results), 'successful result')}"
+    message = f"{wanted}, found {', '.join(problems) if problems else 'it so'}"
+    observed = {"fabricated": invented, "dangling_notes": dangling}
+    return verdict(not problems, message, observed=observed, events=results)
+
+
+def _cited(output: str) -> Iterator[str]:
+    """Every source that *output* names, each once, without the punctuation around it."""
+    found = [*urls(output), *_DOI.findall(output), *_ARXIV.findall(output)]
+    found += [match["name"] for match in _ATTRIBUTION.finditer(output)]
+    yield from dict.fromkeys(source.rstrip(".,;:") for source in found)

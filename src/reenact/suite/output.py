@@ -1,0 +1,161 @@
+"""Assertions on the text of the final output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from reenact.errors import FormatError, UsageError
+from reenact.formats.record import Count, parse
+from reenact.formats.trace import Trace
+from reenact.suite.events import output_events
+from reenact.suite.json_schema import schema_problems
+from reenact.suite.params import Params
+from reenact.suite.patterns import Searcher
+from reenact.suite.text import bullets, contains, paragraphs, sentence_count
+from reenact.suite.values import values_at
+from reenact.suite.verdict import Verdict, counted, quoted, verdict
+
+
+class OutputContains(Params, frozen=True, kw_only=True):
+    any_of: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()
+    regex: tuple[str, ...] = ()
+    case_sensitive: bool = False
+
+
+def output_contains(trace: Trace, params: OutputContains) -> Verdict:
+    """One of *any_of*, all of *all_of* and a match of every *regex* are in the output."""
+    if not params.any_of and not params.all_of and not params.regex:
+        raise UsageError("params: give any_of, all_of or regex")
+    text, searcher = trace.final_output.content, Searcher()
+    missing = [*_missing(text, params, searcher)]
+    wanted = f"expected the output to contain {' and '.join(missing)}, found" if missing else "all is in"
+    return _of_output(trace, not missing, f"{wanted} {quoted(text)}", {"missing": missing})
+
+
+def _missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
+    case_sensitive = params.case_sensitive
+    if params.any_of and not any(
+        contains(text, part, case_sensitive=case_sensitive) for part in params.any_of
+    ):
+        yield f"one of {', '.join(map(quoted, params.any_of))}"
+    for part in params.all_of:
+        if not contains(text, part, case_sensitive=case_sensitive):
+            yield quoted(part)
+    for pattern in params.regex:
+        if not searcher.search(pattern, text, ignore_case=not case_sensitive):
+            yield f"a match of {quoted(pattern)}"
+
+
+class OutputOmits(Params, frozen=True, kw_only=True):
+    patterns: list[str]
+    regex: bool = False
+    case_sensitive: bool = False
+
+
+def output_omits(trace: Trace, params: OutputOmits) -> Verdict:
+    """None of the patterns is in the output."""
+    text, searcher = trace.final_output.content, Searcher()
+    found = []
+    for pattern in params.patterns:
+        if params.regex:
+            match = searcher.search(pattern, text, ignore_case=not params.case_sensitive)
+            found += [match[0]] if match else []
+        elif contains(text, pattern, case_sensitive=params.case_sensitive):
+            found.append(pattern)
+    wanted = f"expected the output to omit {', '.join(map(quoted, params.patterns))}"
+    message = f"{wanted}, found {', '.join(map(quoted, found)) or 'none of it'}"
+    return _of_output(trace, not found, message, {"found": found})
+
+
+class OutputMatchesFormat(Params, frozen=True, kw_only=True):
+    format: Literal["bullet_list", "paragraphs", "json"]
+    min_bullets: Count | None = None
+    max_bullets: Count | None = None
+    max_sentences_per_bullet: Count | None = None
+    exact_paragraphs: Count | None = None
+    required_keys: tuple[str, ...] = ()
+
+
+def output_matches_format(trace: Trace, params: OutputMatchesFormat) -> Verdict:
+    """The output is a list of bullets, some paragraphs, or JSON."""
+    _refuse_foreign(params)
+    check = {"bullet_list": _check_bullets, "paragraphs": _check_paragraphs, "json": _check_json}
+    problems, observed = check[params.format](trace.final_output.content, params)
+    name = {"bullet_list": "a bullet list"}.get(params.format, params.format)
+    message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_brief(observed)}")
+    return _of_output(trace, not problems, message, observed)
+
+
+_OF_FORMAT: Final = {
+    "bullet_list": ("min_bullets", "max_bullets", "max_sentences_per_bullet"),
+    "paragraphs": ("exact_paragraphs",),
+    "json": ("required_keys",),
+}
+
+
+def _refuse_foreign(params: OutputMatchesFormat) -> None:
+    """Raise for a parameter of another format: it would hold nothing."""
+    for format_name, names in _OF_FORMAT.items():
+        for name in names if format_name != params.format else ():
+            if getattr(params, name) not in (None, ()):
+                raise UsageError(f"params.{name}: is for {format_name}, not for {params.format}")
+
+
+def _brief(observed: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in observed.items() if name != "sentences") or "valid"
+
+
+def _check_bullets(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
+    found = bullets(text)
+    at_least = 1 if params.min_bullets is None else params.min_bullets
+    problems = []
+    if len(found) < at_least:
+        problems.append(f"{counted(len(found), 'bullet')}, fewer than {at_least}")
+    if params.max_bullets is not None and len(found) > params.max_bullets:
+        problems.append(f"{counted(len(found), 'bullet')}, more than {params.max_bullets}")
+    sentences = [sentence_count(bullet) for bullet in found]
+    limit = params.max_sentences_per_bullet
+    for number, count in enumerate(sentences, 1):
+        if limit is not None and count > limit:
+            problems.append(f"{counted(count, 'sentence')} in bullet {number}, more than {limit}")
+    return problems, {"bullets": len(found), "sentences": sentences}
+
+
+def _check_paragraphs(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
+    found, wanted = len(paragraphs(text)), params.exact_paragraphs
+    is_good = found == wanted if wanted is not None else found > 0
+    problem = f"{counted(found, 'paragraph')} instead of {'some' if wanted is None else wanted}"
+    return [] if is_good else [problem], {"paragraphs": found}
+
+
+def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
+    try:
+        value = parse(text.encode())
+    except FormatError as error:
+        return [f"text that is {error.reason}"], {"json": False}
+    if params.required_keys and not isinstance(value, dict):
+        return [f"JSON that is no object with the keys {', '.join(params.required_keys)}"], {"json": True}
+    missing = [key for key in params.required_keys if not values_at(value, key)]
+    problems = [f"no key {', '.join(map(quoted, missing))}"] if missing else []
+    return problems, {"keys": sorted(value) if isinstance(value, dict) else []}
+
+
+class FinalOutputJsonSchema(Params, frozen=True, kw_only=True):
+    schema: Any
+
+
+def final_output_json_schema(trace: Trace, params: FinalOutputJsonSchema) -> Verdict:
+    """The output is JSON that follows a schema."""
+    try:
+        problems = schema_problems(parse(trace.final_output.content.encode()), params.schema)
+    except FormatError as error:
+        problems = [f"$: {error.reason}"]
+    wanted = "expected JSON that follows the schema"
+    message = f"{wanted}, found " + ("; ".join(problems) or "it")
+    return _of_output(trace, not problems, message, {"problems": problems})
+
+
+def _of_output(trace: Trace, passed: bool, message: str, observed: dict[str, Any]) -> Verdict:
+    return verdict(passed, message, observed=observed, events=output_events(trace))

@@ -1,0 +1,196 @@
+"""Running tests: one, or many in processes side by side, always in the order in which they were given."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from reenact.errors import ReenactError
+from reenact.formats.bundle import SCHEMA_VERSION
+from reenact.formats.result import AssertionResult, TestError, TestResult, verdict
+from reenact.formats.testcase import Reporting, TestCase, read_test_case
+from reenact.formats.trace import CODEC as TRACE_CODEC
+from reenact.formats.trace import Trace
+from reenact.formats.yaml_text import read_yaml
+from reenact.suite.extensions import all_kinds
+from reenact.suite.judge import judge
+from reenact.suite.kinds import Judge
+from reenact.suite.outcome import EVIDENCE_CHARACTERS, Outcome, Plan
+from reenact.suite.problems import error_of
+from reenact.suite.saving import DEFAULT_DIRECTORY, hidden_values, save, without, without_in
+from reenact.suite.settings import Settings
+from reenact.suite.source import read_trace_of
+from reenact.suite.verdict import shown
+from reenact.trace.normalize import rfc3339
+
+_CHUNK: Final = 64
+
+
+def run_tests(files: Sequence[Path], plan: Plan, *, jobs: int = 1) -> Iterator[Outcome]:
+    """The outcomes in the order of *files*, each as soon as those before it are done."""
+    kinds_for(plan.settings)  # what is wrong with the settings is said before the first test
+    numbered = list(enumerate(files, 1))
+    if jobs <= 1 or len(files) < 2:
+        for index, file in numbered:
+            yield from _run_if_chosen(index, file, plan)
+        return
+    size = max(1, min(_CHUNK, len(files) // (jobs * 4)))
+    chunks = [numbered[start : start + size] for start in range(0, len(numbered), size)]
+    # Spawned, not forked: the caller may have threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=context) as pool:
+        for outcomes in pool.map(_run_chunk, chunks, [plan] * len(chunks)):
+            yield from _from_worker.decode(outcomes)
+
+
+def _run_chunk(numbered: list[tuple[int, Path]], plan: Plan) -> bytes:
+    outcomes = [outcome for index, file in numbered for outcome in _run_if_chosen(index, file, plan)]
+    return msgspec.msgpack.encode(outcomes)  # several times as fast as pickling
+
+
+_from_worker: Final = msgspec.msgpack.Decoder(list[Outcome])
+
+
+def _run_if_chosen(index: int, file: Path, plan: Plan) -> Iterator[Outcome]:
+    outcome = run_test(file, plan, index=index)
+    if outcome is not None:
+        yield outcome
+
+
+def kinds_for(settings: Settings) -> dict[str, Judge]:
+    """All assertion types under *settings*; loaded once in a process, and again when a file has changed."""
+    return _kinds(tuple((name, _changed_at_ns(name)) for name in settings.assertions))
+
+
+@cache
+def _kinds(files: tuple[tuple[str, int], ...]) -> dict[str, Judge]:
+    return all_kinds(Path(name) for name, _ in files)
+
+
+def _changed_at_ns(name: str) -> int:
+    file = Path(name)
+    return file.stat().st_mtime_ns if file.is_file() else 0
+
+
+def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
+    """The outcome of one test; ``None`` when the plan does not choose it.
+
+    A file that cannot be read is never left out: nobody knows what it would have been.
+    """
+    started_at = datetime.now(UTC)
+    case: TestCase | None = None
+    data = b""
+    try:
+        data = file.read_bytes()
+        case = read_test_case(data, str(file))
+        if not _is_chosen(case, file, plan):
+            return None
+        trace = read_trace_of(case, file, test_run_id=plan.test_run_id, started_at=started_at)
+        judged = _judged(case, trace, plan)
+        result = _result(case, file, trace, judged, started_at, plan)
+        outcome = Outcome(result, case.title, _lines(data, judged), _events_behind(judged, trace))
+        return _saved(outcome, case, trace, index, plan)
+    except (ReenactError, OSError) as error:
+        found = error_of(error, file, data, case)
+    except Exception as error:  # a defect of ours must not keep the other tests from running
+        found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
+    outcome = _failed(case, file, found, started_at, plan)
+    if plan.output_directory is None:
+        return outcome
+    return outcome._replace(result=save(outcome.result, None, plan.output_directory, index))
+
+
+def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
+    names = (case.id, case.title, str(file))
+    has_name = plan.name is None or any(plan.name.casefold() in name.casefold() for name in names)
+    return has_name and (not plan.tags or not set(plan.tags).isdisjoint(case.tags or ()))
+
+
+def _judged(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:
+    kinds = kinds_for(plan.settings)
+    return [judge(assertion, trace, kinds, plan.settings.defaults) for assertion in case.assertions]
+
+
+def _result(
+    case: TestCase,
+    file: Path,
+    trace: Trace,
+    judged: list[AssertionResult],
+    started_at: datetime,
+    plan: Plan,
+) -> TestResult:
+    finished_at = datetime.now(UTC)
+    return TestResult(
+        schema_version=SCHEMA_VERSION,
+        test_case_id=case.id,
+        test_file=str(file),
+        test_run_id=plan.test_run_id,
+        status=verdict(judged),
+        started_at=rfc3339(started_at),
+        finished_at=rfc3339(finished_at),
+        duration_ms=_milliseconds(started_at, finished_at),
+        assertions=judged,
+        artifacts={name: str(path) for name, path in trace.artifacts.items()},
+    )
+
+
+def _lines(data: bytes, judged: list[AssertionResult]) -> dict[str, int]:
+    if all(found.status != "fail" for found in judged):
+        return {}
+    document = read_yaml(data, "")
+    return {found.id: document.place(f"$.assertions[{index}]").line for index, found in enumerate(judged)}
+
+
+def _events_behind(judged: list[AssertionResult], trace: Trace) -> dict[str, str]:
+    wanted = {ref for found in judged if found.status == "fail" for ref in found.evidence.event_refs}
+    return {
+        event.event_id: f"{event.type} {shown(event.data, EVIDENCE_CHARACTERS)}"
+        for event in trace.events
+        if event.event_id in wanted
+    }
+
+
+def _saved(outcome: Outcome, case: TestCase, trace: Trace, index: int, plan: Plan) -> Outcome:
+    """The outcome with its files written, and hidden what its author hides."""
+    reporting = case.reporting or Reporting()
+    wants_trace = reporting.save_trace is True
+    directory = plan.output_directory or (DEFAULT_DIRECTORY if wants_trace else None)
+    if directory is None and not reporting.redact_fields:
+        return outcome
+    value = TRACE_CODEC.to_json(trace)
+    hidden = hidden_values(value, reporting.redact_fields or ())
+    events = {name: str(without(text, hidden)) for name, text in outcome.events.items()}
+    outcome = outcome._replace(result=without_in(outcome.result, hidden), events=events)
+    if directory is None:
+        return outcome
+    kept = None if reporting.save_trace is False else without(value, hidden)
+    return outcome._replace(result=save(outcome.result, kept, directory, index))
+
+
+def _failed(case: TestCase | None, file: Path, error: TestError, started_at: datetime, plan: Plan) -> Outcome:
+    finished_at = datetime.now(UTC)
+    result = TestResult(
+        schema_version=SCHEMA_VERSION,
+        test_case_id=case.id if case else None,
+        test_file=str(file),
+        test_run_id=plan.test_run_id,
+        status="error",
+        started_at=rfc3339(started_at),
+        finished_at=rfc3339(finished_at),
+        duration_ms=_milliseconds(started_at, finished_at),
+        assertions=[],
+        artifacts={},
+        error=error,
+    )
+    return Outcome(result, case.title if case else "", {}, {})
+
+
+def _milliseconds(start: datetime, end: datetime) -> float:
+    return round((end - start).total_seconds() * 1000, 3)

@@ -1,0 +1,60 @@
+"""Where a test's run comes from: a bundle, a capture, a replay log, or the agent executed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from reenact.errors import FormatError
+from reenact.formats.bundle import read_bundle
+from reenact.formats.record import ABSENT
+from reenact.formats.replay_log import read_replay_log
+from reenact.formats.testcase import TestCase
+from reenact.formats.trace import Trace
+from reenact.store.reader import CaptureReader
+from reenact.suite.rerun import replay_command
+from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_replay_log import trace_of_replay_log
+from reenact.trace.normalize import normalize
+from reenact.trace.with_receipt import with_receipt
+
+
+def read_trace_of(case: TestCase, test_file: Path, *, test_run_id: str, started_at: datetime) -> Trace:
+    """The trace that *case* is about; its artifacts name the files it was made from."""
+    if case.mode == "live":
+        reason = "live runs are not made here; record one with reenact record and set mode: replay"
+        raise FormatError(reason, json_path="$.mode")
+    source, directory = case.adapter_input, test_file.parent
+    names: dict[str, Any] = {"case": case, "trace_id": f"{test_run_id}.{case.id}", "test_run_id": test_run_id}
+    if source.replay_file is not ABSENT:
+        file = _existing(directory / source.replay_file, "replay_file")
+        bundle = read_bundle(file.read_bytes(), str(file))
+        return normalize(bundle, started_at=started_at, artifacts={"replay_file": str(file)}, **names)
+    if source.replay_log is not ABSENT:
+        file = _existing(directory / source.replay_log, "replay_log")
+        with file.open("rb") as stream:
+            lines = read_replay_log(stream, file=str(file))
+            return trace_of_replay_log(lines, artifacts={"replay_log": str(file)}, **names)
+    if source.capture is ABSENT:
+        reason = "a command is replayed from a capture; name it as capture"
+        raise FormatError(reason, json_path="$.adapter_input.command")
+    return _trace_of_capture(case, directory, names)
+
+
+def _trace_of_capture(case: TestCase, directory: Path, names: Mapping[str, Any]) -> Trace:
+    source = case.adapter_input
+    assert source.capture is not ABSENT
+    path = _existing(directory / source.capture, "capture")
+    trace = trace_of_capture(CaptureReader(path), artifacts={"capture": str(path)}, **names)
+    if source.command is ABSENT:
+        return trace
+    return with_receipt(trace, replay_command(path, source.command, directory))
+
+
+def _existing(path: Path, key: str) -> Path:
+    if not path.exists():
+        reason = f"{path} does not exist; paths are relative to the test file"
+        raise FormatError(reason, json_path=f"$.adapter_input.{key}")
+    return path

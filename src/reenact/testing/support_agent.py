@@ -1,0 +1,112 @@
+"""A small support agent with the real ``anthropic`` SDK, and the model it talks to, scripted.
+
+The demo records it, and it shows what an agent looks like that knows nothing of being recorded: only its
+tools are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reenact.seams.tool import tool
+from reenact.testing.script import Script
+from reenact.testing.turns import Reply, ToolCall
+
+QUESTION: Final = "My order A-1042 has not shipped. Where is it?"
+MODEL: Final = "scripted-support"
+SYSTEM: Final = "You answer customers of a bookshop. Look things up before you promise anything."
+
+_ORDERS: Final = {"A-1042": {"book": "The Art of Repetition", "parcel": "RX-77", "paid": True}}
+_PARCELS: Final = {"RX-77": {"at": "Rotterdam", "due": "Thursday"}}
+
+
+@tool
+def find_order(order_id: str) -> dict[str, Any]:
+    """What is known of an order."""
+    return _ORDERS.get(order_id, {"error": "no such order"})
+
+
+@tool
+def track_parcel(parcel: str) -> dict[str, Any]:
+    """Where a parcel is and when it arrives."""
+    return _PARCELS.get(parcel, {"error": "no such parcel"})
+
+
+def find_order_carelessly(order_id: str) -> dict[str, Any]:
+    """What somebody's edit made of it: the order's number in small letters."""
+    return find_order(order_id.lower())
+
+
+Tools = Mapping[str, Callable[..., dict[str, Any]]]
+TOOLS: Final[Tools] = {"find_order": find_order, "track_parcel": track_parcel}
+CHANGED_TOOLS: Final[Tools] = {"find_order": find_order_carelessly, "track_parcel": track_parcel}
+
+_SCHEMAS: Final = [
+    {
+        "name": "find_order",
+        "description": "Find an order by its number.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"order_id": {"type": "string"}},
+            "required": ["order_id"],
+        },
+    },
+    {
+        "name": "track_parcel",
+        "description": "Find out where a parcel is.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"parcel": {"type": "string"}},
+            "required": ["parcel"],
+        },
+    },
+]
+
+
+def script() -> Script:
+    """What the model says: it looks up the order, then the parcel, then answers."""
+    return Script.of(
+        [
+            Reply(
+                thinking="The customer names an order. I should look at it first.",
+                tool_calls=(ToolCall("find_order", {"order_id": "A-1042"}),),
+            ),
+            Reply(
+                text="The order is paid; I am tracing the parcel.",
+                tool_calls=(ToolCall("track_parcel", {"parcel": "RX-77"}),),
+            ),
+            Reply(text="Your book is in Rotterdam and arrives on Thursday. Sorry for the wait!"),
+        ]
+    )
+
+
+def answer(question: str, base_url: str, tools: Tools = TOOLS) -> str:
+    """Ask the model, do what it asks for, and return what it tells the customer."""
+    import anthropic
+
+    client = anthropic.Anthropic(api_key="sk-ant-demo-not-a-real-key-000000000000", base_url=base_url)
+    messages: list[Any] = [{"role": "user", "content": question}]
+    while True:
+        reply = client.messages.create(
+            model=MODEL,
+            max_tokens=1000,
+            system=SYSTEM,
+            messages=messages,
+            tools=_SCHEMAS,  # type: ignore[arg-type]  # plain dictionaries, as agents write them
+        )
+        calls = [block for block in reply.content if block.type == "tool_use"]
+        if not calls:
+            return "".join(block.text for block in reply.content if block.type == "text")
+        results = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call.id,
+                "content": str(tools[call.name](**call.input)),
+            }
+            for call in calls
+        ]
+        messages += [
+            {"role": "assistant", "content": [block.model_dump() for block in reply.content]},
+            {"role": "user", "content": results},
+        ]

@@ -1,0 +1,246 @@
+"""From a capture directory to the normalized trace that assertions judge.
+
+An event is named after its line: ``evt-17`` stands on line 17 of ``events.jsonl``. A tool that failed gives
+two events, its result and, as ``evt-17.error``, the error. Chance (clock, random numbers) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from reenact._version import __version__
+from reenact.formats import capture
+from reenact.formats.bundle import SCHEMA_VERSION, Message, Scenario
+from reenact.formats.capture import CaptureEvent, CaptureManifest
+from reenact.formats.record import ABSENT
+from reenact.formats.testcase import TestCase
+from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
+from reenact.store.reader import CaptureReader
+from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
+from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339, scenario_of
+from reenact.trace.plain import plain
+
+ADAPTER: Final = "reenact"
+STATE_KINDS: Final = ("memory_read", "memory_write")
+"""State that has an event type of its own; all other is ``state_mutation``."""
+
+_ACTORS: Final[Mapping[str, str]] = {
+    **ACTORS,
+    "llm_request": "agent",
+    "llm_response": "model",
+    "state_mutation": "agent",
+}
+_STATUSES: Final[Mapping[str, str]] = {"ok": "success", "error": "failed"}
+
+
+class Happening(NamedTuple):
+    """One event of the trace before it is numbered."""
+
+    type: str
+    data: dict[str, Any]
+    suffix: str = ""
+    group_id: str | None = None
+
+
+class _Call(NamedTuple):
+    event_id: str
+    name: str
+    ts_ms: int | float
+
+
+def trace_of_capture(
+    reader: CaptureReader,
+    *,
+    trace_id: str,
+    test_run_id: str,
+    case: TestCase | None = None,
+    artifacts: Mapping[str, Any] | None = None,
+) -> Trace:
+    """The trace of a finished capture; *case* names the test and says what the capture does not know."""
+    manifest = reader.manifest
+    trigger = case.scenario.trigger if case else "user_message"
+    scenario = scenario_of(Scenario(trigger=trigger, session_id=manifest.runId), case)
+    events = [*_events(reader, scenario)]
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        trace_id=trace_id,
+        test_case_id=case.id if case else None,
+        test_run_id=test_run_id,
+        adapter=Adapter(name=case.adapter if case else ADAPTER, version=__version__),
+        capabilities=_capabilities(events, scenario),
+        scenario=scenario,
+        input_messages=_first_messages(reader),
+        events=events,
+        final_output=_final_output(events),
+        status=_STATUSES[manifest.status],
+        metrics=_metrics(manifest, events),
+        artifacts=dict(artifacts or {}),
+    )
+
+
+def _events(reader: CaptureReader, scenario: TraceScenario) -> Iterator[TraceEvent]:
+    calls: dict[str, _Call] = {}
+    seq = 0
+    last_text: str | None = None
+    for event in reader.events():
+        event_id = f"evt-{event.seq}"
+        for happening in _happenings(reader, event, calls, last_text):
+            seq += 1
+            if happening.type == "llm_response":
+                last_text = happening.data.get("text") or last_text
+            yield _placed(happening, event, seq, calls, scenario)
+        if isinstance(event, capture.ToolCall):
+            calls[event.data.callId] = _Call(event_id, event.data.tool, event.ts)
+        elif isinstance(event, capture.LlmRequest):
+            calls[event.data.callId] = _Call(event_id, event.data.model, event.ts)
+
+
+def _placed(
+    happening: Happening, event: CaptureEvent, seq: int, calls: Mapping[str, _Call], scenario: TraceScenario
+) -> TraceEvent:
+    is_outcome = happening.type in ("tool_result", "llm_response", "error")
+    call = calls.get(happening.data.get("call_id", "")) if is_outcome else None
+    return TraceEvent(
+        event_id=f"evt-{event.seq}{happening.suffix}",
+        seq=seq,
+        ts=_time(event.ts),
+        type=happening.type,
+        actor=_ACTORS[happening.type],
+        group_id=happening.group_id or scenario.group_id,
+        session_id=scenario.session_id,
+        task_id=scenario.task_id,
+        agent_id=DEFAULT_AGENT_ID,
+        parent_event_id=call.event_id if call else None,
+        data=happening.data,
+    )
+
+
+def _happenings(
+    reader: CaptureReader, event: CaptureEvent, calls: Mapping[str, _Call], last_text: str | None
+) -> Iterator[Happening]:
+    """What one event of the capture is in the trace: nothing, one event or two."""
+    if isinstance(event, capture.RunEnd):
+        yield from _ended(reader, event, last_text)
+    elif isinstance(event, capture.LlmResponse):
+        yield from _answered(reader, event, calls.get(event.data.callId, _unseen(event)))
+    elif isinstance(event, capture.ToolResult):
+        yield from _returned(reader, event, calls.get(event.data.callId, _unseen(event)))
+    else:
+        project = _PROJECTIONS.get(type(event))
+        if project is not None:
+            yield project(reader, event)
+
+
+def _unseen(outcome: CaptureEvent) -> _Call:
+    """Stands for the call of an outcome whose call is not in the log."""
+    return _Call("", "unknown", outcome.ts)
+
+
+def _called(reader: CaptureReader, event: capture.ToolCall) -> Happening:
+    args = plain(reader.resolved(event.data.args))
+    data = {"tool": event.data.tool, "call_id": event.data.callId, "args": args}
+    return Happening("tool_call", data | ({"derived": True} if event.data.derived is True else {}))
+
+
+def _asked(_: CaptureReader, event: capture.LlmRequest) -> Happening:
+    data = event.data
+    return Happening("llm_request", {"call_id": data.callId, "provider": data.provider, "model": data.model})
+
+
+def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
+    data = event.data
+    known = {"source": data.source, "path": data.path, "content": data.content, "value": data.value}
+    facts = {name: plain(reader.resolved(value)) for name, value in known.items() if value is not ABSENT}
+    details = {} if data.details is ABSENT else plain(reader.resolved(data.details))
+    facts = (details if isinstance(details, dict) else {"details": details}) | facts
+    group_id = data.group_id if isinstance(data.group_id, str) else None
+    if data.type in STATE_KINDS:
+        return Happening(data.type, facts, group_id=group_id)
+    return Happening("state_mutation", {"kind": data.type, **facts}, group_id=group_id)
+
+
+def _returned(reader: CaptureReader, event: capture.ToolResult, call: _Call) -> Iterator[Happening]:
+    head = {"tool": call.name, "call_id": event.data.callId}
+    latency = {"latency_ms": event.ts - call.ts_ms}
+    if event.data.ok:
+        result = None if event.data.result is ABSENT else plain(reader.resolved(event.data.result))
+        yield Happening("tool_result", {**head, "success": True, "result": result, **latency})
+        return
+    yield Happening("tool_result", {**head, "success": False, **latency})
+    failure = {} if event.data.error is ABSENT else reader.resolved(event.data.error)
+    yield Happening("error", {"scope": "tool", **head, **error_of(failure)}, suffix=".error")
+
+
+def _answered(reader: CaptureReader, event: capture.LlmResponse, call: _Call) -> Iterator[Happening]:
+    data = event.data
+    head = {"call_id": data.callId, "provider": data.provider, "model": data.model or call.name}
+    facts = {
+        "stop_reason": data.stopReason,
+        "usage": usage_of(data.usage),
+        "latency_ms": event.ts - call.ts_ms,
+    }
+    response = None if data.response is ABSENT else reader.resolved(data.response)
+    pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
+    text = output_text(data.provider, response, pieces)
+    yield Happening("llm_response", {**head, **facts, **({} if text is None else {"text": text})})
+    failure = data.extra.get("modelError") if data.error is ABSENT else reader.resolved(data.error)
+    if failure is not None:
+        yield Happening("error", {"scope": "model", **head, **error_of(failure)}, suffix=".error")
+
+
+def _ended(reader: CaptureReader, event: capture.RunEnd, last_text: str | None) -> Iterator[Happening]:
+    """The output is what the run says it came to, else the last thing the model said."""
+    if event.data.error is not ABSENT:
+        error_type, _, message = event.data.error.partition(": ")
+        yield Happening("error", {"scope": "run", "error_type": error_type, "message": message}, ".error")
+    output = event.data.finalOutput
+    output = None if output is ABSENT else plain(reader.resolved(output))
+    output = last_text if output is None else output
+    if output is not None:
+        yield Happening("final_output", {"role": "assistant", "content": as_text(output)})
+
+
+_PROJECTIONS: Final[Mapping[type, Callable[[CaptureReader, Any], Happening]]] = {
+    capture.ToolCall: _called,
+    capture.LlmRequest: _asked,
+    capture.StateMutation: _mutated,
+}
+
+
+def _first_messages(reader: CaptureReader) -> list[Message]:
+    for event in reader.events():
+        if isinstance(event, capture.LlmRequest) and event.data.request is not ABSENT:
+            return input_messages(reader.resolved(event.data.request))
+    return []
+
+
+def _capabilities(events: list[TraceEvent], scenario: TraceScenario) -> dict[str, bool]:
+    kinds = {event.type for event in events}
+    return {
+        **DEFAULT_CAPABILITIES,
+        "supports_memory_events": not kinds.isdisjoint(STATE_KINDS),
+        "supports_scheduler_context": scenario.scheduler_context is not None,
+        "supports_model_trace": "llm_request" in kinds,
+    }
+
+
+def _final_output(events: list[TraceEvent]) -> TraceOutput:
+    last = events[-1] if events else None
+    content = last.data["content"] if last and last.type == "final_output" else ""
+    return TraceOutput(role="assistant", content=content)
+
+
+def _metrics(manifest: CaptureManifest, events: list[TraceEvent]) -> TraceMetrics:
+    completed_at = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
+    return TraceMetrics(
+        timing_ms_total=max(0, completed_at - manifest.createdAt),
+        tool_call_count=sum(event.type == "tool_call" for event in events),
+        retry_count=0,
+        token_usage=total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
+    )
+
+
+def _time(ts_ms: int | float) -> str:
+    return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))

@@ -1,0 +1,94 @@
+"""From a normalized trace to a replay bundle, for tests that are to be read and changed by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from reenact.formats.bundle import (
+    ADAPTER,
+    CODEC,
+    SCHEMA_VERSION,
+    STEP_TYPES,
+    AnyStep,
+    Bundle,
+    FinalOutput,
+    Metrics,
+    Scenario,
+)
+from reenact.formats.record import ABSENT, Codec
+from reenact.formats.trace import Trace, TraceEvent
+from reenact.trace.normalize import DEFAULT_AGENT_ID
+
+_STEP: Final[Codec[AnyStep]] = Codec(AnyStep)
+
+
+class Bundled(NamedTuple):
+    """A bundle, and how many events of each type it could not hold."""
+
+    bundle: Bundle
+    left_out: dict[str, int]
+
+
+def bundle_of_trace(trace: Trace) -> Bundled:
+    """The bundle that gives *trace* again, but for the events that bundles have no step for."""
+    held, left_out = [], Counter[str]()
+    for event in trace.events:
+        if event.type in STEP_TYPES:
+            held.append(event)
+        else:
+            left_out[event.type] += 1
+    scenario = trace.scenario
+    metrics = trace.metrics
+    bundle = Bundle(
+        schema_version=SCHEMA_VERSION,
+        adapter=ADAPTER,
+        scenario=Scenario(
+            trigger=scenario.trigger,
+            group_id=scenario.group_id,
+            session_id=scenario.session_id,
+            task_id=scenario.task_id,
+            scheduler_context=_scheduler_context(trace),
+            extra=scenario.extra,
+        ),
+        capabilities=trace.capabilities,
+        input_messages=trace.input_messages,
+        script=[_step(event, trace) for event in held],
+        final_output=FinalOutput(role=trace.final_output.role, content=trace.final_output.content),
+        status=trace.status,
+        metrics=Metrics(
+            timing_ms_total=metrics.timing_ms_total,
+            retry_count=metrics.retry_count,
+            token_usage=metrics.token_usage,
+            extra=metrics.extra,
+        ),
+    )
+    return Bundled(CODEC.from_json(CODEC.to_json(bundle)), dict(left_out))
+
+
+def _scheduler_context(trace: Trace) -> dict[str, Any] | None:
+    """A scheduled run must have one; that of a run that recorded none says what is known."""
+    scenario = trace.scenario
+    if scenario.trigger == "scheduler" and scenario.scheduler_context is None:
+        return {"task_id": scenario.task_id}
+    return scenario.scheduler_context
+
+
+def _step(event: TraceEvent, trace: Trace) -> AnyStep:
+    return _STEP.from_json(dict(_fields(event, trace)))
+
+
+def _fields(event: TraceEvent, trace: Trace) -> Iterator[tuple[str, Any]]:
+    """The step's fields; what the scenario says for it already is left out."""
+    yield "type", event.type
+    yield "event_id", event.event_id
+    yield "ts", event.ts
+    for name in ("group_id", "session_id", "task_id"):
+        if getattr(event, name) != getattr(trace.scenario, name):
+            yield name, getattr(event, name)
+    if event.agent_id != DEFAULT_AGENT_ID:
+        yield "agent_id", event.agent_id
+    for name, value in event.data.items():
+        if value is not ABSENT:
+            yield name, value
