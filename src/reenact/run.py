@@ -167,8 +167,12 @@ class CaptureRun(Run):
     ) -> None:
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
-        message = None if error is None else f"{type(error).__name__}: {message_of(error)}"
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         self.manifest = self._context.finalize(status, message, self.final_output)
+
+    def abandon(self) -> None:
+        """Stop recording and leave what is written as it is, unfinished."""
+        self._open.close()
 
 
 class ReplayRun(Run):
@@ -216,6 +220,11 @@ class ReplayRun(Run):
     def notes(self) -> list[str]:
         """Outcomes that could not be delivered in recorded order; not divergences."""
         return self._engine.notes
+
+    @property
+    def answered(self) -> int:
+        """How many recorded calls were answered so far, those inside other calls included."""
+        return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
         self._open.enter_context(seams.attached())
@@ -386,7 +395,7 @@ def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> 
 
 
 def _surroundings(redactor: Redactor) -> dict[str, Any]:
-    argv = redactor.redact_arguments(sys.argv)
+    argv = redactor.redact_arguments(sys.orig_argv)
     return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 

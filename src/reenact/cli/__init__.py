@@ -14,7 +14,11 @@ from reenact._version import __version__
 VERBS = {
     "demo": "Record, replay, break and verify a small agent, without key or network",
     "hash": "Print the canonical digest of JSON files",
+    "record": "Run a command and record it",
+    "recover": "Complete captures that were interrupted",
+    "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
+    "show": "List the calls of a capture",
     "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",

@@ -41,7 +41,7 @@ def report(error: BaseException) -> int:
     status = status_of(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    _say(_defect(error) if status == DEFECT else message_of(error))
+    say(_defect(error) if status == DEFECT else message_of(error))
     return status
 
 
@@ -76,13 +76,16 @@ def _defect(error: BaseException) -> str:
 
 def printable(text: str) -> str:
     """*text* in one line that cannot steer the terminal: names of files and contents of logs are not ours."""
+    if text.isprintable():
+        return text
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
         for sign in text
     )
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
+    """One line on stderr that names its speaker."""
     sys.stderr.write(f"reenact: {printable(message)}\n")
 
 

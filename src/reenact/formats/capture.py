@@ -88,6 +88,8 @@ class CaptureManifest(Record, frozen=True):
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
     standIns: StandIns | Absent = ABSENT  # noqa: N815
     warnings: list[str] | Absent = ABSENT
+    exitStatus: Count | Absent = ABSENT  # noqa: N815
+    """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
 
 
 class CaptureSeed(Record, frozen=True):

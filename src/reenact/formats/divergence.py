@@ -83,6 +83,11 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
             )
         return "\n".join(lines)
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ReplayDivergence:
+        """The divergence that :meth:`to_json` wrote."""
+        return msgspec.convert(value, cls)
+
     def to_json(self) -> dict[str, Any]:
         """The divergence as plain JSON, with the seed's member names."""
         value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))

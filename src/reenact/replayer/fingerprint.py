@@ -30,7 +30,8 @@ def _agent_files() -> dict[str, str]:
     """The loaded source files that are neither library nor reenact, by module name."""
     files: dict[str, str] = {}
     for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+        # A script that has ended has lost its __file__, but not its loader.
+        file = getattr(module, "__file__", None) or getattr(getattr(module, "__loader__", None), "path", None)
         if isinstance(file, str) and file.endswith(".py") and not is_library(file):
             files[name] = _file_digest(file)
     return files

@@ -1,4 +1,4 @@
-"""A finished capture opened for reading: verified once, then random access to its events.
+"""Captures opened for reading: random access to the events of any, a verified view of finished ones.
 
 The event log is mapped, not loaded. Payloads that live elsewhere, in blobs or in earlier events, are
 put back where they belong when they are asked for.
@@ -37,26 +37,23 @@ _Place: TypeAlias = tuple[str, tuple[str, ...]]
 """A call's id, and the path of a value in its request."""
 
 
-class CaptureReader:
-    """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
+class EventLog:
+    """The events of *run* as far as they are written, whatever its state; nothing is verified."""
 
-    def __init__(self, path: str | Path) -> None:
-        # Blobs are read later, when the agent may have gone to another directory.
-        self.path = Path(path).absolute()
-        run = RunDir.open(self.path)
-        _refuse_unfinished(run)
+    def __init__(self, run: RunDir) -> None:
+        self.path = run.path
         self._blobs = run.blobs
         self.events_file = str(run.events_path)
-        self.manifest: CaptureManifest = read_manifest(
-            run.read_manifest(), file=str(self.path / "manifest.json")
-        )
         self._bytes = _mapped(run)
-        self._check_hash()
         self._starts = _line_starts(self._bytes)
-        self._check_count()
         self._calls: dict[str, int] = {}
         self._indexed = 0
         self._values: dict[_Place, Any] = {}
+
+    @property
+    def torn_bytes(self) -> int:
+        """What stands behind the last whole line: half an event."""
+        return len(self._bytes) - self._starts[-1]
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -154,6 +151,21 @@ class CaptureReader:
             if head is not None:
                 self._calls.setdefault(head, self._indexed)
         return self._calls[call_id]
+
+
+class CaptureReader(EventLog):
+    """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
+
+    def __init__(self, path: str | Path) -> None:
+        # Blobs are read later, when the agent may have gone to another directory.
+        run = RunDir.open(Path(path).absolute())
+        _refuse_unfinished(run)
+        self.manifest: CaptureManifest = read_manifest(
+            run.read_manifest(), file=str(run.path / "manifest.json")
+        )
+        super().__init__(run)
+        self._check_hash()
+        self._check_count()
 
     def _check_hash(self) -> None:
         found = "sha256:" + sha256(self._bytes).hexdigest()

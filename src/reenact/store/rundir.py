@@ -62,7 +62,7 @@ class RunDir:
         """Start a run in *path*, which must be new or empty; *seed_manifest* is JSON."""
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
-        _make_empty_folder(path)
+        make_empty_folder(path)
         # Of several processes that found the directory empty, one makes the journal.
         journal = Journal.create(path / EVENTS, durability=durability)
         try:
@@ -98,6 +98,12 @@ class RunDir:
                 return bytes(claim.read().manifest)
         with open_inside(self.path, MANIFEST) as stream:
             return stream.read()
+
+    def replace_manifest(self, manifest: bytes) -> None:
+        """Put *manifest* in the place of a finished run's, in one step."""
+        if self.state in (RunState.OPEN, RunState.INTERRUPTED):
+            raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
+        write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
 
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
@@ -209,7 +215,8 @@ def reopen_for_recovery(path: Path) -> Recovery:
         raise
 
 
-def _make_empty_folder(path: Path) -> None:
+def make_empty_folder(path: Path) -> None:
+    """Make the folder of a new run; :class:`StoreError` where something is in it already."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         names = sorted(os.listdir(path))

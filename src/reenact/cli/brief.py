@@ -1,0 +1,107 @@
+"""Recorded values, durations and sizes, short enough for a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+_LIMIT: Final = 300
+
+
+def brief(value: Any, limit: int = _LIMIT) -> str:
+    """*value*, as it stands in an event, in at most *limit* characters; what is stored elsewhere is named."""
+    text = ""
+    for piece in _pieces(value, limit):
+        text += piece
+        if len(text) > limit:
+            return text[: limit - 1] + "…"
+    return text
+
+
+def unquoted(value: Any) -> Any:
+    """*value*, read from the text it is where the order of its members was worth keeping."""
+    is_text = isinstance(value, dict) and isinstance(value.get("$json"), str)
+    return msgspec.json.decode(value["$json"]) if is_text else value
+
+
+def brief_arguments(arguments: Any) -> str:
+    """The same for what a function was given, the way a call is written."""
+    if not isinstance(arguments, dict) or any(name.startswith("$") for name in arguments):
+        return brief(arguments)
+    return ", ".join(f"{name}={brief(value)}" for name, value in arguments.items())
+
+
+def brief_failure(failure: Any) -> str:
+    """A recorded exception as Python's last line says it."""
+    if not isinstance(failure, dict) or "type" not in failure:
+        return brief(failure)
+    name = str(failure["type"]).rpartition(":")[2]
+    message = str(failure.get("message", ""))
+    return f"{name}: {message[:_LIMIT]}" if message else name
+
+
+def _pieces(value: Any, limit: int) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from _tagged(value, limit) or _object(value, limit)
+    elif isinstance(value, list):
+        yield from _enclosed("[", ((None, item) for item in value), "]", limit)
+    elif isinstance(value, str):
+        yield json.dumps(value[:limit], ensure_ascii=False)
+    else:
+        yield json.dumps(value)
+
+
+def _object(value: dict[str, Any], limit: int) -> Iterator[str]:
+    members = ((json.dumps(key, ensure_ascii=False), item) for key, item in value.items())
+    return _enclosed("{", members, "}", limit)
+
+
+def _enclosed(
+    opening: str, members: Iterator[tuple[str | None, Any]], closing: str, limit: int
+) -> Iterator[str]:
+    yield opening
+    for position, (key, item) in enumerate(members):
+        yield ", " if position else ""
+        yield f"{key}: " if key is not None else ""
+        yield from _pieces(item, limit)
+    yield closing
+
+
+def _tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
+    """What the ``$`` members stand for; ``None`` where there are none."""
+    if "$blob" in value:
+        return iter([f"‹{size(value.get('bytes', 0))}›"])
+    if "$ref" in value:
+        return iter([f"‹as in {value['$ref'].get('call')}›", *_pieces(value.get("then", []), limit)])
+    if "$json" in value:
+        return _pieces(unquoted(value), limit)
+    if "$py" not in value:
+        return None
+    if "value" not in value or value["$py"] in ("bytes", "bytearray"):
+        return iter([f"‹{value.get('type', value['$py'])}›"])
+    return _pieces(value["value"], limit)
+
+
+def size(size_bytes: int) -> str:
+    """``16.4 kB``."""
+    if size_bytes < 1000:
+        return f"{size_bytes} B"
+    return f"{size_bytes / 1000:.1f} kB" if size_bytes < 1_000_000 else f"{size_bytes / 1_000_000:.1f} MB"
+
+
+def duration(duration_ms: float) -> str:
+    """``12 ms``, ``1.23 s``, ``2 min 3 s``."""
+    if duration_ms < 1000:
+        return f"{duration_ms:.0f} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms / 1000:.2f} s"
+    minutes, seconds = divmod(round(duration_ms / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def plural(count: int, word: str) -> str:
+    """``1 event``, ``2 events``."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

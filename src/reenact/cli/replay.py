@@ -1,0 +1,148 @@
+"""``reenact replay``: a recorded command again, answered from its capture."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+
+from reenact.cli.brief import plural
+from reenact.cli.failure import DIFFERS, printable, say
+from reenact.errors import CheckFailed, StoreError, UsageError
+from reenact.formats.divergence import Observed, ReplayDivergence
+from reenact.formats.record import ABSENT
+from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.injected.handover import Handover, Replayed, ToReplay
+from reenact.injected.launch import environment, handed_over, run
+from reenact.store.durable import write_whole
+from reenact.store.reader import CaptureReader
+
+_EXPLAINED: Final = 5
+"""So many divergences are explained to a person; the first is nearly always the cause of the others."""
+
+
+@click.command("replay")
+@click.argument("directory", metavar="DIR")
+@click.option("--policy", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True)
+@click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    directory: str,
+    policy: Literal["strict", "lenient"],
+    receipt_file: str | None,
+    as_json: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run a command again, answered from its capture.
+
+    Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
+    run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
+    capture knows it. strict stops at the first difference, lenient collects them.
+    """
+    if receipt_file is not None and not Path(receipt_file).parent.is_dir():
+        raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
+    recorded = CaptureReader(directory).manifest.exitStatus
+    with handed_over(ToReplay(str(Path(directory).absolute()), policy)) as handover:
+        environ = environment(os.environ, handover, "replay")
+        status = run(words, environ, stdout=sys.stderr.buffer if as_json else None)
+        replayed = _judged(_replayed(directory, handover), None if recorded is ABSENT else recorded, status)
+    receipt = replayed.receipt
+    if receipt_file is not None:
+        _write(Path(receipt_file), receipt)
+    if as_json:
+        click.echo(json.dumps(_as_json(directory, replayed, status), indent=2))
+    else:
+        _explain(directory, replayed)
+    return 0 if receipt.verdict == "reproduced" else DIFFERS
+
+
+def _replayed(directory: str, handover: Handover) -> Replayed:
+    """What the processes of the command reported, as one."""
+    for why in handover.notes("absent").values():
+        raise UsageError(why)
+    for why in handover.notes("failed").values():
+        raise StoreError(why)
+    replays = handover.replays()
+    for pid in handover.notes("started"):
+        if pid not in replays:
+            process = handover.process(pid)
+            raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
+    if not replays:
+        raise CheckFailed(
+            f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
+            "(python -I and -E do not), so what it did was not replayed"
+        )
+    acted = [pid for pid in replays if replays[pid].has_acted]
+    agent, *others = acted or [*replays][:1]
+    return _with(replays[agent], *(_second_agent(handover.process(pid)) for pid in others))
+
+
+def _second_agent(process: str) -> ReplayDivergence:
+    detail = f"{process} made calls too, but a capture holds those of one process"
+    return ReplayDivergence(code="event_unexpected", detail=detail)
+
+
+def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
+    """A run that made all its calls but ended otherwise is not reproduced either."""
+    if replayed.receipt.verdict == "diverged" or recorded in (None, status):
+        return replayed
+    divergence = ReplayDivergence(
+        code="event_payload_mismatch",
+        detail=f"the command ended with exit status {status}, the recorded one with {recorded}",
+        expected={"exitStatus": recorded},
+        observed=Observed("run_end", {"exitStatus": status}),
+    )
+    return _with(replayed, divergence)
+
+
+def _with(replayed: Replayed, *found: ReplayDivergence) -> Replayed:
+    """*replayed* with what only the one who waited for the processes could find."""
+    if not found:
+        return replayed
+    divergences = [*replayed.receipt.divergences, *(divergence.to_json() for divergence in found)]
+    receipt = msgspec.structs.replace(replayed.receipt, divergences=divergences, verdict="diverged")
+    return msgspec.structs.replace(replayed, receipt=receipt)
+
+
+def _write(file: Path, receipt: ReplayReceipt) -> None:
+    write_whole(file, receipt_codec.to_bytes(receipt) + b"\n", temp_folder=file.parent, sync=False)
+
+
+def _as_json(directory: str, replayed: Replayed, status: int) -> dict[str, Any]:
+    return {
+        "path": directory,
+        "verdict": replayed.receipt.verdict,
+        "answered": replayed.answered,
+        "exitStatus": status,
+        "receipt": receipt_codec.to_json(replayed.receipt),
+    }
+
+
+def _explain(directory: str, replayed: Replayed) -> None:
+    receipt = replayed.receipt
+    answered = f"{plural(replayed.answered, 'call')} answered from the capture"
+    if receipt.verdict == "reproduced":
+        say(f"{directory}: reproduced, {answered}, nothing went live")
+    else:
+        say(f"{directory}: diverged, {answered}")
+    for refused in receipt.liveCallsRefused:
+        place = f"\n  called from  {refused.frame}" if refused.frame else ""
+        _indented(f"refused: {refused.kind} {refused.target}{place}")
+    for divergence in receipt.divergences[:_EXPLAINED]:
+        _indented(ReplayDivergence.from_json(divergence).explain())
+    if len(receipt.divergences) > _EXPLAINED:
+        rest = plural(len(receipt.divergences) - _EXPLAINED, "further divergence")
+        _indented(f"… and {rest}; --receipt FILE or --json has them all")
+    for note in receipt.notes:
+        _indented(f"note: {note}")
+
+
+def _indented(text: str) -> None:
+    for line in text.splitlines():
+        click.echo(f"  {printable(line)}", err=True)

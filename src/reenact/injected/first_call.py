@@ -1,0 +1,77 @@
+"""A capture directory that is made with the run's first call.
+
+Of all the Python processes a command may start, the one that first makes a call is the agent; the others
+(a package manager, a launcher, a one-liner in a script) leave no trace.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Lock
+
+from reenact.errors import StoreError
+from reenact.formats.capture import CaptureManifest, CaptureSeed
+from reenact.recorder.sink import Ending, FileCaptureSink
+from reenact.store.durable import Durability
+from reenact.store.rundir import RunDir
+
+
+class FirstCallSink:
+    """A sink that keeps ``run_start`` until something follows it."""
+
+    def __init__(self, path: Path, *, durability: Durability) -> None:
+        self._path = path
+        self._sink = FileCaptureSink(path, durability=durability)
+        self._lock = Lock()
+        self._first: bytes | None = None
+        self.is_open = False
+        self.refusal: StoreError | None = None
+        """Why the directory could not be made; most often it is another process's by now."""
+
+    def start(self, seed: CaptureSeed) -> None:
+        self._seed = seed
+        self._home_pid = os.getpid()
+
+    def append(self, event: bytes, /) -> object:
+        if self._first is None:
+            self._first = event
+            return None
+        if not self.is_open:
+            self._open(self._first)
+        return self._sink.append(event)
+
+    def put_blob(self, data: bytes, /) -> str:
+        if not self.is_open:
+            self._open(self._first)
+        return self._sink.put_blob(data)
+
+    @property
+    def count(self) -> int:
+        return self._sink.count if self.is_open else int(self._first is not None)
+
+    def finalize(self, ending: Ending) -> CaptureManifest:
+        return self._sink.finalize(ending)
+
+    def _open(self, first: bytes | None) -> None:
+        if os.getpid() != self._home_pid:
+            raise StoreError(f"{self._path}: belongs to the parent process; only that one is recorded")
+        with self._lock:
+            if self.is_open:
+                return
+            try:
+                self._sink.start(self._seed)
+            except StoreError as error:
+                self.refusal = self._in_this_case(error)
+                raise self.refusal from error
+            if first is not None:
+                self._sink.append(first)
+            self.is_open = True
+
+    def _in_this_case(self, error: StoreError) -> StoreError:
+        """The directory was empty when the command began: a capture in it is a sibling's."""
+        try:
+            RunDir.open(self._path)
+        except StoreError:
+            return error
+        return StoreError(f"{self._path}: another process has begun the capture; record this one by itself")

@@ -1,0 +1,119 @@
+"""The folder through which a command of ours and the Python processes below it talk to each other.
+
+orders.json      from the command: what to do
+started-PID      from a process: it does as ordered; what it is about
+failed-PID       it could not begin, and why
+absent-PID       there is no reenact in its Python
+left-out-PID     it made calls, but could not record them, and why
+replayed-PID     what its replay came to
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.errors import FormatError
+from reenact.formats.capture import RedactionProfile
+from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.store.durable import Durability, write_whole
+
+HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
+SITE: Final = Path(__file__).parent / "site"
+"""What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
+
+Note: TypeAlias = Literal["started", "failed", "absent", "left-out"]
+
+
+class ToRecord(msgspec.Struct, frozen=True, tag="record"):
+    """Record the run into *path*."""
+
+    path: str
+    redact: RedactionProfile | None
+    durability: Durability
+
+
+class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
+    """Replay the capture in *path*."""
+
+    path: str
+    policy: Literal["strict", "lenient"]
+
+
+Orders: TypeAlias = ToRecord | ToReplay
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What one process's replay came to."""
+
+    answered: int
+    """How many recorded calls it was given the outcome of."""
+    receipt: ReplayReceipt
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether the process asked anything of the outside; a script may start others before the agent."""
+        found = self.receipt.divergences
+        is_different = any(divergence["code"] != "event_missing" for divergence in found)
+        return bool(self.answered or self.receipt.liveCallsRefused or is_different)
+
+
+class _ReplayedText(msgspec.Struct, frozen=True):
+    answered: int
+    receipt: msgspec.Raw
+
+
+class Handover:
+    """See the module's docstring; *folder* is made and removed by the command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    # The command's side
+
+    def give(self, orders: Orders) -> None:
+        self._write("orders.json", msgspec.json.encode(orders))
+
+    def notes(self, kind: Note) -> dict[int, str]:
+        """What processes left under *kind*, by process id, in the order they left it."""
+        return {pid: text.decode("utf-8", "replace") for pid, text in self._found(kind).items()}
+
+    def process(self, pid: int) -> str:
+        """A process that began, for messages."""
+        return f"{self.notes('started').get(pid, '?')} (process {pid})"
+
+    def replays(self) -> dict[int, Replayed]:
+        """What each process's replay came to."""
+        return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
+
+    # A process's side
+
+    def orders(self) -> Orders:
+        path = self.folder / "orders.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Orders)  # type: ignore[no-any-return]  # a union
+        except msgspec.DecodeError as error:
+            raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
+
+    def note(self, kind: Note, text: str) -> None:
+        self._write(f"{kind}-{os.getpid()}", text.encode("utf-8", "replace"))
+
+    def report(self, replayed: Replayed) -> None:
+        receipt = msgspec.Raw(receipt_codec.to_bytes(replayed.receipt))
+        text = msgspec.json.encode(_ReplayedText(replayed.answered, receipt))
+        self._write(f"replayed-{os.getpid()}", text)
+
+    def _write(self, name: str, text: bytes) -> None:
+        write_whole(self.folder / name, text, temp_folder=self.folder, sync=False)
+
+    def _found(self, kind: str) -> dict[int, bytes]:
+        paths = sorted(self.folder.glob(f"{kind}-*"), key=lambda path: path.stat().st_mtime_ns)
+        return {int(path.name.rpartition("-")[2]): path.read_bytes() for path in paths}
+
+
+def _replayed(text: bytes) -> Replayed:
+    stored = msgspec.json.decode(text, type=_ReplayedText)
+    return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)))

@@ -1,0 +1,83 @@
+"""Starting a command with the injection in its environment, and waiting for it as a shell would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import IO, Final, Literal
+
+from reenact.errors import UsageError
+from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Handover, Orders
+from reenact.run import MODE_VARIABLE
+
+_PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def handed_over(orders: Orders) -> Iterator[Handover]:
+    """A folder with *orders* in it, for the block."""
+    with TemporaryDirectory(prefix="reenact-") as folder:
+        handover = Handover(Path(folder))
+        handover.give(orders)
+        yield handover
+
+
+def environment(
+    base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"]
+) -> dict[str, str]:
+    """*base* with what makes every Python below begin as ordered."""
+    paths = [str(SITE), *filter(None, [base.get("PYTHONPATH")])]
+    return {
+        **base,
+        "PYTHONPATH": os.pathsep.join(paths),
+        HANDOVER_VARIABLE: str(handover.folder),
+        MODE_VARIABLE: mode,
+    }
+
+
+def run(command: Sequence[str], environ: Mapping[str, str], *, stdout: IO[bytes] | None = None) -> int:
+    """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it."""
+    with _signals_passed_on() as passed_on_to:
+        try:
+            child = subprocess.Popen(command, env=environ, stdout=stdout)
+        except OSError as error:
+            raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
+        passed_on_to.append(child)
+        returned = child.wait()
+    return returned if returned >= 0 else 128 - returned
+
+
+@contextmanager
+def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Pass what would end us on to the children in the list: they decide, and we tell how it went."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and _is_in_foreground():
+            return
+        for child in children:
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        yield children
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_in_foreground() -> bool:
+    """Whether Ctrl-C on our terminal has reached the children too, being of the same process group."""
+    with suppress(OSError):
+        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return os.tcgetpgrp(terminal) == os.getpgrp()
+        finally:
+            os.close(terminal)
+    return False

@@ -1,0 +1,56 @@
+"""Read by every Python that starts below ``reenact record`` or ``reenact replay``: begins the run in it.
+
+Any Python 3 may come here, with reenact installed or without, so this is plain and imports nothing of
+ours before it must. Recording never stops the program; a replay never lets it run unwatched.
+"""
+
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _read_the_hidden_one() -> None:
+    """Read the ``sitecustomize`` in front of which this one was put, if there is one."""
+    sys.path[:] = [entry for entry in sys.path if entry != _HERE]
+    spec = PathFinder.find_spec("sitecustomize")
+    if spec is not None and spec.loader is not None:
+        sys.modules["sitecustomize"] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+def _begin() -> None:
+    folder = os.environ.get("REENACT_HANDOVER")
+    mode = os.environ.get("REENACT_MODE")
+    if not folder:
+        return
+    try:
+        if sys.version_info < (3, 11):  # noqa: UP036 — any Python may come here
+            raise ImportError(f"Python {sys.version_info[0]}.{sys.version_info[1]} is too old for it")
+        from reenact.injected.process import begin
+
+        begin(folder)
+    except Exception as error:
+        _give_up(folder, error)
+        if mode == "replay":
+            os._exit(70)
+
+
+def _give_up(folder: str, error: Exception) -> None:
+    kind, why = "failed", str(error)
+    if isinstance(error, ImportError):
+        kind = "absent"
+        why = f"{sys.executable}: {error}; let the agent run in a Python where reenact is installed"
+    try:
+        with open(os.path.join(folder, f"{kind}-{os.getpid()}"), "w", encoding="utf-8") as note:
+            note.write(why)
+    except OSError:
+        sys.stderr.write(f"reenact: {why}\n")
+
+
+try:
+    _read_the_hidden_one()
+finally:
+    _begin()

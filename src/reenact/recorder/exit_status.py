@@ -1,0 +1,21 @@
+"""How a recorded command ended: known only to the one that waited for it, after the run is closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from reenact.formats.capture import CaptureManifest, read_manifest, write_manifest
+from reenact.store.rundir import RunDir
+
+
+def note_exit_status(path: Path, exit_status: int) -> CaptureManifest:
+    """Write *exit_status* into the finished capture's manifest; a run that failed is no longer ``ok``."""
+    run = RunDir.open(path)
+    manifest = read_manifest(run.read_manifest(), file=str(path / "manifest.json"))
+    manifest = msgspec.structs.replace(manifest, exitStatus=exit_status)
+    if exit_status and manifest.status == "ok":
+        manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")
+    run.replace_manifest(write_manifest(manifest))
+    return manifest

@@ -1,0 +1,314 @@
+"""``reenact record``: the child is left alone, its calls are in the capture, and it is said what happened."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from reenact.store.reader import CaptureReader
+from reenact.store.rundir import RunDir, RunState
+from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
+
+
+def event_types(path):
+    return [event.__struct_config__.tag for event in CaptureReader(path).events()]
+
+
+# What it leaves
+
+
+def test_an_agent_is_recorded_without_an_edit(tmp_path):
+    """Calls from threads, tasks and calls are all there; the agent's own capture block stands back."""
+    done = run("record", "-o", "a", "--", *agent("lanes"), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "failed: 'desk'" in done.stdout
+    assert done.stderr.splitlines() == [
+        "reenact: recorded a: 30 events, 20 calls: 11 rng, 8 tool, 1 clock",
+        f"  replay it with: reenact replay a -- {PYTHON} {AGENTS}/lanes.py",
+    ]
+    types = event_types(tmp_path / "a")
+    assert (types[0], types[-1]) == ("run_start", "run_end")
+    assert types.count("tool_call") == types.count("tool_result") == 8
+    assert not (tmp_path / "never-made").exists()
+
+
+ENDINGS = {
+    "by itself": ("pass", 0, "ok", None),
+    "sys.exit": ("sys.exit(3)", 3, "error", "exit status 3"),
+    "SystemExit": ("raise SystemExit(4)", 4, "error", "exit status 4"),
+    "sys.exit with nothing wrong": ("sys.exit()", 0, "ok", None),
+    "an exception": ("raise ValueError('no lamp')", 1, "error", "ValueError: no lamp"),
+    "an interrupt": ("raise KeyboardInterrupt", 130, "error", "KeyboardInterrupt"),
+    "at once": ("import os; os._exit(5)", 5, "error", "exit status 5"),
+    "killed": ("import os; os.kill(os.getpid(), 9)", 137, "error", "interrupted"),
+    "terminated": ("import os; os.kill(os.getpid(), 15)", 143, "error", "interrupted"),
+}
+
+
+@pytest.mark.parametrize(("code", "status", "run_status", "error"), ENDINGS.values(), ids=ENDINGS)
+def test_however_the_child_ends_its_status_is_passed_on_and_the_capture_is_whole(
+    code, status, run_status, error, tmp_path
+):
+    """A killed child's capture is recovered on the spot."""
+    done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path)
+    assert done.returncode == status
+    assert done.stdout == "12.5\n"
+    manifest = CaptureReader(tmp_path / "a").manifest
+    assert (manifest.status, manifest.error or None) == (run_status, error)
+    assert manifest.exitStatus == status
+    is_cut_off = error == "interrupted"
+    assert ("the run was interrupted and has been recovered, 0 bytes cut" in done.stderr) is is_cut_off
+    assert RunDir(tmp_path / "a").state is (RunState.RECOVERED if is_cut_off else RunState.COMPLETE)
+
+
+def test_the_child_finds_its_surroundings_as_they_were(tmp_path):
+    """No path, no variable and no module of the injection is left to see, but for the mode."""
+    code = (
+        "import os; print(sorted(n for n in os.environ if n.startswith('REENACT'))); "
+        "print(os.environ['PYTHONPATH']); print([p for p in sys.path if 'injected' in p])"
+    )
+    done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path)
+    assert done.stdout.splitlines()[1:] == ["['REENACT_MODE']", ENVIRONMENT["PYTHONPATH"], "[]"]
+
+
+def test_the_users_own_sitecustomize_still_runs(tmp_path):
+    """Ours stands in front of it and passes on."""
+    (tmp_path / "sitecustomize.py").write_text("print('set up')\n")
+    paths = f"{tmp_path}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"
+    code = "print(sys.modules['sitecustomize'].__file__)"
+    done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path, PYTHONPATH=paths)
+    ours, *childs = done.stdout.splitlines()
+    assert (ours, childs) == ("set up", ["set up", "12.5", str(tmp_path / "sitecustomize.py")])
+    assert len(event_types(tmp_path / "a")) == 4
+
+
+def test_modules_and_console_scripts_are_recorded(tmp_path):
+    """Whatever way the interpreter is started."""
+    (tmp_path / "shop.py").write_text((AGENTS / "ending.py").read_text())
+    script = tmp_path / "shop"
+    script.write_text(f"#!{PYTHON}\nimport shop\n")
+    script.chmod(0o755)
+    forms = {"module": [PYTHON, "-m", "shop", "pass"], "script": ["./shop", "sys.exit(2)"]}
+    for name, words in forms.items():
+        done = run("record", "-o", name, "--", *words, cwd=tmp_path)
+        assert "recorded" in done.stderr
+        assert event_types(tmp_path / name) == ["run_start", "tool_call", "tool_result", "run_end"]
+    assert CaptureReader(tmp_path / "module").event(1).data.argv == [PYTHON, "-m", "shop", "pass"]
+
+
+def test_a_command_of_several_processes_is_recorded_in_the_one_that_makes_calls(tmp_path):
+    """One before it that makes none leaves no trace; one behind it is named."""
+    shop = f"{PYTHON} {AGENTS}/ending.py"
+    line = f"{PYTHON} -c 'print(1)'; {shop} pass; {shop} 'sys.exit(3)'"
+    done = run("record", "-o", "a", "--", "sh", "-c", line, cwd=tmp_path)
+    assert done.returncode == 3
+    assert CaptureReader(tmp_path / "a").event(1).data.argv[-1] == "pass"
+    assert re.search(
+        r"reenact: not recorded: ending \(process \d+\): .*/a: another process has begun the capture; "
+        r"record this one by itself\n",
+        done.stderr,
+    )
+
+
+def test_python_that_the_agent_starts_is_one_call_of_the_agents(tmp_path):
+    """What it calls itself is not in the capture, and no other capture is made."""
+    code = f"import subprocess; subprocess.run({agent('ending', 'pass')}, check=True)"
+    done = run("record", "-o", "a", "--", *agent("ending", code), cwd=tmp_path)
+    assert done.stdout == "12.5\n12.5\n"
+    assert "recorded a: 6 events, 2 calls: 1 tool, 1 process\n" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_redaction_is_chosen(tmp_path):
+    """It is in the manifest, and strict is the choice where CI is set."""
+    for name, words, environment in (("a", ["--redact", "none"], {}), ("b", [], {"CI": "true"})):
+        run("record", "-o", name, *words, "--", *agent("ending", "pass"), cwd=tmp_path, **environment)
+    profiles = [CaptureReader(tmp_path / name).manifest.redaction.profile for name in ("a", "b")]
+    assert profiles == ["none", "strict"]
+
+
+# Where it goes
+
+
+def test_without_a_directory_one_is_named_under_runs(tmp_path):
+    """After the agent and the time."""
+    run("record", "--", *agent("ending", "pass"), cwd=tmp_path)
+    [path] = (tmp_path / "runs").iterdir()
+    assert time.strptime(path.name, "ending-%Y%m%d-%H%M%S")
+    assert RunDir(path).state is RunState.COMPLETE
+
+
+def test_a_directory_that_is_not_empty_is_refused_before_the_child_starts(tmp_path):
+    """Nothing is overwritten and nothing runs."""
+    (tmp_path / "notes.txt").touch()
+    done = run("record", "-o", ".", "--", "touch", "started", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "reenact: .: is not empty (notes.txt); remove it or record into another directory\n"
+    assert not (tmp_path / "started").exists()
+
+
+# The alarm
+
+
+def test_a_child_without_calls_is_called_silent(tmp_path):
+    """Its status is still passed on, and no empty capture is left."""
+    done = run("record", "-o", "a", "--", PYTHON, "-c", "import sys; sys.exit(6)", cwd=tmp_path)
+    assert done.returncode == 6
+    assert done.stderr.startswith(
+        "reenact: nothing was recorded: the program made no call that reenact sees;"
+    )
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("words", [["true"], [PYTHON, "-I", "-c", "pass"]], ids=["no Python", "isolated"])
+def test_a_child_that_cannot_be_injected_is_called_silent(words, tmp_path):
+    """The message says what is needed."""
+    done = run("record", "-o", "a", "--", *words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("reenact: nothing was recorded: the command started no Python that reads")
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory):
+    """An interpreter in which reenact is not installed."""
+    path = tmp_path_factory.mktemp("bare")
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", path], check=True)
+    return str(path / "bin" / "python")
+
+
+def test_a_python_without_reenact_runs_unrecorded(bare_python, tmp_path):
+    """It is named, with the command that helps."""
+    line = f"PYTHONPATH=${{PYTHONPATH%%:*}} {bare_python} -c 'print(1)'"
+    done = run("record", "-o", "a", "--", "sh", "-c", line, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert done.stderr == (
+        f"reenact: nothing was recorded: {bare_python}: No module named 'reenact'; "
+        "let the agent run in a Python where reenact is installed\n"
+    )
+
+
+# Signals
+
+
+def start(tmp_path, code):
+    """``reenact record`` with an agent that says its process id and does *code*."""
+    code = f"import os, time; print(os.getpid(), flush=True); {code}"
+    recording = subprocess.Popen(
+        command("record", "-o", "a", "--", *agent("ending", code)),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert recording.stdout.readline() == "12.5\n"
+    return recording, int(recording.stdout.readline())
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "error"),
+    [(signal.SIGINT, 130, "KeyboardInterrupt"), (signal.SIGTERM, 143, "interrupted")],
+)
+def test_a_signal_to_record_ends_the_child_and_the_capture(number, status, error, tmp_path):
+    """Nobody is left behind, and what was recorded is whole."""
+    recording, pid = start(tmp_path, "time.sleep(60)")
+    recording.send_signal(number)
+    recording.communicate(timeout=30)
+    assert recording.returncode == status
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert CaptureReader(tmp_path / "a").manifest.error == error
+
+
+_ON_A_TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b""
+while True:
+    try:
+        said += os.read(terminal, 1000)
+    except OSError:
+        break
+    if said.endswith(b"ready\\r\\n"):
+        os.write(terminal, b"\\x03")
+print(said.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+_COUNTS_INTERRUPTS = """
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    try:
+        time.sleep(0.3)
+        print("once")
+    except KeyboardInterrupt:
+        print("twice")
+"""
+
+
+def test_ctrl_c_reaches_the_child_once(tmp_path):
+    """The terminal has told it already, so it is not told again."""
+    words = command("record", "-o", "a", "--", *agent("ending", _COUNTS_INTERRUPTS))
+    done = subprocess.run(
+        [PYTHON, "-c", _ON_A_TERMINAL, *words],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "once" in done.stdout
+    assert "recorded a: 4 events, 1 call: 1 tool" in done.stdout
+
+
+def test_a_run_can_be_watched_while_it_is_recorded(tmp_path):
+    """show lists what there is; recover refuses, and says why."""
+    recording, _ = start(tmp_path, "time.sleep(60)")
+    try:
+        shown, recovered = run("show", "a", cwd=tmp_path), run("recover", "a", cwd=tmp_path)
+    finally:
+        recording.terminate()
+        recording.communicate(timeout=30)
+    assert shown.returncode == 0
+    assert "being recorded" in shown.stdout
+    assert 'tool look_up(item="lamp")' in shown.stdout
+    assert recovered.returncode == 1
+    assert recovered.stdout == "a: is still being recorded; recover it when that has ended\n"
+
+
+# Wrong usage
+
+WRONG = {
+    "no command": ([], 3, "Missing argument '[--] COMMAND...'; see: reenact record --help"),
+    "an unknown program": (
+        ["--", "no-such-program"],
+        3,
+        "no-such-program: No such file or directory; name a program that can be run",
+    ),
+    "an unknown profile": (["--redact", "some", "--", "true"], 3, "Invalid value for '--redact'"),
+    "an unknown durability": (["--durability", "rock", "--", "true"], 3, "Invalid value for '--durability'"),
+    "a file in the way": (["-o", "file", "--", "true"], 2, "file: is a file; record into another directory"),
+}
+
+
+@pytest.mark.parametrize(("words", "status", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line(words, status, message, tmp_path):
+    """And nothing is left behind."""
+    (tmp_path / "file").touch()
+    done = run("record", *words, cwd=tmp_path)
+    assert done.returncode == status
+    assert done.stderr.startswith(f"reenact: {message}")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.glob("*/*")] == []

@@ -1,0 +1,287 @@
+"""``reenact show``: what a capture says of itself, a line per call, an event in full."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+import reenact
+from reenact.boundary import Call, crossing
+from reenact.cli import listing, main
+from reenact.recorder.exit_status import note_exit_status
+from tests.cli.commands import ENVIRONMENT, command, interrupted
+
+ESCAPE = "\x1b[2J"
+
+
+@reenact.tool
+def search(query, limit=2):
+    return {"b": [query] * limit, "a": None}
+
+
+@reenact.tool
+def order(item):
+    search(item)
+    raise KeyError(item)
+
+
+@reenact.tool
+def words(text):
+    yield from text.split()
+
+
+@reenact.tool
+def fetch(size):
+    return "x" * size
+
+
+def ask_a_model(said):
+    facts = {"provider": "openai", "model": "gpt-5"}
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": said}]}
+    request = {"method": "POST", "url": "https://api.test/v1/chat/completions", "body": body}
+    with crossing(Call("llm", "POST /v1/chat/completions", request, facts)) as step:
+        step.answer = {"status": 200}
+        step.facts = facts | {"stopReason": "stop", "usage": {"input": 1200, "output": 7}}
+
+
+def get(url):
+    with crossing(Call("network", f"GET {url}", {"method": "GET", "url": url})) as step:
+        step.answer = {"status": 200, "reason": "OK", "bytes": 1400}
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("COLUMNS", "130")
+    with reenact.capture(tmp_path / "a", redact="default") as run:
+        search("lamp")
+        with pytest.raises(KeyError):
+            order("desk")
+        list(words("a b c"))
+        fetch(20_000)
+        ask_a_model("Where is my order?")
+        get("https://shop.test/orders/7")
+        run.clock.now()
+        run.memory_write("notes/today", "call back")
+        search(f"clear{ESCAPE}")
+    return tmp_path / "a"
+
+
+def rows(text):
+    """The listing's lines, without what differs from run to run."""
+    table = text.partition("outcome\n")[2].partition("\n\n")[0]
+    for line in table.splitlines():
+        seq, at, rest = re.fullmatch(r" *(\d+) +([\d.]+) s (.{10})  (.*)", line).group(1, 2, 4)
+        assert float(at) < 10
+        yield int(seq), re.sub(r" {2,}", "  ", rest)
+
+
+def test_a_line_per_call(path, capsys):
+    """Each with its event, its lane, what was asked and what came; nested ones further in."""
+    assert main(["show", str(path)]) == 0
+    assert list(rows(capsys.readouterr().out))[:8] == [
+        (2, '0  tool search(limit=2, query="lamp")  {"b": ["lamp", "lamp"], "a": null}'),
+        (4, "0  tool order(item=\"desk\")  KeyError: 'desk'"),
+        (5, '0/2  tool search(limit=2, query="desk")  {"b": ["desk", "desk"], "a": null}'),
+        (8, '0  tool words(text="a b c")  3 pieces'),
+        (10, "0  tool fetch(size=20000)  ‹20.0 kB›"),
+        (12, '0  model gpt-5 "Where is my order?"  stop, input 1,200, output 7'),
+        (14, "0  network GET https://shop.test/orders/7  200 OK 1.4 kB"),
+        (16, rows_clock(path)),
+    ]
+
+
+def rows_clock(path):
+    text = (path / "events.jsonl").read_text().splitlines()[15]
+    return f"0  clock now  {json.loads(text)['data']['value']}"
+
+
+def test_what_the_capture_says_of_itself_comes_first(path, capsys):
+    """State, status, command, model, time, redaction."""
+    main(["show", str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == str(path)
+    fields = dict(line.split(maxsplit=1) for line in lines[1:8])
+    assert fields["state"] == "complete"
+    assert fields["status"] == "ok"
+    assert fields["model"] == "gpt-5, openai"
+    assert fields["redaction"] == "default"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, took \d+ ms", fields["started"])
+
+
+def test_what_was_counted_comes_last(path, capsys):
+    """Events, calls, and calls by kind."""
+    main(["show", str(path)])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "20 events, 10 calls: 6 tool, 1 model, 1 network, 1 clock, 1 state"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--at", "18"]])
+def test_recorded_text_cannot_steer_the_terminal(path, options, capsys):
+    """Escape sequences are shown, not sent."""
+    with reenact.capture(path.parent / "b", redact="none"):
+        for text in (ESCAPE, "\x9b2J", "\u202eright to left", "\r", "new\nline", "\x7f", "\U000e0001"):
+            search(text)
+    main(["show", str(path.parent / "b"), *(option.replace("18", "2") for option in options)])
+    out = capsys.readouterr().out
+    assert all(mark.isprintable() for mark in out.replace("\n", ""))
+    assert "[2J" in out
+
+
+def test_the_width_is_kept(path, monkeypatch, capsys):
+    """As wide as COLUMNS says, wide characters counted as two."""
+    with reenact.capture(path.parent / "b"):
+        search("灯" * 100)
+    monkeypatch.setenv("COLUMNS", "100")
+    main(["show", str(path.parent / "b")])
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "灯" in line]
+    assert len(line) + line.count("灯") == 100
+    assert line.count("…") == 2
+
+
+def test_an_exit_status_is_shown(path, capsys):
+    """As record wrote it."""
+    note_exit_status(path, 3)
+    main(["show", str(path)])
+    assert "\n  status     error, exit status 3\n" in capsys.readouterr().out
+
+
+def test_json_is_one_object(path, capsys):
+    """Written as a stream, read as a whole."""
+    assert main(["show", "--json", str(path)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["status"], shown["model"]) == ("complete", "ok", "gpt-5")
+    assert (shown["events"], shown["tornBytes"], shown["kinds"]["tool"]) == (20, 0, 6)
+    call = shown["calls"][1]
+    assert call.pop("atMs") >= 0
+    assert call.pop("tookMs") >= 0
+    assert call == {
+        "seq": 4,
+        "outcomeSeq": 7,
+        "lane": "0",
+        "kind": "tool",
+        "name": "order",
+        "asked": 'item="desk"',
+        "state": "error",
+        "came": "KeyError: 'desk'",
+    }
+
+
+def test_one_event_in_full(path, capsys):
+    """Its payload is fetched from where it is stored."""
+    assert main(["show", str(path), "--at", "11"]) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert (event["seq"], event["type"]) == (11, "tool_result")
+    assert event["data"]["result"] == "x" * 20_000
+
+
+@pytest.mark.parametrize("seq", ["0", "21", "-1"])
+def test_an_event_that_is_not_there_is_wrong_usage(path, seq, capsys):
+    """The message says which there are."""
+    assert main(["show", str(path), "--at", seq]) == 3
+    assert capsys.readouterr().err == (
+        f"reenact: {path}/events.jsonl: there is no event {seq}; choose 1 to 20\n"
+    )
+
+
+def test_an_open_run_is_shown_as_far_as_it_got(tmp_path, capsys):
+    """A call without an outcome says so; half a line is not complained about."""
+    with reenact.capture(tmp_path / "a"), crossing(Call("tool", "wait", {})):
+        assert main(["show", str(tmp_path / "a")]) == 0
+        assert main(["show", str(tmp_path / "a"), "--at", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "being recorded" in out
+    assert " so far\n" in out
+    assert re.search(r"tool wait\(\) +no outcome\n", out)
+    assert '"tool": "wait"' in out
+
+
+def test_an_interrupted_run_is_shown_with_what_is_torn(tmp_path, capsys):
+    """And with the command that completes it."""
+    interrupted(tmp_path / "a", lambda: search("lamp"), torn=b'{"captureId"')
+    assert main(["show", str(tmp_path / "a")]) == 0
+    out = capsys.readouterr().out
+    assert "interrupted; complete it with: reenact recover" in out
+    assert out.endswith("3 events, 1 call: 1 tool\nhalf a line behind them, 12 bytes\n")
+
+
+def test_a_changed_capture_is_shown_and_complained_about(path, capsys):
+    """Exit 2 after the listing, in JSON too."""
+    log = path / "events.jsonl"
+    log.write_text(log.read_text().replace('"lamp"', '"lump"'))
+    assert main(["show", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert 'query="lump"' in captured.out
+    assert captured.err.startswith(f"reenact: {log}: the events are not those that were recorded")
+    assert main(["show", "--json", str(path)]) == 2
+    assert "not those that were recorded" in json.loads(capsys.readouterr().out)["problem"]
+
+
+def test_a_damaged_line_ends_the_listing(tmp_path, capsys):
+    """What stands before it is shown."""
+    interrupted(tmp_path / "a", lambda: [search("lamp"), search("desk")])
+    log = tmp_path / "a" / "events.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:3], "{}\n", *lines[4:]]))
+    assert main(["show", str(tmp_path / "a")]) == 2
+    captured = capsys.readouterr()
+    assert [seq for seq, _ in rows(captured.out)] == [2]
+    assert captured.err.startswith(f"reenact: {log}:4: ")
+
+
+def test_a_damaged_manifest_is_refused(path, capsys):
+    """There is nothing to go by then."""
+    (path / "manifest.json").write_text("{")
+    assert main(["show", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"reenact: {path}/manifest.json: ")
+
+
+@pytest.mark.parametrize(("words", "status"), [(["nothing"], 2), ([], 3), (["a", "--at", "x"], 3)])
+def test_wrong_usage_is_one_line(words, status, tmp_path, monkeypatch, capsys):
+    """Each with its exit status."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", *words]) == status
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+def test_an_outcome_that_comes_late_gets_a_line_of_its_own(path, monkeypatch, capsys):
+    """So that one call around all others does not keep a big listing in memory."""
+    monkeypatch.setattr(listing, "_WINDOW", 1)
+    main(["show", str(path)])
+    out = capsys.readouterr().out
+    listed = dict(rows(out))
+    assert listed[4].endswith('tool order(item="desk")  no outcome')
+    assert listed[7].endswith("tool order, of event 4  KeyError: 'desk'")
+    assert out.splitlines()[-1].startswith("20 events, 10 calls: ")
+
+
+def on_a_terminal(path, **environment):
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        command("show", path), stdout=theirs, env=ENVIRONMENT | {"TERM": "xterm-256color"} | environment
+    ):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                said += os.read(ours, 4096)
+            except OSError:
+                break
+    os.close(ours)
+    return said.decode()
+
+
+def test_a_terminal_gets_colours(path):
+    """Red for what failed, and only as many columns as there are."""
+    said = on_a_terminal(path, COLUMNS="130")
+    assert "\x1b[31mKeyError: 'desk'" in said
+    plain = re.sub(r"\x1b\[[\d;]*m", "", said)
+    assert max(map(len, plain.splitlines())) <= 130
+
+
+def test_no_color_is_honoured(path):
+    """No colour, whatever the terminal can do."""
+    assert not re.search(r"\x1b\[[\d;]*3\dm", on_a_terminal(path, NO_COLOR="1"))
