@@ -12,7 +12,6 @@ from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.guard import Guard
-from reenact.seams import stdlib
 
 
 class Aftermath:
@@ -26,7 +25,7 @@ class Aftermath:
         self._open = ExitStack()
 
     def begin(self) -> None:
-        self._open.enter_context(seams.attached(stdlib.NOTHING, self))
+        self._open.enter_context(seams.attached())
         self._open.enter_context(entered(self))
         self._open.enter_context(self._guard)
 
