@@ -14,6 +14,9 @@ from reenact.recorder.exit_status import note_exit_status
 from tests.cli.commands import ENVIRONMENT, command, interrupted
 
 ESCAPE = "\x1b[2J"
+CALL = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}}
+MESSAGE = {"role": "assistant", "content": "One moment.", "tool_calls": [CALL]}
+ANSWER = {"choices": [{"index": 0, "message": MESSAGE, "finish_reason": "tool_calls"}]}
 
 
 @reenact.tool
@@ -38,12 +41,12 @@ def fetch(size):
 
 
 def ask_a_model(said):
-    facts = {"provider": "openai", "model": "gpt-5"}
-    body = {"model": "gpt-5", "messages": [{"role": "user", "content": said}]}
+    facts = {"provider": "openai_chat", "model": "gpt-5"}
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": [{"type": "text", "text": said}]}]}
     request = {"method": "POST", "url": "https://api.test/v1/chat/completions", "body": body}
     with crossing(Call("llm", "POST /v1/chat/completions", request, facts)) as step:
-        step.answer = {"status": 200}
-        step.facts = facts | {"stopReason": "stop", "usage": {"input": 1200, "output": 7}}
+        step.answer = {"body": json.dumps(ANSWER), "status": 200}
+        step.facts = facts | {"stopReason": "tool_calls", "usage": None}
 
 
 def get(url):
@@ -87,7 +90,7 @@ def test_a_line_per_call(path, capsys):
         (5, '0/2  tool search(limit=2, query="desk")  {"b": ["desk", "desk"], "a": null}'),
         (8, '0  tool words(text="a b c")  3 pieces'),
         (10, "0  tool fetch(size=20000)  ‹20.0 kB›"),
-        (12, '0  model gpt-5 "Where is my order?"  stop, input 1,200, output 7'),
+        (12, '0  model gpt-5 "Where is my order?"  "One moment.", find(order=7)'),
         (14, "0  network GET https://shop.test/orders/7  200 OK 1.4 kB"),
         (16, rows_clock(path)),
     ]
@@ -106,7 +109,7 @@ def test_what_the_capture_says_of_itself_comes_first(path, capsys):
     fields = dict(line.split(maxsplit=1) for line in lines[1:8])
     assert fields["state"] == "complete"
     assert fields["status"] == "ok"
-    assert fields["model"] == "gpt-5, openai"
+    assert fields["model"] == "gpt-5, openai_chat"
     assert fields["redaction"] == "default"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, took \d+ ms", fields["started"])
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.cli import said
 from reenact.cli.brief import brief, brief_arguments, brief_failure, plural, size, unquoted
 from reenact.errors import FormatError
 from reenact.store.reader import EventLog
@@ -19,8 +20,6 @@ State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
 
 _WINDOW: Final = 10_000
 """So many calls wait for the outcome of the first of them; then it is listed without."""
-_SAID: Final = ("messages", "input", "contents", "prompt")
-"""Where the wire formats of model calls keep the conversation."""
 
 
 class Event(msgspec.Struct):
@@ -117,24 +116,13 @@ def _asked(event: Event) -> tuple[str, str, str]:
     if event.type == "tool_call":
         return "tool", str(data.get("tool")), brief_arguments(data.get("args"))
     if event.type == "llm_request":
-        return "model", str(data.get("model") or data.get("provider")), _last_said(data.get("request"))
+        return "model", str(data.get("model") or data.get("provider")), said.asked(data.get("request"))
     if event.type == "state_mutation":
         return "state", str(data.get("type")), str(data.get("path", ""))
     request = data.get("request")
     if isinstance(request, dict) and "url" in request:  # its name says the rest
         request = request.get("body")
     return str(data.get("source")), str(data.get("key")), brief(request) if request is not None else ""
-
-
-def _last_said(request: Any) -> str:
-    body = request.get("body", request) if isinstance(request, dict) else request
-    said = next((body[key] for key in _SAID if key in body), None) if isinstance(body, dict) else body
-    if isinstance(said, dict) and said.get("then"):
-        said = said["then"]
-    last = said[-1] if isinstance(said, list) and said else said
-    if isinstance(last, dict) and ("content" in last or "parts" in last):
-        last = last["content"] if "content" in last else last["parts"]
-    return brief(last) if last is not None else ""
 
 
 def _end(entry: Entry, event: Event, start_ms: int | float) -> None:
@@ -157,16 +145,8 @@ def _came(event: Event) -> str:
     if event.type == "tool_result":
         return brief(data["result"]) if data.get("result") is not None else ""
     if event.type == "llm_response":
-        return _model_came(data)
+        return said.answered(data)
     value = unquoted(data.get("value"))
     if isinstance(value, dict) and "status" in value:
         return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"
     return brief(value)
-
-
-def _model_came(data: dict[str, Any]) -> str:
-    if "modelError" in data:
-        return brief(data["modelError"])
-    usage = data.get("usage") or {}
-    tokens = [f"{key} {count:,}" for key, count in usage.items() if isinstance(count, int)]
-    return ", ".join(filter(None, [data.get("stopReason"), *tokens]))

@@ -65,13 +65,13 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
 
 
 def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover) -> None:
+    if not any(path.iterdir()):
+        say(f"nothing was recorded: {_why_silent(handover)}")
+        return
     for why in handover.notes("failed").values():
         say(f"not recorded: {why}")
     for pid, why in handover.notes("left-out").items():
         say(f"not recorded: {handover.process(pid)}: {why}")
-    if not any(path.iterdir()):
-        say(f"nothing was recorded: {_why_silent(handover)}")
-        return
     try:
         manifest = _finished(path, status)
     except (FormatError, StoreError, OSError) as error:
@@ -105,8 +105,8 @@ def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) ->
 
 
 def _why_silent(handover: Handover) -> str:
-    if handover.notes("left-out"):
-        return "the capture could not be written, see above"
+    for why in handover.notes("left-out").values():
+        return why
     if handover.notes("started"):
         return (
             "the program made no call that reenact sees; mark what reaches the outside with @reenact.tool, "

@@ -40,6 +40,8 @@ def _begin() -> None:
 
 def _give_up(folder: str, error: Exception) -> None:
     kind, why = "failed", str(error)
+    if type(error).__module__ != "reenact.errors":
+        why = f"reenact could not start: {type(error).__name__}: {error}"
     if isinstance(error, ImportError):
         kind = "absent"
         why = f"{sys.executable}: {error}; let the agent run in a Python where reenact is installed"
