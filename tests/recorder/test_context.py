@@ -135,7 +135,7 @@ def test_a_run_begins_and_ends_in_its_log(tmp_path: Path):
     with reenact.capture(tmp_path / "run") as run:
         run.final_output = {"b": 1, "a": [2]}
     start, end = CaptureReader(tmp_path / "run").events()
-    assert (tag_of(start), start.data.cwd, start.data.argv) == ("run_start", str(Path.cwd()), sys.argv)
+    assert (tag_of(start), start.data.cwd, start.data.argv) == ("run_start", str(Path.cwd()), sys.orig_argv)
     assert (tag_of(end), end.data.status) == ("run_end", "ok")
     assert end.data.finalOutput == {"a": [2], "b": 1}
     assert end.data.finalOutputHash == digest_of_bytes(b'{"a":[2],"b":1}')
@@ -147,7 +147,7 @@ def test_a_run_that_raised_is_recorded_as_such(tmp_path: Path, error: BaseExcept
     with pytest.raises(type(error)), reenact.capture(tmp_path / "run"):
         raise error
     reader = CaptureReader(tmp_path / "run")
-    said = f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
     assert (reader.manifest.status, reader.manifest.error) == ("error", said)
     assert (reader.event(2).data.status, reader.event(2).data.error) == ("error", said)
 
@@ -534,7 +534,7 @@ def test_ctrl_c_at_any_moment_leaves_a_whole_capture(tmp_path: Path):
         command = [sys.executable, "-c", _INTERRUPTED, str(path), str(0.004 * round_number + 0.001)]
         subprocess.run(command, check=False, capture_output=True)
         reader = CaptureReader(path)
-        assert (reader.manifest.status, reader.manifest.error) == ("error", "KeyboardInterrupt: ")
+        assert (reader.manifest.status, reader.manifest.error) == ("error", "KeyboardInterrupt")
         numbers = [event.seq for event in events_in(path)]
         assert numbers == list(range(1, len(reader) + 1))
 

@@ -52,7 +52,7 @@ def logged() -> Iterator[io.StringIO]:
 @contextmanager
 def planted(secrets: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(secrets_planted, "SECRETS", secrets)
-    monkeypatch.setattr(sys, "argv", ["agent.py", "--mode", "fast", *secrets[:30], f"--x={secrets[30]}"])
+    monkeypatch.setattr(sys, "orig_argv", ["agent.py", "--mode", "fast", *secrets[:30], f"--x={secrets[30]}"])
     yield
 
 
@@ -184,7 +184,7 @@ def test_arguments_of_the_program_are_redacted(tmp_path: Path, monkeypatch: pyte
         "-q",
         "ask",
     ]
-    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "orig_argv", argv)
     with reenact.capture(tmp_path / "run", redact="default"):
         pass
     written = CaptureReader(tmp_path / "run").event(1).data.argv

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import reenact
@@ -191,8 +192,9 @@ def _swap_blobs(path: Path) -> None:
 
 def _log_elsewhere(path: Path) -> None:
     (path / "events.jsonl").rename(path.parent / "events.jsonl")
-    sealed = json.loads((path / "manifest.json").read_bytes())
-    (path / "manifest.json").write_bytes(encode(sealed | {"eventLogPath": "../events.jsonl"}))
+    manifest = read_manifest((path / "manifest.json").read_bytes(), file="manifest.json")
+    moved = msgspec.structs.replace(manifest, eventLogPath="../events.jsonl")
+    (path / "manifest.json").write_bytes(write_manifest(moved))
 
 
 Damage = Callable[[Path], Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import os
 import warnings
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -280,9 +280,9 @@ def test_a_retry_after_a_rate_limit_does_not_wait_again(tmp_path: Path, ask: str
     times_s = []
 
     def work(provider: ScriptedProvider) -> str:
-        began = time.monotonic()
+        began = os.times().elapsed  # the run's own clock is recorded, this one is not
         answer = ASK[ask](provider, "Still there?")
-        times_s.append(time.monotonic() - began)
+        times_s.append(os.times().elapsed - began)
         return answer
 
     script = [Fail(429, headers={"retry-after": str(pause_s)}), Reply("Yes.")]
@@ -304,9 +304,9 @@ def test_an_asynchronous_retry_does_not_wait_again(tmp_path: Path) -> None:
     times_s = []
 
     def work(provider: ScriptedProvider) -> str | None:
-        began = time.monotonic()
+        began = os.times().elapsed  # the run's own clock is recorded, this one is not
         answer = asyncio.run(ask(provider))
-        times_s.append(time.monotonic() - began)
+        times_s.append(os.times().elapsed - began)
         return answer
 
     script = [Fail(429, headers={"retry-after": "1"}), Reply("Yes.")]
