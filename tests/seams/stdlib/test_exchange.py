@@ -20,6 +20,7 @@ import pytest
 
 import reenact
 from reenact.formats.capture import write_manifest
+from reenact.library import is_library
 from reenact.seams.stdlib.standing import StandIn, Standing
 
 Import = Callable[[str], ModuleType]
@@ -64,10 +65,9 @@ def is_ours(value: object) -> bool:
     return "reenact/seams/stdlib" in str(file) or str(owner.__module__).startswith("reenact.seams")
 
 
-def is_test(module: ModuleType) -> bool:
-    if module is sys.modules["__main__"]:
-        return True
-    return (getattr(module, "__file__", None) or "").startswith(str(Path(__file__).parents[2]))
+def is_agents_own(module: ModuleType) -> bool:
+    """Whether stand-ins may be in *module*: any that is no library's, so the tests' and the benchmarks'."""
+    return not is_library(getattr(module, "__file__", None) or "<frozen >")
 
 
 def test_nothing_is_left_after_the_run(tmp_path: Path, module_of: Import) -> None:
@@ -111,7 +111,7 @@ def test_libraries_keep_the_real_things(tmp_path: Path) -> None:
         assert all((httpx2, pydantic, wsgiref.handlers))
         ours = {name.rpartition(".")[0] for name in stand_ins_in_sight()}
         # All but the import itself, which must see who asks.
-        assert {name for name in ours if not is_test(sys.modules[name])} == {"builtins"}
+        assert {name for name in ours if not is_agents_own(sys.modules[name])} == {"builtins"}
 
 
 def test_libraries_read_the_clock_unseen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
