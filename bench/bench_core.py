@@ -39,7 +39,7 @@ def figures() -> Iterator[Figure]:
 def _recorded() -> Iterator[Figure]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        reenact.capture(Path(folder) / "run", redact="default") as run,
+        reenact.capture(Path(folder) / "run", redact="default", sources=()) as run,
     ):
         calls: dict[str, tuple[Callable[[], Any], Callable[[], Any], float]] = {
             "tool call recorded": (lambda: recorded_look_up(QUERY), lambda: look_up(QUERY), 15e-6),
