@@ -49,7 +49,10 @@ def _cpu_time_s(thread_id: int) -> float | None:
     """``None`` for a thread that is gone; always the same where the platform keeps no such clock."""
     if thread_id not in sys._current_frames():  # noqa: SLF001 — asking the clock of a dead thread may crash
         return None
-    return time.clock_gettime(time.pthread_getcpuclockid(thread_id)) if _HAS_THREAD_CLOCKS else 0.0
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread_id)) if _HAS_THREAD_CLOCKS else 0.0
+    except OSError:  # it ended between the two questions
+        return None
 
 
 def _sleeps(thread_id: int) -> bool:
