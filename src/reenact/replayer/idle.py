@@ -1,23 +1,22 @@
 """Whether a thread has come to rest: blocked, gone, or off computing by itself.
 
-There is no way to ask a thread. One that sleeps and has used no CPU time for longer than the
-interpreter's switch interval is blocked: a thread that only waits for the interpreter's lock wakes up
-that often to ask for it, and one that waits for a processor does not sleep. A wrong answer costs
-recorded order, never correctness.
+There is no way to ask a thread. One that sleeps and has not run for longer than the interpreter's switch
+interval is blocked: a thread that only waits for the interpreter's lock wakes up that often to ask for it,
+and one that waits for a processor does not sleep. A wrong answer costs recorded order, never correctness.
+
+Not by ``sys._current_frames()``: until Python 3.11.8 and 3.12.1 it may lock the interpreter up for ever
+when another thread is being started.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from reenact.replayer.patience import PatientClock
 
-_HAS_THREAD_CLOCKS: Final = hasattr(time, "pthread_getcpuclockid")
-"""Linux and the BSDs have them; macOS and Windows do not."""
 _COMPUTING_S: Final = 0.05
 """A thread that computes for so long without a call is not waited for."""
 _LONGEST_S: Final = 0.25
@@ -28,40 +27,53 @@ _MARGIN_S: Final = 0.003
 class MovingThread:
     """A thread that was set in motion and may come to rest."""
 
+    __slots__ = ("_clock", "_first", "_last", "_started_s", "_still_since_s", "_thread_id")
+
     def __init__(self, thread_id: int, clock: PatientClock) -> None:
         self._thread_id = thread_id
         self._clock = clock
-        self._started_cpu_s = self._cpu_s = _cpu_time_s(thread_id)
         self._started_s = self._still_since_s = clock.now_s
+        self._first: _Glance | None = None
+        self._last: _Glance | None = None
 
     def is_at_rest(self) -> bool:
         """Look once more."""
-        cpu_s = _cpu_time_s(self._thread_id)
-        if cpu_s is None or self._started_cpu_s is None or self._clock.now_s - self._started_s > _LONGEST_S:
+        glance = _glance(self._thread_id)
+        if glance is None or self._clock.now_s - self._started_s > _LONGEST_S:
             return True
-        if cpu_s != self._cpu_s or not _sleeps(self._thread_id):
-            self._cpu_s, self._still_since_s = cpu_s, self._clock.now_s
-            return cpu_s - self._started_cpu_s > _COMPUTING_S
+        self._first = self._first or glance
+        if glance != self._last or not glance.sleeps:
+            self._last, self._still_since_s = glance, self._clock.now_s
+            return glance.ran_s - self._first.ran_s > _COMPUTING_S
         return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
 
 
-def _cpu_time_s(thread_id: int) -> float | None:
-    """``None`` for a thread that is gone; always the same where the platform keeps no such clock."""
-    if thread_id not in sys._current_frames():  # noqa: SLF001 — asking the clock of a dead thread may crash
-        return None
-    try:
-        return time.clock_gettime(time.pthread_getcpuclockid(thread_id)) if _HAS_THREAD_CLOCKS else 0.0
-    except OSError:  # it ended between the two questions
-        return None
+class _Glance(NamedTuple):
+    ran_s: float
+    turns: int
+    """How often the thread was given a processor."""
+    sleeps: bool
 
 
-def _sleeps(thread_id: int) -> bool:
-    """What the kernel says, where it says anything; elsewhere the CPU time must do."""
+_SLEEPING: Final = _Glance(0.0, 0, sleeps=True)
+"""What is taken for true where the platform does not tell."""
+
+
+def _glance(thread_id: int) -> _Glance | None:
+    """``None`` for a thread that is gone."""
     for thread in threading.enumerate():
         if thread.ident == thread_id:
-            try:
-                stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_bytes()
-            except OSError:
-                return True
-            return stat.rpartition(b") ")[2][:1] in b"SD"
-    return True
+            return _told_by_the_kernel(thread.native_id) if thread.is_alive() else None
+    return None
+
+
+def _told_by_the_kernel(native_id: int | None) -> _Glance | None:
+    if sys.platform != "linux":
+        return _SLEEPING
+    folder = Path(f"/proc/self/task/{native_id}")
+    try:
+        state = (folder / "stat").read_bytes().rpartition(b") ")[2][:1]
+        ran_ns, _, turns = (folder / "schedstat").read_bytes().split()
+    except (OSError, ValueError):
+        return _SLEEPING if folder.exists() else None
+    return _Glance(int(ran_ns) / 1e9, int(turns), sleeps=state in b"SD")

@@ -85,9 +85,12 @@ class _Loop:
         self._spins = 0
 
     def notice(self) -> None:
-        """Remember the thread, if this is it."""
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001 — in asyncio's __all__
-            self._thread_id = threading.get_ident()
+        """Remember the thread, if this is it, or the loop knows it."""
+        is_here = asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
+        thread_id = threading.get_ident() if is_here else getattr(self.loop, "_thread_id", None)
+        if thread_id and thread_id != self._thread_id:
+            self._thread_id = thread_id
+            self._thread = MovingThread(thread_id, self._clock)
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
@@ -123,8 +126,9 @@ class _Loop:
 
     def look(self) -> None:
         """A loop whose thread is stuck in a blocking call, or computes, is not waited for."""
-        if self.is_busy and self._thread.is_at_rest():
-            self.is_dry = True
+        if self.is_busy:
+            self.notice()
+            self.is_dry = self._thread.is_at_rest()
 
 
 class Turns:
