@@ -1,1 +1,1 @@
-"""Comparing, counting and exporting finished runs."""
+"""Runs looked at: one view of every readable artifact, compared and counted."""

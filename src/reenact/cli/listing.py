@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.cli import said
-from reenact.cli.brief import brief, brief_arguments, brief_failure, plural, size, unquoted
+from reenact.analysis import said
+from reenact.analysis.brief import brief, brief_arguments, brief_failure, plural, size, unquoted
 from reenact.errors import FormatError
 from reenact.store.reader import EventLog
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from reenact.cli.brief import plural
+from reenact.analysis.brief import plural
 from reenact.cli.failure import message_of, printable, say
 from reenact.cli.listing import entries
 from reenact.cli.table import counted

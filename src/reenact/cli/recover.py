@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reenact.cli.brief import plural
+from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, message_of, printable, report
 from reenact.errors import FormatError, StoreError
 from reenact.recorder.recovery import recover

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import click
 import msgspec
 
-from reenact.cli.brief import plural
+from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, printable, say
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.divergence import Observed, ReplayDivergence

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.cli.brief import duration, plural
+from reenact.analysis.brief import duration, plural
 from reenact.cli.header import Header
 from reenact.cli.listing import Entry
 from reenact.cli.terminal import Cell, Line, width

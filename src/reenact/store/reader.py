@@ -11,30 +11,15 @@ from array import array
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from reenact.canonical import is_digest
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
+from reenact.store.references import References
 from reenact.store.rundir import RunDir, RunState
-
-_decode: Final = msgspec.json.Decoder().decode
-_CACHED_VALUES: Final = 16
-
-_UNREADABLE: Final = (
-    LookupError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    msgspec.DecodeError,
-    RecursionError,
-)
-"""What following a reference that nobody wrote like that may raise."""
-
-_Place: TypeAlias = tuple[str, tuple[str, ...]]
-"""A call's id, and the path of a value in its request."""
 
 
 class EventLog:
@@ -48,7 +33,7 @@ class EventLog:
         self._starts = _line_starts(self._bytes)
         self._calls: dict[str, int] = {}
         self._indexed = 0
-        self._values: dict[_Place, Any] = {}
+        self._references = References(self._find_call, self.blob, file=self.events_file)
 
     @property
     def torn_bytes(self) -> int:
@@ -79,24 +64,7 @@ class EventLog:
 
     def resolved(self, value: Any) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
-        try:
-            return self._resolved(value)
-        except _UNREADABLE as error:
-            reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
-            raise FormatError(reason, file=self.events_file) from None
-
-    def _resolved(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$blob" in value:
-                return self._resolved(_decode(self.blob(value["$blob"])))
-            if "$ref" in value:
-                return self._referred(value)
-            if "$json" in value:
-                return self._resolved(_decode(value["$json"]))
-            return {key: self._resolved(child) for key, child in value.items()}
-        if isinstance(value, list):
-            return [self._resolved(child) for child in value]
-        return value
+        return self._references.resolved(value)
 
     def blob(self, digest: object) -> bytes:
         """The verified bytes of a blob."""
@@ -109,40 +77,9 @@ class EventLog:
         for digest in digests:
             self._blobs.get(digest)
 
-    def _referred(self, value: dict[str, Any]) -> Any:
-        """Follow a reference to an earlier request; see :mod:`reenact.recorder.sharing`."""
-        place = _place(value)
-        found = self._value_at(place)
-        if len(self._values) >= _CACHED_VALUES:
-            del self._values[next(iter(self._values))]
-        self._values[place] = found
-        return _continued(found, value)
-
-    def _value_at(self, place: _Place) -> Any:
-        """What stands in an earlier request; a chat of N turns is a chain of N references."""
-        chain: list[dict[str, Any]] = []
-        latest = len(self) + 1
-        while (found := self._values.get(place)) is None:
-            seq, found = self._find(*place)
-            if seq >= latest:
-                raise FormatError(f"the reference to {place[0]} leads in a circle", file=self.events_file)
-            if not isinstance(found, dict) or "$ref" not in found:
-                break
-            chain.append(found)
-            latest, place = seq, _place(found)
-        for link in reversed(chain):
-            found = _continued(found, link)
-        return found
-
-    def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, Any]:
-        """The number of the call's event, and what is stored at *path* of its request."""
+    def _find_call(self, call_id: str) -> tuple[int, bytes]:
         seq = self._seq_of(call_id)
-        value = _decode(self.line(seq))["data"]["request"]
-        if "$blob" in value:
-            value = _decode(self.blob(value["$blob"]))
-        for key in path:
-            value = value[key]
-        return seq, value
+        return seq, self.line(seq)
 
     def _seq_of(self, call_id: str) -> int:
         while call_id not in self._calls and self._indexed < len(self):
@@ -192,20 +129,6 @@ class _EventHead(msgspec.Struct):
 
 
 _decode_head: Final = msgspec.json.Decoder(_EventHead).decode
-
-
-def _place(value: dict[str, Any]) -> _Place:
-    return value["$ref"]["call"], tuple(value["$ref"]["path"])
-
-
-def _continued(found: Any, value: dict[str, Any]) -> Any:
-    """The value that begins with *found*, as the reference *value* says."""
-    items = value["$ref"].get("items")
-    if items is None:
-        return found
-    if len(found) < items:
-        raise IndexError(f"only {len(found)} of {items} items are there")
-    return found[:items] + value["then"]
 
 
 def _head(line: bytes) -> str | None:

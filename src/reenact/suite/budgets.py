@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple
-
-import msgspec
+from typing import Any, Final, NamedTuple
 
 from reenact.errors import UsageError
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import of_type
 from reenact.suite.params import Params, unknown_name
+from reenact.suite.prices import Amount, Price, find_price
 from reenact.suite.verdict import Verdict, verdict
-
-Amount = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]
 
 _INPUT: Final = ("input_tokens", "prompt_tokens")
 _OUTPUT: Final = ("output_tokens", "completion_tokens")
-_MILLION: Final = 1_000_000
 
 
 class LatencyBudget(Params, frozen=True, kw_only=True):
@@ -126,15 +122,6 @@ def _count(usage: dict[str, Any], *names: str) -> int | None:
     return next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
 
 
-class Price(Params, frozen=True, kw_only=True):
-    """For a million tokens, in a currency of the author's choice."""
-
-    input: Amount
-    output: Amount
-    cached_input: Amount | None = None
-    """Of input tokens that were read from a cache; as other input when absent."""
-
-
 class CostBudget(Params, frozen=True, kw_only=True):
     max_cost: Amount
     prices: dict[str, Price]
@@ -151,7 +138,10 @@ def cost_budget(trace: Trace, params: CostBudget) -> Verdict:
         return verdict(False, "expected token usage to be priced, found none recorded", events=answers)
     costs: dict[str, float] = {}
     for model, tokens in used:
-        costs[model] = costs.get(model, 0) + _cost(tokens, _price(model, params.prices))
+        cost = _price(model, params.prices).cost(
+            input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached
+        )
+        costs[model] = costs.get(model, 0) + cost
     total = sum(costs.values())
     listed = ", ".join(f"{model} {cost:.6g}" for model, cost in costs.items())
     message = f"expected a cost of {params.max_cost:g} or less, found {total:.6g} ({listed})"
@@ -177,17 +167,9 @@ def _used(trace: Trace, answers: list[TraceEvent], model: str | None) -> Iterato
 
 
 def _price(model: str, prices: dict[str, Price]) -> Price:
-    if model in prices:
-        return prices[model]
-    patterns = [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
-    if not patterns:
+    price = find_price(model, prices)
+    if price is None:
         raise UsageError(
             f"params.prices: no price for {model!r}: {unknown_name(model, 'model', list(prices))}"
         )
-    return prices[max(patterns, key=len)]
-
-
-def _cost(tokens: _Tokens, price: Price) -> float:
-    cached_price = price.input if price.cached_input is None else price.cached_input
-    fresh = max(0, tokens.input - tokens.cached)
-    return (fresh * price.input + tokens.cached * cached_price + tokens.output * price.output) / _MILLION
+    return price

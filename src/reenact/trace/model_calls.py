@@ -41,11 +41,12 @@ def _text(message: ModelMessage) -> str:
 
 def output_text(provider: str, response: Any, pieces: Any) -> str | None:
     """The text of a resolved answer, streamed or whole; ``None`` where the bytes are not at hand."""
-    answer = _answer(provider, response, pieces)
+    answer = answer_of(provider, response, pieces)
     return None if answer is None else answer.text
 
 
-def _answer(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
+def answer_of(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
+    """What a resolved answer says; ``None`` where the format is unknown or the bytes are not at hand."""
     if provider not in _PROVIDERS or not isinstance(response, dict):
         return None
     body = _bytes(pieces if pieces is not ABSENT else [response.get("body")])

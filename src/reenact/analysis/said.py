@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from reenact.cli.brief import brief, brief_arguments, unquoted
+from reenact.analysis.brief import brief, brief_arguments, unquoted
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
 

@@ -1,0 +1,262 @@
+"""A readable artifact, opened: what it says of itself, its steps page by page, any step in full.
+
+    artifact = open_artifact("runs/triage")  # capture, events.jsonl, REPLAY.jsonl, replay.json, trace.json
+    artifact.header()                # Header: kind, state, status, model, times, final output
+    artifact.steps(0, 100)           # list[Step]: the first hundred, in a moment, however large it is
+    artifact.index(seconds=0.2)      # reads on; True when everything has been read
+    artifact.counts()                # Counts: steps, kinds, states, tokens, cost, as far as read
+    artifact.detail(17)              # Detail: the step of event 17 in full
+    artifact.event(17)               # that event, payloads in their place
+
+Opening reads nothing but the edges of the file. A page reads on as far as it needs, and a bounded stretch
+further for outcomes; a step whose outcome is not reached yet is ``open`` until it is. Every answer is data:
+``msgspec.to_builtins`` makes it JSON. All methods may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from threading import RLock
+from typing import Any, Final
+
+import msgspec
+
+from reenact.analysis.detail import detail_of
+from reenact.analysis.index import STATES, StepIndex, Tokens
+from reenact.analysis.sources.source import Header, Source
+from reenact.analysis.step import Detail, Step
+from reenact.analysis.wording import asked, came
+from reenact.errors import FormatError, UsageError
+from reenact.suite.prices import Price, find_price
+
+_AHEAD_BYTES: Final = 16 * 1024 * 1024
+"""How far a page looks ahead for the outcomes of its calls."""
+
+
+class Counts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """What there is, as far as the artifact has been read."""
+
+    events: int
+    steps: int
+    kinds: dict[str, int]
+    """Steps by kind, the most frequent first."""
+    states: dict[str, int]
+    models: dict[str, int]
+    tokens: Tokens | None
+    cost: float | None = None
+    duration_ms: float
+    """From the first event to the last."""
+    columns: int
+    """How many columns the steps take."""
+    torn_bytes: int = 0
+    is_complete: bool
+    """Whether everything has been read; of a run being recorded, everything there is so far."""
+    problem: str | None = None
+    """Where reading ended early, and why."""
+
+
+class Artifact:
+    """One run to look at; *prices* turns tokens into money."""
+
+    def __init__(self, source: Source, prices: Mapping[str, Price] | None = None) -> None:
+        self._source = source
+        self._prices = dict(prices or {})
+        self._index = StepIndex()
+        self._lock = RLock()
+        self._is_complete = False
+        self.problem: FormatError | None = None
+        """The first damage that reading came upon; the steps before it can be looked at."""
+
+    @property
+    def path(self) -> str:
+        return self._source.path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._source.size_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the artifact has been read, for a progress bar."""
+        return self._source.read_bytes
+
+    def header(self) -> Header:
+        """What the artifact says of itself now: a run being recorded may have ended since."""
+        return self._source.header()
+
+    def index(self, seconds: float | None = None) -> bool:
+        """Read on, for about so long or to the end; whether everything has been read.
+
+        A complete index of a growing file is asked for more by calling this again.
+        """
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        with self._lock:
+            while self._read_on() and time.monotonic() < deadline:
+                pass
+            return self._is_complete
+
+    def __len__(self) -> int:
+        """How many steps have been found so far."""
+        return len(self._index)
+
+    def steps(self, start: int = 0, count: int = 100) -> list[Step]:
+        """The steps from place *start*; fewer than *count* only at the end of what there is."""
+        with self._lock:
+            self._reach(start + count)
+            places = range(max(0, start), min(start + count, len(self._index)))
+        return [self.at(place) for place in places]
+
+    def at(self, place: int) -> Step:
+        """The step at *place*, which has been read."""
+        return self._step(place)
+
+    def iter_steps(self) -> Iterator[Step]:
+        """All steps, with their outcomes."""
+        self.index()
+        return (self.at(place) for place in range(len(self._index)))
+
+    def place_of(self, seq: int) -> int:
+        """Which step the event *seq* began or ended; :class:`UsageError` where it did neither."""
+        self._reach_event(seq)
+        place = self._index.place_of(seq)
+        if place is None:
+            raise UsageError(f"{self._source.file}: event {seq} is no step; see it with --at {seq}")
+        return place
+
+    def detail(self, seq: int) -> Detail:
+        """The step that the event *seq* began or ended, in full."""
+        place = self.place_of(seq)
+        with self._lock:
+            self._reach(place + 1)
+            return detail_of(self._source, self.at(place))
+
+    def event(self, seq: int) -> Any:
+        """The event *seq* as it stands in the artifact, payloads in their place."""
+        self._reach_event(seq)
+        with self._lock:
+            raw = self._source.raw(seq)
+            return raw | {"data": self._source.resolved(raw["data"])} if "data" in raw else raw
+
+    def counts(self) -> Counts:
+        """What there is, as far as it has been read."""
+        index = self._index
+        with self._lock:
+            return Counts(
+                events=self._source.count,
+                steps=len(index),
+                kinds=dict(index.kind_counts.most_common()),
+                states={state: index.state_counts[state] for state in STATES if index.state_counts[state]},
+                models=dict(index.models.most_common()),
+                tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
+                cost=self._total_cost(),
+                duration_ms=index.end_ms,
+                columns=max(index.column, default=-1) + 1,
+                torn_bytes=self._source.torn_bytes if self._is_complete else 0,
+                is_complete=self._is_complete,
+                problem=None if self.problem is None else str(self.problem),
+            )
+
+    def verify(self) -> None:
+        """Hold the whole artifact against the digests it carries; raises where they do not fit."""
+        self._source.verify()
+
+    @property
+    def rows(self) -> StepIndex:
+        """The index itself, for those who count over all steps."""
+        return self._index
+
+    def _read_on(self) -> bool:
+        """Take up the next block; whether there was one."""
+        if self.problem is not None:
+            self._is_complete = True
+            return False
+        before = self._source.read_bytes
+        try:
+            for head in self._source.read_on():
+                self._index.add(head)
+        except FormatError as error:
+            self.problem = error
+        self._is_complete = self.problem is not None or self._source.read_bytes == before
+        return not self._is_complete
+
+    def _reach(self, steps: int) -> None:
+        """Read until there are so many steps, and on for the outcomes of those that have none."""
+        while len(self._index) < steps and self._read_on():
+            pass
+        limit = self._source.read_bytes + _AHEAD_BYTES
+        while self._is_waiting(steps) and self._source.read_bytes < limit and self._read_on():
+            pass
+
+    def _is_waiting(self, steps: int) -> bool:
+        return any(place < steps for place in self._index.open_places)
+
+    def _reach_event(self, seq: int) -> None:
+        with self._lock:
+            while self._source.count < seq and self._read_on():
+                pass
+            if not 1 <= seq <= self._source.count:
+                last = self._source.count
+                raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
+
+    def _step(self, place: int) -> Step:
+        index = self._index
+        seq, outcome_seq = index.seq[place], index.outcome_seq[place]
+        parent, took_ms, utility = index.parent[place], index.took_ms[place], index.utility[place]
+        began = self._source.event(seq)
+        ended = self._source.event(outcome_seq) if outcome_seq else None
+        assert began is not None
+        is_model = index.kinds[index.kind[place]] == "model"
+        return Step(
+            seq=seq,
+            place=place,
+            outcome_seq=outcome_seq or None,
+            kind=index.kinds[index.kind[place]],
+            name=index.names[index.name[place]],
+            lane=index.lanes[index.lane[place]],
+            depth=index.depth[place],
+            parent_seq=index.seq[parent] if parent >= 0 else None,
+            column=index.column[place],
+            beside=_bits(index.beside[place]),
+            at_ms=_whole_number(index.at_ms[place]),
+            took_ms=None if math.isnan(took_ms) else _whole_number(took_ms),
+            state=STATES[index.state[place]],
+            tokens=self._tokens_at(place) if is_model else None,
+            cost=self._cost_at(place) if is_model else None,
+            utility=None if math.isnan(utility) else utility,
+            asked=asked(began),
+            came=came(ended) if ended else "",
+        )
+
+    def _tokens_at(self, place: int) -> Tokens | None:
+        index = self._index
+        tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
+        return tokens if tokens.total else None
+
+    def _cost_at(self, place: int) -> float | None:
+        tokens = self._tokens_at(place)
+        return _cost(self._index.names[self._index.name[place]], tokens, self._prices) if tokens else None
+
+    def _total_cost(self) -> float | None:
+        """``None`` where a model that was used has no price."""
+        costs = [_cost(model, tokens, self._prices) for model, tokens in self._index.tokens.items()]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
+
+
+def _cost(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
+    price = find_price(model, prices)
+    if price is None:
+        return None
+    return price.cost(
+        input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
+    )
+
+
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+
+
+def _whole_number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number

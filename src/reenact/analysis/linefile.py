@@ -1,0 +1,102 @@
+"""A file of lines, large or still growing: read on block by block, any line again at any time."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from reenact.errors import FormatError
+from reenact.formats.lines import MAX_LINE_BYTES
+
+_BLOCK_BYTES: Final = 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class LineFile:
+    """The lines of *stream*, numbered from 1; it is never mapped, because a file may also shrink.
+
+    With *takes_tail* a last line without its end is a line; else it is half of one and waited for.
+    """
+
+    def __init__(self, stream: BinaryIO, *, file: str, takes_tail: bool) -> None:
+        self._stream = stream
+        self.file = file
+        self._takes_tail = takes_tail
+        self._starts = array("Q", [0])
+
+    def __len__(self) -> int:
+        """How many lines have been read so far."""
+        return len(self._starts) - 1
+
+    @property
+    def size_bytes(self) -> int:
+        return os.fstat(self._stream.fileno()).st_size
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the file has been read: to the end of the last whole line."""
+        return self._starts[-1]
+
+    def read_on(self) -> Iterator[tuple[int, bytes]]:
+        """The next lines with their numbers; none where the file goes no further for now."""
+        block = self._next_block()
+        start = self.read_bytes
+        position = 0
+        while position < len(block):
+            end = block.index(b"\n", position)
+            self._starts.append(start + end + 1)
+            yield len(self), _stripped(block[position:end], is_first=len(self) == 1)
+            position = end + 1
+
+    def line(self, number: int) -> bytes:
+        """The text of a line that has been read."""
+        start, end = self._starts[number - 1], self._starts[number]
+        text = os.pread(self._stream.fileno(), end - start, start)
+        return _stripped(text.removesuffix(b"\n"), is_first=number == 1)
+
+    def first_line(self) -> bytes:
+        """The text of the file's first line, read or not; empty where there is none."""
+        length = _BLOCK_BYTES // 16
+        while True:
+            text = os.pread(self._stream.fileno(), length, 0)
+            line, end, _ = text.partition(b"\n")
+            if end or len(text) < length or length > MAX_LINE_BYTES:
+                return _stripped(line, is_first=True) if end or self._takes_tail else b""
+            length *= 4
+
+    def last_line(self) -> bytes:
+        """The text of the file's last whole line, found from its end; empty where there is none."""
+        size_bytes = self.size_bytes
+        length = _BLOCK_BYTES // 16
+        while True:
+            start = max(0, size_bytes - length)
+            text = os.pread(self._stream.fileno(), size_bytes - start, start)
+            if not self._takes_tail:
+                text = text[: text.rfind(b"\n") + 1]
+            text = text.rstrip(b"\r\n")
+            if start == 0 or b"\n" in text or length > MAX_LINE_BYTES:
+                return text.rpartition(b"\n")[2]
+            length *= 4
+
+    def _next_block(self) -> bytes:
+        """Whole lines, each with its end."""
+        start, length = self.read_bytes, _BLOCK_BYTES
+        while True:
+            text = os.pread(self._stream.fileno(), length, start)
+            end = text.rfind(b"\n") + 1
+            if end:
+                return text[:end]
+            if len(text) < length:
+                return text + b"\n" if text and self._takes_tail else b""
+            if length > MAX_LINE_BYTES:
+                reason = f"the line is longer than {MAX_LINE_BYTES} bytes"
+                raise FormatError(reason, file=self.file, line=len(self) + 1)
+            length *= 4
+
+
+def _stripped(text: bytes, *, is_first: bool) -> bytes:
+    """Without what is tolerated around a line, as :func:`reenact.formats.lines.read_lines` tolerates it."""
+    text = text.removesuffix(b"\r")
+    return text.removeprefix(_BOM) if is_first else text

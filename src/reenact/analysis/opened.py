@@ -1,0 +1,84 @@
+"""Opening whatever a run was kept in: the path decides, and where it does not, the first line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.sources.capture import CaptureSource, EventsSource
+from reenact.analysis.sources.replay_log import ReplayLogSource
+from reenact.analysis.sources.source import Source
+from reenact.analysis.sources.trace import TraceSource
+from reenact.errors import FormatError, StoreError
+from reenact.formats.lines import MAX_LINE_BYTES
+from reenact.suite.prices import Price
+
+_MANIFESTS: Final = ("manifest.json", "manifest.open.json")
+_IN_DIRECTORY: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
+"""What a directory without a manifest is looked through for, in this order."""
+_READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json"
+
+
+def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
+    """The run in *path*; :class:`FormatError` or :class:`StoreError` where there is none that can be read."""
+    return Artifact(_source(Path(path)), prices)
+
+
+def is_artifact(path: Path) -> bool:
+    """Whether *path* looks like a run, judged by names alone: for finding runs in folders."""
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*_MANIFESTS, *_IN_DIRECTORY))
+    return path.is_file() and path.suffix in (".jsonl", ".json")
+
+
+def _source(path: Path) -> Source:
+    if path.is_dir():
+        return _in_directory(path)
+    if path.name in ("events.jsonl", *_MANIFESTS) and _is_capture(path.parent):
+        return CaptureSource(path.parent)
+    return _of_file(path)
+
+
+def _in_directory(path: Path) -> Source:
+    if _is_capture(path):
+        return CaptureSource(path)
+    for name in _IN_DIRECTORY:
+        if (path / name).is_file():
+            return _of_file(path / name)
+    raise StoreError(f"{path}: holds no run; {_READABLE}")
+
+
+def _is_capture(directory: Path) -> bool:
+    return any((directory / name).exists() for name in _MANIFESTS)
+
+
+def _of_file(file: Path) -> Source:
+    first = _first_value(file)
+    if isinstance(first, dict):
+        if "captureId" in first and "seq" in first:
+            return EventsSource(file)
+        if "script" in first:
+            return TraceSource(file, "bundle")
+        if "trace_id" in first and "events" in first:
+            return TraceSource(file, "trace")
+        if isinstance(first.get("type"), str) or isinstance(first.get("event"), str):
+            return ReplayLogSource(file)
+    raise FormatError(f"not a run; {_READABLE}", file=str(file))
+
+
+def _first_value(file: Path) -> Any:
+    """The value of the first line, else of the whole file; ``None`` where neither is JSON."""
+    with file.open("rb") as stream:
+        for text in (stream.readline(MAX_LINE_BYTES), None):
+            if text is None:
+                stream.seek(0)
+                text = stream.read(MAX_LINE_BYTES)
+            try:
+                return msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+    return None

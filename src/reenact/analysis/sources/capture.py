@@ -1,0 +1,201 @@
+"""Captures in any state, and event logs without the rest of their capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from reenact.analysis.events import Event, Head
+from reenact.analysis.linefile import LineFile
+from reenact.analysis.sources.source import Header, Kind
+from reenact.canonical import is_digest
+from reenact.errors import FormatError, StoreError
+from reenact.formats.capture import read_manifest, read_seed
+from reenact.formats.record import ABSENT
+from reenact.store.reader import CaptureReader
+from reenact.store.references import References
+from reenact.store.rundir import RunDir, RunState
+from reenact.trace.plain import plain
+
+_decode_head: Final = msgspec.json.Decoder(Head).decode
+_decode_event: Final = msgspec.json.Decoder(Event).decode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_ASKING: Final = ("llm_request", "nondeterministic")
+"""The events whose requests later ones may refer to."""
+
+
+class _EventSource:
+    """What both have in common: a file of events."""
+
+    kind: Kind
+
+    def __init__(self, path: str, stream: BinaryIO, file: str) -> None:
+        self.path = path
+        self.file = file
+        self._lines = LineFile(stream, file=file, takes_tail=False)
+        self._asked_at: dict[str, int] = {}
+        self._references = References(self._find_call, self._blob, file=file)
+
+    @property
+    def count(self) -> int:
+        return len(self._lines)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._lines.size_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        return self._lines.read_bytes
+
+    @property
+    def torn_bytes(self) -> int:
+        return self.size_bytes - self.read_bytes
+
+    def read_on(self) -> Iterator[Head]:
+        for number, text in self._lines.read_on():
+            head = self._decoded(_decode_head, text, number)
+            if head.seq != number:
+                reason = f"expected {number}, found {head.seq}"
+                raise FormatError(reason, file=self.file, line=number, json_path="$.seq")
+            if head.type in _ASKING and head.data.callId is not None:
+                self._asked_at.setdefault(head.data.callId, number)
+            yield head
+
+    def raw(self, seq: int) -> Any:
+        return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
+
+    def event(self, seq: int) -> Event:
+        event: Event = self._decoded(_decode_event, self._lines.line(seq), seq)
+        return event
+
+    def resolved(self, value: Any) -> Any:
+        return self._references.resolved(value)
+
+    def _decoded(self, decode: Any, text: bytes, number: int) -> Any:
+        try:
+            return decode(text)
+        except _UNREADABLE as error:
+            raise FormatError(str(error), file=self.file, line=number) from None
+
+    def _find_call(self, call_id: str) -> tuple[int, bytes]:
+        seq = self._asked_at[call_id]
+        return seq, self._lines.line(seq)
+
+    def _blob(self, digest: object) -> bytes:
+        raise StoreError(f"{self.file}: {digest} is in the capture's blobs; name the capture's directory")
+
+    def _edge(self, text: bytes) -> Event | None:
+        """The first or last event, where it can be read: the pass over all of them complains."""
+        try:
+            return _decode_event(text) if text else None
+        except _UNREADABLE:
+            return None
+
+    def _command(self) -> tuple[str, ...] | None:
+        first = self._edge(self._lines.first_line())
+        argv = first.data.get("argv") if first else None
+        return tuple(map(str, argv)) if isinstance(argv, list) and argv else None
+
+    def _end(self) -> dict[str, Any]:
+        last = self._edge(self._lines.last_line())
+        return last.data if last and last.type == "run_end" else {}
+
+    def _final_output(self) -> Any:
+        try:
+            return plain(self.resolved(self._end().get("finalOutput")))
+        except (FormatError, StoreError):
+            return None  # whoever asks for the event is told why
+
+
+class CaptureSource(_EventSource):
+    """A capture directory."""
+
+    kind = "capture"
+
+    def __init__(self, directory: Path) -> None:
+        self._run = RunDir.open(directory)
+        super().__init__(str(directory), self._run.open_events(), str(self._run.events_path))
+
+    def header(self) -> Header:
+        state = self._run.state
+        if state in (RunState.OPEN, RunState.INTERRUPTED):
+            return self._of_seed(state)
+        manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / "manifest.json"))
+        return Header(
+            path=self.path,
+            kind=self.kind,
+            state=state.value,
+            status=manifest.status,
+            capture_id=manifest.captureId,
+            run_id=manifest.runId,
+            created_at_ms=manifest.createdAt,
+            completed_at_ms=_or_none(manifest.completedAt),
+            provider=manifest.model.provider,
+            model=manifest.model.model,
+            redaction=manifest.redaction.profile,
+            producer=_or_none(manifest.producer),
+            command=self._command(),
+            error=_or_none(manifest.error),
+            exit_status=_or_none(manifest.exitStatus),
+            final_output=self._final_output(),
+            warnings=tuple(_or_none(manifest.warnings) or ()),
+        )
+
+    def _of_seed(self, state: RunState) -> Header:
+        seed = read_seed(self._run.read_manifest(), file=str(self._run.path / "manifest.open.json"))
+        return Header(
+            path=self.path,
+            kind=self.kind,
+            state=state.value,
+            capture_id=seed.captureId,
+            run_id=seed.runId,
+            created_at_ms=seed.createdAt,
+            provider=seed.model.provider,
+            model=seed.model.model,
+            redaction=seed.redaction.profile,
+            producer=_or_none(seed.producer),
+            command=self._command(),
+        )
+
+    def verify(self) -> None:
+        if self._run.state in (RunState.COMPLETE, RunState.RECOVERED):
+            CaptureReader(self._run.path)
+
+    def _blob(self, digest: object) -> bytes:
+        if not isinstance(digest, str) or not is_digest(digest):
+            raise FormatError(f"{digest!r} names no blob", file=self.file)
+        return self._run.blobs.get(digest)
+
+
+class EventsSource(_EventSource):
+    """An ``events.jsonl`` by itself."""
+
+    kind = "events"
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(str(file), file.open("rb"), str(file))
+
+    def header(self) -> Header:
+        first, last = self._edge(self._lines.first_line()), self._edge(self._lines.last_line())
+        end = self._end()
+        return Header(
+            path=self.path,
+            kind=self.kind,
+            status=end.get("status"),
+            created_at_ms=first.ts if first else None,
+            completed_at_ms=last.ts if last and end else None,
+            command=self._command(),
+            error=end.get("error"),
+            final_output=self._final_output(),
+        )
+
+    def verify(self) -> None:
+        """There is nothing to hold the events against."""
+
+
+def _or_none(value: Any) -> Any:
+    return None if value is ABSENT else value

@@ -1,0 +1,88 @@
+"""What every kind of artifact can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from reenact.analysis.events import Event, Head
+
+Kind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
+"""``events`` is the log of a capture without the rest of it, as ``git difftool`` hands it over."""
+
+
+class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """What an artifact says of itself; what it does not say is ``None``."""
+
+    path: str
+    kind: Kind
+    state: str | None = None
+    """Of a capture: ``open``, ``interrupted``, ``complete`` or ``recovered``."""
+    status: str | None = None
+    """``ok``, ``error``, or the format's own word; ``None`` while the run is not finished."""
+    capture_id: str | None = None
+    run_id: str | None = None
+    created_at_ms: int | float | None = None
+    completed_at_ms: int | float | None = None
+    provider: str | None = None
+    model: str | None = None
+    redaction: str | None = None
+    producer: str | None = None
+    command: tuple[str, ...] | None = None
+    error: str | None = None
+    exit_status: int | None = None
+    final_output: Any = None
+    token_usage: Any = None
+    """Where the artifact states the run's use of tokens, not each call's."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more events may come."""
+        return self.state == "open"
+
+
+class Source(Protocol):
+    """One artifact, opened."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def file(self) -> str:
+        """The file whose lines the events are, for messages."""
+
+    @property
+    def count(self) -> int:
+        """The number of the last event read so far."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the pass over the artifact has come."""
+
+    @property
+    def torn_bytes(self) -> int:
+        """Half an event behind the last whole one."""
+
+    def header(self) -> Header:
+        """What the artifact says of itself now."""
+
+    def read_on(self) -> Iterator[Head]:
+        """The heads of the next block of events; none where there are no more for now."""
+
+    def raw(self, seq: int) -> Any:
+        """An event that has been read, as it stands in the file."""
+
+    def event(self, seq: int) -> Event | None:
+        """The same in common words; ``None`` for a line that is no event."""
+
+    def resolved(self, value: Any) -> Any:
+        """A payload of an event, put together from where its parts are stored."""
+
+    def verify(self) -> None:
+        """Raise :class:`~reenact.errors.FormatError` where the artifact is not what it says it is."""
