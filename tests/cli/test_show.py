@@ -9,7 +9,7 @@ import pytest
 
 import reenact
 from reenact.boundary import Call, crossing
-from reenact.cli import listing, main
+from reenact.cli import main
 from reenact.recorder.exit_status import note_exit_status
 from tests.cli.commands import ENVIRONMENT, command, interrupted
 
@@ -76,9 +76,10 @@ def rows(text):
     """The listing's lines, without what differs from run to run."""
     table = text.partition("outcome\n")[2].partition("\n\n")[0]
     for line in table.splitlines():
-        seq, at, rest = re.fullmatch(r" *(\d+) +([\d.]+) s (.{10})  (.*)", line).group(1, 2, 4)
+        found = re.fullmatch(r" *(\d+) +([\d.]+) s .{10}  (\S+) *(?:  [│● ]{2})?  (\S.*|  \S.*)", line)
+        seq, at, lane, rest = found.groups()
         assert float(at) < 10
-        yield int(seq), re.sub(r" {2,}", "  ", rest)
+        yield int(seq), f"{lane}  " + re.sub(r" {2,}", "  ", rest.lstrip())
 
 
 def test_a_line_per_call(path, capsys):
@@ -162,6 +163,7 @@ def test_json_is_one_object(path, capsys):
     assert call.pop("tookMs") >= 0
     assert call == {
         "seq": 4,
+        "place": 1,
         "outcomeSeq": 7,
         "lane": "0",
         "kind": "tool",
@@ -248,17 +250,6 @@ def test_wrong_usage_is_one_line(words, status, tmp_path, monkeypatch, capsys):
     assert main(["show", *words]) == status
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1)
-
-
-def test_an_outcome_that_comes_late_gets_a_line_of_its_own(path, monkeypatch, capsys):
-    """So that one call around all others does not keep a big listing in memory."""
-    monkeypatch.setattr(listing, "_WINDOW", 1)
-    main(["show", str(path)])
-    out = capsys.readouterr().out
-    listed = dict(rows(out))
-    assert listed[4].endswith('tool order(item="desk")  no outcome')
-    assert listed[7].endswith("tool order, of event 4  KeyError: 'desk'")
-    assert out.splitlines()[-1].startswith("20 events, 10 calls: ")
 
 
 def on_a_terminal(path, **environment):

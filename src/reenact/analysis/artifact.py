@@ -3,10 +3,12 @@
     artifact = open_artifact("runs/triage")  # capture, events.jsonl, REPLAY.jsonl, replay.json, trace.json
     artifact.header()                # Header: kind, state, status, model, times, final output
     artifact.steps(0, 100)           # list[Step]: the first hundred, in a moment, however large it is
+    artifact.find(parse_terms(["tool:search", "error"]))  # Found: steps that fit, and where to look on
     artifact.index(seconds=0.2)      # reads on; True when everything has been read
     artifact.counts()                # Counts: steps, kinds, states, tokens, cost, as far as read
     artifact.detail(17)              # Detail: the step of event 17 in full
     artifact.event(17)               # that event, payloads in their place
+    artifact.close()                 # or: with open_artifact(path) as artifact
 
 Opening reads nothing but the edges of the file. A page reads on as far as it needs, and a bounded stretch
 further for outcomes; a step whose outcome is not reached yet is ``open`` until it is. Every answer is data:
@@ -17,13 +19,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
 from reenact.analysis.detail import detail_of
+from reenact.analysis.filters import Term
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.sources.source import Header, Source
 from reenact.analysis.step import Detail, Step
@@ -50,11 +53,19 @@ class Counts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     """From the first event to the last."""
     columns: int
     """How many columns the steps take."""
-    torn_bytes: int = 0
+    torn_bytes: int
     is_complete: bool
     """Whether everything has been read; of a run being recorded, everything there is so far."""
     problem: str | None = None
     """Where reading ended early, and why."""
+
+
+class Found(msgspec.Struct, frozen=True, rename="camel"):
+    """Steps that were looked for."""
+
+    steps: list[Step]
+    next_place: int | None
+    """Where to look on; ``None`` where everything has been looked at."""
 
 
 class Artifact:
@@ -117,6 +128,26 @@ class Artifact:
         self.index()
         return (self.at(place) for place in range(len(self._index)))
 
+    def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
+        """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""
+        deadline = time.monotonic() + seconds
+        places: list[int] = []
+        place = start
+        while len(places) < count and time.monotonic() < deadline:
+            with self._lock:
+                self._reach(place + 1)
+                if place >= len(self._index):
+                    break
+                if self.fits(place, terms):
+                    places.append(place)
+            place += 1
+        is_end = self._is_complete and place >= len(self._index)
+        return Found(steps=[self.at(each) for each in places], next_place=None if is_end else place)
+
+    def fits(self, place: int, terms: Sequence[Term]) -> bool:
+        """Whether a step that has been read fits all *terms*."""
+        return all(term.fits(self._source, self._index, place) for term in terms)
+
     def place_of(self, seq: int) -> int:
         """Which step the event *seq* began or ended; :class:`UsageError` where it did neither."""
         self._reach_event(seq)
@@ -152,11 +183,21 @@ class Artifact:
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
                 cost=self._total_cost(),
                 duration_ms=index.end_ms,
-                columns=max(index.column, default=-1) + 1,
+                columns=index.columns,
                 torn_bytes=self._source.torn_bytes if self._is_complete else 0,
                 is_complete=self._is_complete,
                 problem=None if self.problem is None else str(self.problem),
             )
+
+    def close(self) -> None:
+        """Let go of the file; nothing can be asked any more."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def verify(self) -> None:
         """Hold the whole artifact against the digests it carries; raises where they do not fit."""
@@ -194,10 +235,10 @@ class Artifact:
 
     def _reach_event(self, seq: int) -> None:
         with self._lock:
-            while self._source.count < seq and self._read_on():
+            while not 1 <= seq <= self._source.count and self._read_on():
                 pass
-            if not 1 <= seq <= self._source.count:
-                last = self._source.count
+            last = self._source.count
+            if not 1 <= seq <= last:
                 raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
 
     def _step(self, place: int) -> Step:

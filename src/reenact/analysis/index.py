@@ -83,6 +83,8 @@ class StepIndex:
         self.parent = array("i")
         """The place of the call inside which it was made, -1 outside of any."""
         self.depth, self.column = array("H"), array("B")
+        self.columns = 0
+        """How many columns are taken."""
         self.beside = array("Q")
         """One bit for each column in which another call was open when the step began."""
         self.state = array("B")
@@ -135,6 +137,7 @@ class StepIndex:
         self.parent.append(parent)
         self.depth.append(0 if parent < 0 else min(self.depth[parent] + 1, 0xFFFF))
         self.column.append(column)
+        self.columns = max(self.columns, column + 1)
         self.beside.append(self._open_columns)
         self.state.append(_OPEN)
         for tokens in (self.input_tokens, self.output_tokens, self.cached_tokens):

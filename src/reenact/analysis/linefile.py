@@ -80,6 +80,9 @@ class LineFile:
                 return text.rpartition(b"\n")[2]
             length *= 4
 
+    def close(self) -> None:
+        self._stream.close()
+
     def _next_block(self) -> bytes:
         """Whole lines, each with its end."""
         start, length = self.read_bytes, _BLOCK_BYTES

@@ -34,6 +34,8 @@ def came(event: Event) -> str:
         text = "cancelled"
     elif data.get("error") is not None:
         text = brief_failure(data["error"])
+    elif data.get("ok") is False:
+        text = "failed"
     else:
         text = _answer(event)
     pieces = unquoted(data.get("pieces"))

@@ -18,7 +18,7 @@ VERBS = {
     "recover": "Complete captures that were interrupted",
     "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
-    "show": "List the calls of a capture",
+    "show": "List the steps of a run, or follow and play it",
     "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
+
+if TYPE_CHECKING:
+    from reenact.analysis.artifact import Artifact
 
 LARGE_BYTES: Final = 16 * 1024 * 1024
 """About a second's work; smaller files get no bar."""
@@ -35,6 +38,20 @@ def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T
             if number % _STEP == 0:
                 progress.update(task, completed=stream.tell())
             yield item
+
+
+def while_reading(artifact: Artifact) -> None:
+    """Read *artifact* to its end."""
+    if artifact.size_bytes < LARGE_BYTES or not sys.stderr.isatty():
+        artifact.index()
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=artifact.size_bytes)
+        while not artifact.index(seconds=0.1):
+            progress.update(task, completed=artifact.read_bytes)
 
 
 def _size_bytes(stream: BinaryIO) -> int:

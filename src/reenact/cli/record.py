@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from itertools import count
@@ -13,8 +12,8 @@ from pathlib import Path
 import click
 
 from reenact.analysis.brief import plural
+from reenact.analysis.opened import open_artifact
 from reenact.cli.failure import message_of, printable, say
-from reenact.cli.listing import entries
 from reenact.cli.table import counted
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
@@ -26,7 +25,6 @@ from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.recovery import recover
 from reenact.recorder.redaction.profile import PROFILES
 from reenact.store.durable import Durability
-from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState, make_empty_folder
 
 
@@ -94,7 +92,9 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
 
 
 def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) -> None:
-    kinds = Counter(entry.kind for entry in entries(CaptureReader(path)) if entry.late_for is None)
+    with open_artifact(path) as artifact:
+        artifact.index()
+        kinds = artifact.counts().kinds
     say(f"recorded {path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
     if manifest.status != "ok":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)

@@ -1,112 +1,189 @@
-"""``reenact show``: the calls of a capture, one line each."""
+"""``reenact show``: a run in the terminal, a line per step."""
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.filters import Term, parse_terms
+from reenact.analysis.opened import open_artifact
+from reenact.analysis.playback import Moment, Playback
+from reenact.analysis.step import Step
 from reenact.cli.failure import report
-from reenact.cli.header import Header
-from reenact.cli.listing import Entry, entries
-from reenact.cli.table import footer, header_lines, table_lines
+from reenact.cli.json_text import safe_json
+from reenact.cli.progress import while_reading
+from reenact.cli.table import Layout, footer, header_lines
 from reenact.cli.terminal import Line, printer
 from reenact.errors import FormatError, UsageError
-from reenact.store.reader import CaptureReader, EventLog
-from reenact.store.rundir import RunDir
+from reenact.suite.prices import project_prices
 
-_SUSPECT: Final = re.compile(r"[^\n -~]")
+_POLL_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 @click.command("show")
-@click.argument("directory", metavar="DIR")
+@click.argument("path", metavar="PATH")
 @click.option("--at", "seq", metavar="SEQ", type=int, help="Print the event of this number, whole.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(directory: str, seq: int | None, as_json: bool) -> int:
-    """List the calls of a capture.
+@click.option(
+    "--filter", "filters", metavar="TERM", multiple=True, help="Only steps that fit, such as tool:search."
+)
+@click.option("--follow", is_flag=True, help="Go on as the run is being recorded, until it ends.")
+@click.option("--play", is_flag=True, help="Show each step when it began and ended, in the run's own time.")
+@click.option("--speed", metavar="N", type=float, help="Play N times as fast; 0 does not wait at all.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --follow one per line.")
+def command(
+    path: str,
+    seq: int | None,
+    filters: tuple[str, ...],
+    follow: bool,
+    play: bool,
+    speed: float | None,
+    as_json: bool,
+) -> int:
+    """List the steps of a run.
 
-    One line per call: its event, when it was made, how long it took, its lane, what was asked and what
-    came. A run that is being recorded, or was interrupted, is listed as far as it got.
+    PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. One line per call: its
+    event, when it was made, how long it took, its lane, what was asked and what came. A run that is being
+    recorded, or was interrupted, is listed as far as it got.
+
+    TERM is kind:K, tool:T, name:N, lane:L, state:S or text:T; * stands for anything, a comma for or, and !
+    before it turns it round. "error" alone is state:error, any other word is looked for in the recorded text.
     """
-    capture = _Capture(directory)
-    if seq is not None:
-        click.echo(_safe_json(capture.event(seq)))
-    elif as_json:
-        capture.write_json()
-    else:
-        capture.write_text(printer())
-    return report(capture.problem) if capture.problem is not None else 0
+    _refuse_contradictions(seq=seq, follow=follow, play=play, speed=speed)
+    terms = parse_terms(filters)
+    with open_artifact(path, project_prices(Path.cwd())) as artifact:
+        showing = _Showing(artifact, terms)
+        if seq is not None:
+            click.echo(safe_json(artifact.event(seq)))
+        elif follow or play:
+            showing.play(_json_moment if as_json else None, follow=follow, speed=_speed(play, speed))
+        elif as_json:
+            showing.write_json()
+        else:
+            showing.write_text(printer())
+        problem = artifact.problem if follow else showing.problem
+    return report(problem) if problem is not None else 0
 
 
-class _Capture:
-    """What is shown; a finished capture that is damaged is shown as well, and then complained about."""
+def _refuse_contradictions(*, seq: int | None, follow: bool, play: bool, speed: float | None) -> None:
+    if seq is not None and (follow or play):
+        raise UsageError("--at shows one event; leave out --follow and --play")
+    if speed is not None and not play:
+        raise UsageError("--speed is about --play; add it")
+    if speed is not None and not 0 <= speed < float("inf"):
+        raise UsageError(f"--speed {speed:g}: choose 0 or more")
 
-    def __init__(self, directory: str) -> None:
-        run = RunDir.open(Path(directory))
-        self.problem: FormatError | None = None
-        self._header = Header.read(run)
-        self._log = self._opened(run)
 
-    def _opened(self, run: RunDir) -> EventLog:
-        if self._header.is_finished:
-            try:
-                return CaptureReader(run.path)
-            except FormatError as error:
-                self.problem = error
-        return EventLog(run)
+def _speed(play: bool, speed: float | None) -> float:
+    """0 for no pauses."""
+    return (1.0 if speed is None else speed) if play else 0.0
 
-    def event(self, seq: int) -> Any:
-        if not 1 <= seq <= len(self._log):
-            last = len(self._log)
-            raise UsageError(f"{self._log.events_file}: there is no event {seq}; choose 1 to {last}")
-        event = msgspec.json.decode(self._log.line(seq))
-        return event | {"data": self._log.resolved(event["data"])}
+
+class _Showing:
+    """A run being shown; one that is damaged is shown as far as it can be, and then complained about."""
+
+    def __init__(self, artifact: Artifact, terms: tuple[Term, ...]) -> None:
+        self.artifact = artifact
+        self._terms = terms
+        self._shown = 0
+
+    @cached_property
+    def problem(self) -> FormatError | None:
+        """Why a finished capture is not what was recorded, or an unfinished one could not be read on."""
+        try:
+            self.artifact.verify()
+        except FormatError as error:
+            return error
+        return self.artifact.problem
 
     def write_text(self, write: Callable[[Line], None]) -> None:
-        for line in header_lines(self._header, self._log):
+        header = self.artifact.header()
+        while_reading(self.artifact)
+        counts = self.artifact.counts()
+        for line in header_lines(header, counts):
             write(line)
-        kinds: Counter[str] = Counter()
-        for line in table_lines(self._counted(kinds), events=len(self._log)):
-            write(line)
-        for line in footer(self._header, self._log, kinds):
+        layout = Layout(counts)
+        for step in self._steps():
+            if self._shown == 1:
+                write(layout.titles())
+            write(layout.row(step))
+        matched = self._shown if self._terms else None
+        for line in footer(counts, is_open=header.is_open, matched=matched):
             write(line)
 
     def write_json(self) -> None:
         """One object, written while it is read."""
         write = sys.stdout.write
-        head = _safe_json(self._header.to_json())
+        head = safe_json(msgspec.to_builtins(self.artifact.header()))
+        while_reading(self.artifact)
         write(f'{head[:-2]},\n  "calls": [')
-        kinds: Counter[str] = Counter()
-        for position, entry in enumerate(self._counted(kinds)):
-            row = _safe_json(msgspec.to_builtins(entry), indent=None)
-            write(f"{',' if position else ''}\n    {row}")
-        end = {"events": len(self._log), "tornBytes": self._log.torn_bytes, "kinds": dict(kinds)}
+        for step in self._steps():
+            row = safe_json(msgspec.to_builtins(step), indent=None)
+            write(f"{',' if self._shown > 1 else ''}\n    {row}")
+        end = msgspec.to_builtins(self.artifact.counts())
         if self.problem is not None:
             end["problem"] = str(self.problem)
-        write(f"\n  ],{_safe_json(end)[1:]}\n")
+        write(f"\n  ],{safe_json(end)[1:]}\n")
 
-    def _counted(self, kinds: Counter[str]) -> Iterator[Entry]:
-        """The calls up to the first damaged event."""
-        try:
-            for entry in entries(self._log):
-                kinds[entry.kind] += entry.late_for is None
-                yield entry
-        except FormatError as error:
-            self.problem = self.problem or error
+    def play(self, written: Callable[[Moment], str] | None, *, follow: bool, speed: float) -> None:
+        """Write each moment as it comes, or when its time comes."""
+        header = self.artifact.header()
+        write = printer()
+        if written is None:
+            self.artifact.index(seconds=0)
+            for line in header_lines(header, self.artifact.counts()):
+                write(line)
+        for moment in self._paced(follow=follow, speed=speed):
+            if written is None:
+                write(Layout(self.artifact.counts()).moment(moment))
+            else:
+                click.echo(written(moment))
+            sys.stdout.flush()
+        if written is None:
+            header = self.artifact.header()
+            for line in footer(self.artifact.counts(), is_open=header.is_open):
+                write(line)
+
+    def _steps(self) -> Iterator[Step]:
+        start: int | None = 0
+        while start is not None:
+            found = self.artifact.find(self._terms, start)
+            for step in found.steps:
+                self._shown += 1
+                yield step
+            start = found.next_place
+
+    def _paced(self, *, follow: bool, speed: float) -> Iterator[Moment]:
+        at_ms: float | None = None
+        for moment in self._moments(follow):
+            if speed and at_ms is not None:
+                time.sleep(min(max(0.0, moment.at_ms - at_ms) / 1000 / speed, _LONGEST_PAUSE_SECONDS))
+            at_ms = moment.at_ms
+            yield moment
+
+    def _moments(self, follow: bool) -> Iterator[Moment]:
+        playback = Playback(self.artifact)
+        while True:
+            # Asked before reading on: what is written before the end is then read for certain.
+            is_open = follow and self.artifact.header().is_open
+            is_complete = self.artifact.index(seconds=0)
+            for moment in playback.moments():
+                if self.artifact.fits(moment.step.place, self._terms):
+                    yield moment
+            if is_complete and not is_open:
+                return
+            if is_complete:
+                time.sleep(_POLL_SECONDS)
 
 
-def _safe_json(value: Any, indent: int | None = 2) -> str:
-    """JSON text in which nothing can steer the terminal: what is not printable is escaped."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return _SUSPECT.sub(lambda found: _safe(found[0]), text)
-
-
-def _safe(mark: str) -> str:
-    return mark if mark.isprintable() else json.dumps(mark)[1:-1]
+def _json_moment(moment: Moment) -> str:
+    value: dict[str, Any] = {"event": moment.seq, "begins": moment.begins, "ends": moment.ends}
+    return safe_json(value | msgspec.to_builtins(moment.step), indent=None)

@@ -1,115 +1,154 @@
-"""How a capture looks: what it says of itself, a line per call, what was counted."""
+"""How a run looks in the terminal: what it says of itself, a line per step, what was counted."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
 
-import msgspec
-
-from reenact.analysis.brief import duration, plural
-from reenact.cli.header import Header
-from reenact.cli.listing import Entry
+from reenact.analysis.artifact import Counts
+from reenact.analysis.brief import brief, duration, plural
+from reenact.analysis.playback import Moment
+from reenact.analysis.sources.source import Header
+from reenact.analysis.step import Step
 from reenact.cli.terminal import Cell, Line, width
 from reenact.formats.capture import NO_MODEL
-from reenact.store.reader import EventLog
-from reenact.store.rundir import RunState
 
 _STATES: Final = {
-    RunState.OPEN: ("being recorded", "yellow"),
-    RunState.INTERRUPTED: ("interrupted; complete it with: reenact recover", "red"),
-    RunState.COMPLETE: ("complete", "green"),
-    RunState.RECOVERED: ("recovered after an interruption", "yellow"),
+    "open": ("being recorded", "yellow"),
+    "interrupted": ("interrupted; complete it with: reenact recover", "red"),
+    "complete": ("complete", "green"),
+    "recovered": ("recovered after an interruption", "yellow"),
+}
+_KINDS: Final = {
+    "events": "events of a capture, without the rest of it",
+    "replay-log": "replay log",
+    "replay-log-legacy": "replay log, older dialect",
+    "bundle": "replay bundle",
+    "trace": "normalized trace",
 }
 _OUTCOME_STYLES: Final = {"ok": "", "error": "red", "cancelled": "yellow", "open": "yellow"}
+_KIND_STYLES: Final = {"tool": "cyan", "model": "magenta", "message": "blue"}
 _MIN_TEXT: Final = 20
+_MAX_GUTTER: Final = 8
+"""Calls that overlap more than this are drawn in the last column."""
 
 
-def header_lines(header: Header, log: EventLog) -> Iterator[Line]:
-    """The capture as a whole."""
+def header_lines(header: Header, counts: Counts) -> Iterator[Line]:
+    """The run as a whole."""
     yield (Cell(header.path, "bold"),)
-    state, style = _STATES[header.state]
-    yield _field("state", state, style)
+    if header.kind in _KINDS:
+        yield _field("kind", _KINDS[header.kind])
+    if header.state is not None:
+        yield _field("state", *_STATES[header.state])
     if header.status is not None:
         yield _field("status", _status(header), "green" if header.status == "ok" else "red")
-    yield _field("capture", f"{header.capture_id}, {header.run_id}")
-    if command := _command(log):
-        yield _field("command", command)
-    has_model = header.model != NO_MODEL.model
-    yield _field("model", f"{header.model}, {header.provider}" if has_model else header.model)
-    yield _field("started", _started(header, log))
-    yield _field("redaction", header.redaction)
+    for name, value in _facts(header, counts):
+        if value:
+            yield _field(name, value)
     for warning in header.warnings:
         yield _field("warning", warning, "yellow")
     yield ()
 
 
-def table_lines(entries: Iterable[Entry], *, events: int) -> Iterator[Line]:
-    """A line per call under a line of titles; nothing where there is no call."""
-    layout = _Layout(events)
-    is_first = True
-    for entry in entries:
-        if is_first:
-            yield layout.titles()
-        is_first = False
-        yield layout.row(entry)
+def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
+    yield "capture", ", ".join(filter(None, (header.capture_id, header.run_id)))
+    yield "command", shlex.join(header.command or ())
+    if header.model is not None:
+        has_model = header.model != NO_MODEL.model
+        yield "model", f"{header.model}, {header.provider}" if has_model else header.model
+    yield "started", _started(header, counts)
+    yield "redaction", header.redaction or ""
+    yield "producer", header.producer or "" if header.capture_id is None else ""
+    yield "output", brief(header.final_output, 2 * width()) if header.final_output is not None else ""
 
 
-def footer(header: Header, log: EventLog, kinds: Counter[str]) -> Iterator[Line]:
+def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iterator[Line]:
     """What there was, counted."""
     yield ()
-    yield (Cell(f"{plural(len(log), 'event')}, {counted(kinds)}"),)
-    if log.torn_bytes and header.state is not RunState.OPEN:
-        yield (Cell(f"half a line behind them, {plural(log.torn_bytes, 'byte')}", "yellow"),)
+    chosen = "" if matched is None else f", {matched:,} shown"
+    yield (Cell(f"{plural(counts.events, 'event')}, {counted(counts.kinds)}{chosen}"),)
+    if counts.tokens is not None:
+        tokens = counts.tokens
+        cached = f", {tokens.cached_input:,} of them cached" if tokens.cached_input else ""
+        cost = "" if counts.cost is None else f"; cost {counts.cost:.6g}"
+        yield (Cell(f"tokens: {tokens.input:,} in{cached}, {tokens.output:,} out{cost}"),)
+    if counts.torn_bytes and not is_open:
+        yield (Cell(f"half a line behind them, {plural(counts.torn_bytes, 'byte')}", "yellow"),)
 
 
-def counted(kinds: Counter[str]) -> str:
+def counted(kinds: Mapping[str, int]) -> str:
     """``3 calls: 2 tool, 1 clock``."""
-    each = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    return plural(kinds.total(), "call") + (f": {each}" if each else "")
+    each = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return plural(sum(kinds.values()), "call") + (f": {each}" if each else "")
 
 
-class _Layout:
-    """The columns of one listing, fixed before the first line is known."""
+class Layout:
+    """The columns of one listing, fixed before the first line; what no step has gets no column."""
 
-    def __init__(self, events: int) -> None:
-        self._seq = max(3, len(str(events)))
-        fixed = self._seq + 9 + 9 + 8 + 2 * 5
+    def __init__(self, counts: Counts) -> None:
+        self._seq = max(3, len(str(counts.events)))
+        self._tokens = 13 if counts.tokens is not None else 0
+        self._cost = 9 if counts.cost is not None else 0
+        self._gutter = min(counts.columns, _MAX_GUTTER) if counts.columns > 1 else 0
+        widths = (self._seq, 9, 9, self._tokens, self._cost, 8, self._gutter)
+        fixed = sum(each + 2 for each in widths if each) + 2
         text = max(2 * _MIN_TEXT, width() - fixed)
         self._call = text * 3 // 5
         self._outcome = text - self._call
 
     def titles(self) -> Line:
-        return self._line("dim", "seq", "at", "took", "lane", Cell("call", "dim"), Cell("outcome", "dim"))
-
-    def row(self, entry: Entry) -> Line:
-        at = f"{entry.at_ms / 1000:.3f} s"
-        took = "" if entry.took_ms is None else duration(entry.took_ms)
-        call = Cell(_call(entry), "cyan" if entry.kind == "tool" else "")
-        came = "no outcome" if entry.state == "open" else entry.came
-        outcome = Cell(came, _OUTCOME_STYLES[entry.state])
-        return self._line("", str(entry.seq), at, took, entry.lane, call, outcome)
-
-    def _line(self, style: str, seq: str, at: str, took: str, lane: str, call: Cell, outcome: Cell) -> Line:
-        gap = Cell("  ")
-        return (
-            *(Cell(seq, "dim", -self._seq), gap),
-            *(Cell(at, "dim", -9), gap),
-            *(Cell(took, style, -9), gap),
-            *(Cell(lane, "dim", 8), gap),
-            *(call._replace(width=self._call), gap),
-            outcome._replace(width=self._outcome),
+        return self._line(
+            *(Cell("seq"), Cell("at"), Cell("took"), Cell("tokens"), Cell("cost"), Cell("lane")),
+            *(Cell(""), Cell("call"), Cell("outcome")),
+            style="dim",
         )
 
+    def row(self, step: Step) -> Line:
+        """A step on one line."""
+        came = "no outcome" if step.state == "open" else step.came
+        return self._step(step, step.seq, step.at_ms, _call(step), Cell(came, _OUTCOME_STYLES[step.state]))
 
-def _call(entry: Entry) -> str:
+    def moment(self, moment: Moment) -> Line:
+        """The same of a step that begins, or ends, or both."""
+        step = moment.step
+        outcome = Cell(step.came if moment.ends else "", _OUTCOME_STYLES[step.state] if moment.ends else "")
+        called = _call(step) if moment.begins else f"{'  ' * step.depth}⤷ {step.kind} {step.name}"
+        return self._step(step, moment.seq, moment.at_ms, called, outcome, is_over=moment.ends)
+
+    def _step(
+        self, step: Step, seq: int, at_ms: float, called: str, outcome: Cell, *, is_over: bool = True
+    ) -> Line:
+        took = "" if step.took_ms is None or not is_over else duration(step.took_ms)
+        used = f"{step.tokens.input:,}+{step.tokens.output:,}" if step.tokens and is_over else ""
+        cost = "" if step.cost is None or not is_over else f"{step.cost:.4g}"
+        return self._line(
+            *(Cell(str(seq), "dim"), Cell(f"{at_ms / 1000:.3f} s", "dim"), Cell(took), Cell(used)),
+            *(Cell(cost), Cell(step.lane, "dim"), Cell(_gutter(step, self._gutter), "dim")),
+            *(Cell(called, _KIND_STYLES.get(step.kind, "")), outcome),
+        )
+
+    def _line(self, *cells: Cell, style: str = "") -> Line:
+        widths = (-self._seq, -9, -9, -self._tokens, -self._cost, 8, self._gutter, self._call, self._outcome)
+        return tuple(
+            piece
+            for cell, each in zip(cells, widths, strict=True)
+            if each
+            for piece in (Cell(cell.text, style or cell.style, each), Cell("  "))
+        )[:-1]
+
+
+def _call(step: Step) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
-    what = f"{'  ' * entry.depth}{entry.kind} {entry.name}"
-    if entry.late_for is not None:
-        return f"{what}, of event {entry.late_for}"
-    return f"{what}({entry.asked})" if entry.kind == "tool" else f"{what} {entry.asked}"
+    what = f"{'  ' * step.depth}{step.kind} {step.name}"
+    return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"
+
+
+def _gutter(step: Step, columns: int) -> str:
+    """``│●│``: the step among the calls that were open when it began."""
+    own = min(step.column, columns - 1)
+    return "".join("●" if each == own else "│" if each in step.beside else " " for each in range(columns))
 
 
 def _field(name: str, value: str, style: str = "") -> Line:
@@ -124,22 +163,10 @@ def _status(header: Header) -> str:
     return ", ".join(part for part in parts if part is not None)
 
 
-def _started(header: Header, log: EventLog) -> str:
+def _started(header: Header, counts: Counts) -> str:
+    if header.created_at_ms is None:
+        return ""
+    moment = datetime.fromtimestamp(header.created_at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if header.completed_at_ms is not None:
-        return f"{header.started}, took {duration(header.completed_at_ms - header.created_at_ms)}"
-    last_ms = _decoded(log, len(log)).get("ts", header.created_at_ms)
-    return f"{header.started}, {duration(last_ms - header.created_at_ms)} so far"
-
-
-def _command(log: EventLog) -> str | None:
-    argv = _decoded(log, 1).get("data", {}).get("argv")
-    return shlex.join(argv) if argv else None
-
-
-def _decoded(log: EventLog, seq: int) -> dict[str, Any]:
-    """The event, or nothing where there is none or it is damaged: the listing will say so."""
-    try:
-        event = msgspec.json.decode(log.line(seq)) if 1 <= seq <= len(log) else {}
-    except msgspec.DecodeError:
-        return {}
-    return event if isinstance(event, dict) else {}
+        return f"{moment}, took {duration(header.completed_at_ms - header.created_at_ms)}"
+    return f"{moment}, {duration(counts.duration_ms)} so far"

@@ -75,6 +75,9 @@ class _EventSource:
     def resolved(self, value: Any) -> Any:
         return self._references.resolved(value)
 
+    def close(self) -> None:
+        self._lines.close()
+
     def _decoded(self, decode: Any, text: bytes, number: int) -> Any:
         try:
             return decode(text)

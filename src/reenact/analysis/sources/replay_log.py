@@ -38,6 +38,7 @@ class ReplayLogSource:
             if dialect.name_in(value) == HEADER:
                 dialect.from_json(value)  # refuses what a newer version wrote
         except FormatError as error:
+            self.close()
             raise error.at(file=self.file, line=1) from None
         assert isinstance(value, dict)
         return value
@@ -98,6 +99,9 @@ class ReplayLogSource:
 
     def resolved(self, value: Any) -> Any:
         return value
+
+    def close(self) -> None:
+        self._lines.close()
 
     def verify(self) -> None:
         """Its own totals and hashes are for ``reenact verify``."""

@@ -84,5 +84,8 @@ class Source(Protocol):
     def resolved(self, value: Any) -> Any:
         """A payload of an event, put together from where its parts are stored."""
 
+    def close(self) -> None:
+        """Let go of the file."""
+
     def verify(self) -> None:
         """Raise :class:`~reenact.errors.FormatError` where the artifact is not what it says it is."""

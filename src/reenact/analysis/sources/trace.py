@@ -79,6 +79,9 @@ class TraceSource:
     def resolved(self, value: Any) -> Any:
         return value
 
+    def close(self) -> None:
+        """It is in memory."""
+
     def verify(self) -> None:
         """It was read whole, and says nothing else about itself."""
 
