@@ -1,0 +1,227 @@
+"""Two runs beside each other: which call of the one is which call of the other.
+
+Calls are aligned by content within their logical task, and what happened inside a call only with what
+happened inside its counterpart. So an event that was added is one event, wherever it stands and however many
+tasks run beside it. Tasks are recognised by what they do: one more makes no strangers of those behind it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from reenact.trace.subsequence import common_subsequence
+
+_MAX_CELLS: Final = 2500
+"""Gaps larger than this are paired by kind and order alone; comparing all with all would take too long."""
+_MIN_SIMILARITY: Final = 0.2
+"""Calls of the same kind and name that have less in common are two different calls."""
+
+_UNORDERED: Final = "~"
+"""The end of the name of a lane in which order means nothing."""
+
+Pair: TypeAlias = tuple[int | None, int | None]
+Similarity: TypeAlias = Callable[[int, int], float]
+"""How much two calls of the same kind and name have in common, 0 to 1."""
+
+
+class Item(NamedTuple):
+    """One call, as far as aligning needs it."""
+
+    key: Hashable
+    """What was asked, whole: calls with equal keys are the same call."""
+    like: Hashable
+    """Kind and name: calls that have it in common may be the same call, changed."""
+    lane: str = "0"
+    parent: int = -1
+    """The place of the call inside which it was made."""
+
+
+def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | None = None) -> list[Pair]:
+    """Every item of both exactly once: beside its counterpart, or alone.
+
+    In the order of *right*; what only *left* has stands where it would have been.
+    """
+    similarity = similarity or _alike
+    if _rank(left) <= _rank(right):
+        pairs = list(_Alignment(left, right, similarity).siblings(-1, -1))
+    else:  # the same question the other way round has the same answer
+        turned = _Alignment(right, left, lambda one, other: similarity(other, one)).siblings(-1, -1)
+        pairs = [(one, other) for other, one in turned]
+    return _ordered(pairs)
+
+
+class _Alignment:
+    """The two runs as trees: the siblings are the calls made directly inside one call, or outside of any."""
+
+    def __init__(self, left: Sequence[Item], right: Sequence[Item], similarity: Similarity) -> None:
+        self._left, self._right = left, right
+        self._similarity = similarity
+        self._left_tasks, self._right_tasks = _tasks(left), _tasks(right)
+        self._left_trees, self._right_trees = _trees(left), _trees(right)
+
+    def siblings(self, left_parent: int, right_parent: int) -> Iterator[Pair]:
+        """The calls inside two counterparts, and all inside those."""
+        waiting: list[tuple[int | None, int | None]] = [(left_parent, right_parent)]
+        while waiting:
+            one, other = waiting.pop()
+            lefts = {} if one is None else self._left_tasks.get(one, {})
+            rights = {} if other is None else self._right_tasks.get(other, {})
+            for left_lane, right_lane in self._bound(lefts, rights):
+                ours, theirs = lefts.get(left_lane, []), rights.get(right_lane, [])
+                if left_lane is not None and left_lane.endswith(_UNORDERED):
+                    ours.sort(key=lambda place: repr(self._left[place].key))
+                    theirs.sort(key=lambda place: repr(self._right[place].key))
+                for pair in self._sequence(ours, theirs):
+                    yield pair
+                    waiting.append(pair)
+
+    def _bound(
+        self, lefts: dict[str | None, list[int]], rights: dict[str | None, list[int]]
+    ) -> list[tuple[str | None, str | None]]:
+        """Which task of the one is which of the other: those that did the same, then those alike, by name."""
+        ours = {lane: tuple(self._left_trees[each] for each in places) for lane, places in lefts.items()}
+        theirs = {lane: tuple(self._right_trees[each] for each in places) for lane, places in rights.items()}
+        bound = {lane: lane for lane in ours if ours[lane] == theirs.get(lane)}
+        free = [lane for lane in ours if lane not in bound]
+        open_ = [lane for lane in theirs if lane not in bound]
+        same = common_subsequence([ours[lane] for lane in free], [theirs[lane] for lane in open_])
+        found: list[tuple[str | None, str | None]] = [*bound.items()]
+        found += [(free[one], open_[other]) for one, other in same]
+        taken = {lane for lane, _ in found}, {lane for _, lane in found}
+        free = [lane for lane in free if lane not in taken[0]]
+        open_ = [lane for lane in open_ if lane not in taken[1]]
+        return found + _most_alike(free, open_, ours, theirs)
+
+    def _sequence(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
+        """One task beside another: equal calls first, then what changed between two of them."""
+        equal = common_subsequence(
+            [self._left_trees[each] for each in lefts], [self._right_trees[each] for each in rights]
+        )
+        one = other = 0
+        for x, y in [*equal, (len(lefts), len(rights))]:
+            yield from self._gap(lefts[one:x], rights[other:y])
+            if x < len(lefts) and y < len(rights):
+                yield lefts[x], rights[y]
+            one, other = x + 1, y + 1
+
+    def _gap(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
+        changed = self._changed(lefts, rights)
+        pairs = {lefts[one]: rights[other] for one, other in changed}
+        yield from ((each, pairs.get(each)) for each in lefts)
+        yield from ((None, each) for each in rights if each not in pairs.values())
+
+    def _changed(self, lefts: list[int], rights: list[int]) -> list[tuple[int, int]]:
+        if len(lefts) * len(rights) <= _MAX_CELLS:
+            return self._most_similar(lefts, rights)
+        return common_subsequence(
+            [self._left[each].like for each in lefts], [self._right[each].like for each in rights]
+        )
+
+    def _most_similar(self, lefts: list[int], rights: list[int]) -> list[tuple[int, int]]:
+        """Of all ways to pair what is alike in order, one with the most in common."""
+        scores = [[0.0] * (len(rights) + 1) for _ in range(len(lefts) + 1)]
+        for x in range(len(lefts) - 1, -1, -1):
+            for y in range(len(rights) - 1, -1, -1):
+                paired = self._score(lefts[x], rights[y]) + scores[x + 1][y + 1]
+                scores[x][y] = max(paired, scores[x + 1][y], scores[x][y + 1])
+        found: list[tuple[int, int]] = []
+        x = y = 0
+        while x < len(lefts) and y < len(rights):
+            if scores[x][y] == scores[x + 1][y]:
+                x += 1
+            elif scores[x][y] == scores[x][y + 1]:
+                y += 1
+            else:
+                found.append((x, y))
+                x, y = x + 1, y + 1
+        return found
+
+    def _score(self, one: int, other: int) -> float:
+        if self._left[one].key == self._right[other].key:
+            return 2.0  # only what happened inside it differs
+        if self._left[one].like != self._right[other].like:
+            return 0.0
+        found = self._similarity(one, other)
+        return found if found >= _MIN_SIMILARITY else 0.0
+
+
+def _alike(_one: int, _other: int) -> float:
+    return 1.0
+
+
+def _rank(items: Sequence[Item]) -> list[str]:
+    return list(map(repr, items))
+
+
+def _trees(items: Sequence[Item]) -> list[int]:
+    """Each call with all that happened inside it, as a number that is equal where both are."""
+    inside: dict[int, list[int]] = defaultdict(list)
+    trees = [0] * len(items)
+    for place in range(len(items) - 1, -1, -1):
+        item = items[place]
+        trees[place] = hash((item.key, *inside.pop(place, ())))
+        inside[item.parent].append(trees[place])
+    return trees
+
+
+def _tasks(items: Sequence[Item]) -> dict[int, dict[str | None, list[int]]]:
+    """The places of the calls directly inside each call, by the task that made them, in order."""
+    tasks: dict[int, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, item in enumerate(items):
+        tasks[item.parent][_inner_lane(item, items)].append(place)
+    return tasks
+
+
+def _inner_lane(item: Item, items: Sequence[Item]) -> str:
+    """The lane inside the call around it: calls are numbered, and the number of that one may differ."""
+    if item.parent < 0:
+        return item.lane
+    inner = item.lane.removeprefix(items[item.parent].lane + "/")
+    return inner.lstrip("0123456789") if inner != item.lane else item.lane
+
+
+def _most_alike(
+    free: list[str | None],
+    open_: list[str | None],
+    ours: dict[str | None, tuple[int, ...]],
+    theirs: dict[str | None, tuple[int, ...]],
+) -> list[tuple[str | None, str | None]]:
+    """The other tasks: each with the one it shares most calls with, else the one of its name, or alone."""
+    their_sets = [set(theirs[lane]) for lane in open_]
+    shared = sorted(
+        (-len(their_sets[y].intersection(ours[one])), one != other, x, y)
+        for x, one in enumerate(free)
+        for y, other in enumerate(open_)
+    )
+    found: list[tuple[str | None, str | None]] = []
+    taken: tuple[set[int], set[int]] = (set(), set())
+    for overlap, is_renamed, x, y in shared:
+        if x in taken[0] or y in taken[1] or (not overlap and is_renamed):
+            continue
+        found.append((free[x], open_[y]))
+        taken[0].add(x)
+        taken[1].add(y)
+    found += [(lane, None) for x, lane in enumerate(free) if x not in taken[0]]
+    return found + [(None, lane) for y, lane in enumerate(open_) if y not in taken[1]]
+
+
+def _ordered(pairs: list[Pair]) -> list[Pair]:
+    """In the order of the right run; what it lacks stands behind its predecessor in the left run."""
+    counterpart = {one: other for one, other in pairs if one is not None}
+    position = -1
+    places: dict[int, int] = {}
+    for one in sorted(counterpart):
+        other = counterpart[one]
+        position = other if other is not None else position
+        places[one] = position
+
+    def order(pair: Pair) -> tuple[int, int, int]:
+        one, other = pair
+        if other is not None:
+            return other, 0, 0
+        assert one is not None
+        return places[one], 1, one
+
+    return sorted(pairs, key=order)

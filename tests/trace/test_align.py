@@ -1,0 +1,125 @@
+"""Aligning two runs: content and causality decide, not position."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reenact.trace import subsequence
+from reenact.trace.align import Item, align
+from reenact.trace.subsequence import common_subsequence
+
+KEYS = st.lists(st.sampled_from("abcd"), max_size=14)
+
+
+@st.composite
+def runs(draw):
+    """Calls of a few tasks, some made inside earlier ones."""
+    items = []
+    for key in draw(st.lists(st.sampled_from("abc"), max_size=12)):
+        parent = draw(st.integers(-1, len(items) - 1))
+        lane = draw(st.sampled_from(["0", "0.1", "0.2"])) if parent < 0 else f"{items[parent].lane}/1"
+        items.append(Item(key, key, lane, parent))
+    return items
+
+
+def length_by_table(left, right):
+    """The textbook way, quadratic and plain."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for x in range(len(left) - 1, -1, -1):
+        for y in range(len(right) - 1, -1, -1):
+            longer = table[x + 1][y + 1] + 1
+            table[x][y] = longer if left[x] == right[y] else max(table[x + 1][y], table[x][y + 1])
+    return table[0][0]
+
+
+def inserted(items, place, key):
+    """*items* with one call more that has nothing inside it."""
+    moved = [item._replace(parent=item.parent + (item.parent >= place)) for item in items]
+    lane = items[place].lane if place < len(items) else "0"
+    parent = moved[place].parent if place < len(items) else -1
+    return [*moved[:place], Item(key, key, lane, parent), *moved[place:]]
+
+
+@given(KEYS, KEYS)
+def test_the_longest_common_subsequence_is_found(left, right):
+    """In order, of equal items, and as long as can be."""
+    pairs = common_subsequence(left, right)
+    assert all(left[x] == right[y] for x, y in pairs)
+    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+    assert len(pairs) == length_by_table(left, right)
+
+
+@given(KEYS, KEYS)
+def test_far_apart_sequences_are_matched_at_what_both_have_once(left, right):
+    """Then the list need not be the longest, but it is a common subsequence."""
+    limit, subsequence._MAX_EDITS = subsequence._MAX_EDITS, 1
+    try:
+        pairs = common_subsequence(left, right)
+    finally:
+        subsequence._MAX_EDITS = limit
+    assert all(left[x] == right[y] for x, y in pairs)
+    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+
+
+@given(runs())
+def test_a_run_is_aligned_with_itself(run):
+    """Every call with itself, in order."""
+    assert align(run, run) == [(place, place) for place in range(len(run))]
+
+
+@given(runs(), st.data())
+def test_one_inserted_call_is_one_difference(run, data):
+    """Wherever it stands, and also where an equal call is next to it."""
+    place = data.draw(st.integers(0, len(run)))
+    longer = inserted(run, place, data.draw(st.sampled_from("abcx")))
+    pairs = align(run, longer)
+    assert [pair for pair in pairs if None in pair] == [pair for pair in pairs if pair[0] is None]
+    assert len(pairs) == len(longer)
+    assert all(run[one].key == longer[other].key for one, other in pairs if one is not None)
+
+
+@given(runs(), runs())
+def test_every_call_has_one_place(left, right):
+    """Beside another or alone; nothing is lost and nothing is there twice."""
+    pairs = align(left, right)
+    assert sorted(one for one, _ in pairs if one is not None) == list(range(len(left)))
+    assert [other for _, other in pairs if other is not None] == list(range(len(right)))
+
+
+@given(runs(), runs())
+def test_the_other_way_round_is_the_same(left, right):
+    """What was added is removed then, and nothing else changes."""
+    assert {(one, other) for other, one in align(right, left)} == set(align(left, right))
+
+
+def test_one_more_task_makes_no_strangers_of_the_others():
+    """Tasks are recognised by what they do."""
+    left = [Item("a", "a", "0.1"), Item("b", "b", "0.2")]
+    right = [Item("x", "x", "0.1"), Item("a", "a", "0.2"), Item("b", "b", "0.3")]
+    assert align(left, right) == [(None, 0), (0, 1), (1, 2)]
+
+
+def test_tasks_may_interleave_in_any_way():
+    """Only the order within a task means something."""
+    left = [Item("a", "a", "0.1"), Item("b", "b", "0.2"), Item("c", "c", "0.1")]
+    right = [left[1], left[0], left[2]]
+    assert {pair for pair in align(left, right) if None not in pair} == {(0, 1), (1, 0), (2, 2)}
+
+
+def test_a_lane_without_order_is_a_set():
+    """What stands in it is matched wherever it stands."""
+    left = [Item(key, key, "0~") for key in "abc"]
+    right = [Item(key, key, "0~") for key in "cab"]
+    assert all(left[one].key == right[other].key for one, other in align(left, right))
+
+
+def test_what_is_most_alike_is_paired_as_changed():
+    """Not what comes first."""
+    left = [Item("lamp", "search")]
+    right = [Item("desk", "search"), Item("lamps", "search")]
+    likeness = {(0, 0): 0.3, (0, 1): 0.9}
+    assert align(left, right, lambda *pair: likeness[pair]) == [(None, 0), (0, 1)]
+
+
+def test_calls_of_different_kinds_are_never_paired():
+    """One was removed and one was added."""
+    assert align([Item("a", "search")], [Item("b", "order")]) == [(0, None), (None, 0)]
