@@ -1,5 +1,7 @@
 """Aligning two runs: content and causality decide, not position."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +46,7 @@ def test_the_longest_common_subsequence_is_found(left, right):
     """In order, of equal items, and as long as can be."""
     pairs = common_subsequence(left, right)
     assert all(left[x] == right[y] for x, y in pairs)
-    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
     assert len(pairs) == length_by_table(left, right)
 
 
@@ -57,7 +59,7 @@ def test_far_apart_sequences_are_matched_at_what_both_have_once(left, right):
     finally:
         subsequence._MAX_EDITS = limit
     assert all(left[x] == right[y] for x, y in pairs)
-    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
 
 
 @given(runs())

@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from reenact.analysis.content import Content, content_of
 from reenact.analysis.detail import detail_of
 from reenact.analysis.filters import Term
 from reenact.analysis.index import STATES, StepIndex, Tokens
@@ -162,6 +163,14 @@ class Artifact:
         with self._lock:
             self._reach(place + 1)
             return detail_of(self._source, self.at(place))
+
+    def content(self, place: int) -> Content:
+        """What the step at *place* says, in the form in which runs are compared."""
+        return content_of(self._source, self.at(place))
+
+    def borrow_blobs(self, other: Artifact) -> None:
+        """Look for payloads in *other* where this artifact came without its own."""
+        self._source.borrow_blobs(other._source)
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""

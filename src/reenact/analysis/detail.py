@@ -1,4 +1,4 @@
-"""A step in full."""
+"""A step in full: its payloads out of wherever they are stored, its conversation read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from reenact.analysis.events import Event
 from reenact.analysis.sources.source import Source
-from reenact.analysis.step import Conversation, Detail, Step
+from reenact.analysis.step import Conversation, Detail, Payloads, Step
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import ABSENT
 from reenact.providers import read_request
@@ -18,12 +18,27 @@ from reenact.trace.plain import plain
 _ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
 _CAME: Final = {"tool_result": ("result", "resultHash"), "llm_response": ("response", "text")}
 _CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
-_CALL: Final = ("callId", "lane", "parent")
 
 
 def detail_of(source: Source, step: Step) -> Detail:
     """*step* with all that is recorded of it."""
-    return _Reading(source).detail(step)
+    reading = _Reading(source)
+    began, ended = events_of(source, step)
+    payloads = reading.payloads(began, ended)
+    events = [*reading.events(step)]
+    return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
+
+
+def payloads_of(source: Source, began: Event, ended: Event | None) -> Payloads:
+    """What the two events of a step hold."""
+    return _Reading(source).payloads(began, ended)
+
+
+def events_of(source: Source, step: Step) -> tuple[Event, Event | None]:
+    """The events that began and ended *step*."""
+    began = source.event(step.seq)
+    assert began is not None
+    return began, source.event(step.outcome_seq) if step.outcome_seq else None
 
 
 class _Reading:
@@ -31,38 +46,36 @@ class _Reading:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._problems: list[str] = []
+        self.problems: list[str] = []
 
-    def detail(self, step: Step) -> Detail:
-        began = self._source.event(step.seq)
-        ended = self._source.event(step.outcome_seq) if step.outcome_seq else None
-        assert began is not None
+    def payloads(self, began: Event, ended: Event | None) -> Payloads:
         request = self._whole(_first(began, _ASKED.get(began.type, ("request",))))
         outcome = ended.data if ended else {}
         response = self._whole(_first(ended, _CAME.get(ended.type, ("value",)))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
-        return Detail(
-            step=step,
-            request=_change(began) if began.type == "state_mutation" else plain(request),
+        said = _conversation(began, request, outcome, response, pieces)
+        return Payloads(
+            request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
             error=plain(self._whole(outcome.get("error", outcome.get("modelError")))),
             pieces=plain(pieces) if isinstance(pieces, list) else None,
-            conversation=_conversation(step, began, request, ended, response, pieces),
-            events=[*self._events(step)],
-            problems=self._problems,
+            conversation=said,
         )
 
-    def _events(self, step: Step) -> Iterator[Any]:
+    def events(self, step: Step) -> Iterator[Any]:
         for seq in sorted({step.seq, step.outcome_seq or step.seq}):
             raw = self._source.raw(seq)
             yield raw | {"data": self._whole(raw["data"])} if "data" in raw else raw
+
+    def _change(self, event: Event) -> dict[str, Any]:
+        return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
 
     def _whole(self, value: Any) -> Any:
         try:
             return self._source.resolved(value)
         except (FormatError, StoreError) as error:
-            if str(error) not in self._problems:
-                self._problems.append(str(error))
+            if str(error) not in self.problems:
+                self.problems.append(str(error))
             return value
 
 
@@ -70,28 +83,22 @@ def _first(event: Event, names: tuple[str, ...]) -> Any:
     return next((event.data[name] for name in names if event.data.get(name) is not None), None)
 
 
-def _change(event: Event) -> dict[str, Any]:
-    return {name: plain(event.data[name]) for name in _CHANGE if name in event.data}
-
-
 def _conversation(
-    step: Step, began: Event, request: Any, ended: Event | None, response: Any, pieces: Any
+    began: Event, request: Any, outcome: dict[str, Any], response: Any, pieces: Any
 ) -> Conversation | None:
+    """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
         return None
     asked = None
     if isinstance(request, dict) and isinstance(request.get("url"), str):
         asked = read_request(urlsplit(request["url"]).path, request.get("body"))
-    said = None
-    if ended is not None:
-        streamed = ABSENT if pieces is None else pieces
-        said = answer_of(str(ended.data.get("provider")), response, streamed)
+    said = answer_of(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and said is None:
         return None
     sent = asked.to_json() if asked else {}
     got = said.to_json() if said else {}
     return Conversation(
-        model=step.name,
+        model=began.data.get("model"),
         system=sent.get("system"),
         messages=sent.get("messages", []),
         tools=sent.get("tools", []),

@@ -59,20 +59,26 @@ class Conversation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     stop_reason: str | None = None
 
 
-class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A step in full: every payload in its place, type tags taken off."""
+class Payloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """What was recorded of a step: every payload in its place, type tags taken off."""
 
-    step: Step
     request: Any = None
     """What was asked: a tool's arguments, the request of a model call, the change of some state."""
     response: Any = None
-    """What came: a tool's result, a response, a value."""
+    """What came: a tool's result, a response, a value; of a published log their digests."""
     error: Any = None
     pieces: list[Any] | None = None
     """Of a stream: what it handed out, one by one."""
     conversation: Conversation | None = None
     """Of a model call whose wire format is known."""
-    events: list[Any] = []
+
+
+class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """A step in full."""
+
+    step: Step
+    payloads: Payloads
+    events: list[Any]
     """The events of the step as they stand in the artifact, payloads in their place."""
     problems: list[str] = []
     """Why a payload is shown as it is stored: what it refers to is not there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -10,7 +11,7 @@ import msgspec
 
 from reenact.analysis.events import Event, Head
 from reenact.analysis.linefile import LineFile
-from reenact.analysis.sources.source import Header, Kind
+from reenact.analysis.sources.source import Header, Kind, Source
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import read_manifest, read_seed
@@ -27,7 +28,7 @@ _ASKING: Final = ("llm_request", "nondeterministic")
 """The events whose requests later ones may refer to."""
 
 
-class _EventSource:
+class _EventSource(ABC):
     """What both have in common: a file of events."""
 
     kind: Kind
@@ -37,7 +38,7 @@ class _EventSource:
         self.file = file
         self._lines = LineFile(stream, file=file, takes_tail=False)
         self._asked_at: dict[str, int] = {}
-        self._references = References(self._find_call, self._blob, file=file)
+        self._references = References(self._find_call, self.blob, file=file)
 
     @property
     def count(self) -> int:
@@ -75,6 +76,9 @@ class _EventSource:
     def resolved(self, value: Any) -> Any:
         return self._references.resolved(value)
 
+    @abstractmethod
+    def blob(self, digest: object) -> bytes: ...
+
     def close(self) -> None:
         self._lines.close()
 
@@ -87,9 +91,6 @@ class _EventSource:
     def _find_call(self, call_id: str) -> tuple[int, bytes]:
         seq = self._asked_at[call_id]
         return seq, self._lines.line(seq)
-
-    def _blob(self, digest: object) -> bytes:
-        raise StoreError(f"{self.file}: {digest} is in the capture's blobs; name the capture's directory")
 
     def _edge(self, text: bytes) -> Event | None:
         """The first or last event, where it can be read: the pass over all of them complains."""
@@ -164,11 +165,14 @@ class CaptureSource(_EventSource):
             command=self._command(),
         )
 
+    def borrow_blobs(self, other: Source) -> None:
+        """It has its own."""
+
     def verify(self) -> None:
         if self._run.state in (RunState.COMPLETE, RunState.RECOVERED):
             CaptureReader(self._run.path)
 
-    def _blob(self, digest: object) -> bytes:
+    def blob(self, digest: object) -> bytes:
         if not isinstance(digest, str) or not is_digest(digest):
             raise FormatError(f"{digest!r} names no blob", file=self.file)
         return self._run.blobs.get(digest)
@@ -180,6 +184,7 @@ class EventsSource(_EventSource):
     kind = "events"
 
     def __init__(self, file: Path) -> None:
+        self._lender: Source | None = None
         super().__init__(str(file), file.open("rb"), str(file))
 
     def header(self) -> Header:
@@ -195,6 +200,14 @@ class EventsSource(_EventSource):
             error=end.get("error"),
             final_output=self._final_output(),
         )
+
+    def borrow_blobs(self, other: Source) -> None:
+        self._lender = other
+
+    def blob(self, digest: object) -> bytes:
+        if self._lender is None or isinstance(self._lender, EventsSource):
+            raise StoreError(f"{self.file}: {digest} is in the capture's blobs; name the capture's directory")
+        return self._lender.blob(digest)
 
     def verify(self) -> None:
         """There is nothing to hold the events against."""

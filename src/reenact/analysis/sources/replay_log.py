@@ -11,8 +11,8 @@ import msgspec
 
 from reenact.analysis.events import Event, Head, head_of
 from reenact.analysis.linefile import LineFile
-from reenact.analysis.sources.source import Header, Kind
-from reenact.errors import FormatError, UnknownVersion
+from reenact.analysis.sources.source import Header, Kind, Source
+from reenact.errors import FormatError, StoreError
 from reenact.formats.dialects import dialect_of
 from reenact.formats.dialects.common import HEADER
 from reenact.formats.json_text import read_json
@@ -100,6 +100,12 @@ class ReplayLogSource:
     def resolved(self, value: Any) -> Any:
         return value
 
+    def borrow_blobs(self, other: Source) -> None:
+        """Its payloads are all in it."""
+
+    def blob(self, digest: object) -> bytes:
+        raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
+
     def close(self) -> None:
         self._lines.close()
 
@@ -110,8 +116,6 @@ class ReplayLogSource:
         try:
             value = read_json(text)
             self._dialect.from_json(value)
-        except UnknownVersion as error:
-            raise error.at(file=self.file, line=number) from None
         except FormatError as error:
             raise error.at(file=self.file, line=number) from None
         assert isinstance(value, dict)

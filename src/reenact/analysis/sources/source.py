@@ -84,6 +84,12 @@ class Source(Protocol):
     def resolved(self, value: Any) -> Any:
         """A payload of an event, put together from where its parts are stored."""
 
+    def borrow_blobs(self, other: Source) -> None:
+        """Look for payloads in *other* where they are not here; equal digests mean equal payloads."""
+
+    def blob(self, digest: object) -> bytes:
+        """The bytes of a payload; :class:`~reenact.errors.StoreError` where they are not here."""
+
     def close(self) -> None:
         """Let go of the file."""
 

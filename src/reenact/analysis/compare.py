@@ -1,0 +1,216 @@
+"""Two runs compared: every step of both beside its counterpart, and what is different about each.
+
+    comparison = compare(open_artifact("runs/a"), open_artifact("runs/b"))
+    comparison.is_equal, comparison.first        # bool; the place of the first difference, or None
+    comparison.counts                            # {"same": 40, "changed": 2, "added": 1, "removed": 0}
+    comparison.rows(0, 100)                      # list[Row]: mark, left and right Step
+    comparison.change(7)                         # Change: row 7 with the paths at which it differs
+    comparison.changes()                         # all that differ, one after the other
+    comparison.totals(), comparison.outcome()    # tokens, time, cost side by side; what the runs came to
+
+Values drawn from clocks and chance are expected to differ and are not compared, unless *strict* is asked for.
+Artifacts of different kinds are compared by what both can say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.content import Content
+from reenact.analysis.json_changes import JsonChange, json_changes
+from reenact.analysis.step import Step
+from reenact.trace.align import Item, Pair, align
+
+Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
+_MARKS: Final[tuple[Mark, ...]] = ("same", "changed", "added", "removed")
+_LIKE: Final = 0.3
+"""What calls of the same kind and name have in common at least."""
+
+Watch: TypeAlias = Callable[[int], None]
+"""Told how many steps have been read."""
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One step of the left run, of the right run, or of both."""
+
+    place: int
+    mark: Mark
+    left: Step | None = None
+    right: Step | None = None
+
+
+class Change(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A row in full."""
+
+    row: Row
+    changes: list[JsonChange] = []
+    """Paths start at ``$.asked`` or ``$.came``; empty for a step that only one run has."""
+
+
+class Totals(msgspec.Struct, frozen=True, rename="camel"):
+    """One run, counted."""
+
+    steps: int
+    errors: int
+    duration_ms: float
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+class _Side:
+    """One run as it is aligned and compared."""
+
+    def __init__(self, artifact: Artifact, *, is_coarse: bool, watch: Watch) -> None:
+        artifact.index()
+        self.artifact = artifact
+        self.items: list[Item] = []
+        self.came: list[str] = []
+        self.words: list[frozenset[str]] = []
+        rows = artifact.rows
+        for place in range(len(rows)):
+            content = artifact.content(place)
+            like = (rows.kinds[rows.kind[place]], rows.names[rows.name[place]])
+            asked = "" if is_coarse and like[0] == "model" else content.asked_digest
+            self.items.append(Item((*like, asked), like, rows.lanes[rows.lane[place]], rows.parent[place]))
+            self.came.append("" if content.is_chance or is_coarse else content.came_digest)
+            self.words.append(frozenset(artifact.at(place).asked.split()))
+            watch(1)
+
+
+class Comparison:
+    """The two runs, aligned; see the module for what can be asked."""
+
+    def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: Watch) -> None:
+        self.left, self.right = left, right
+        self._strict = strict
+        self._is_coarse = _family(left) != _family(right)
+        ours = _Side(left, is_coarse=self._is_coarse, watch=watch)
+        theirs = _Side(right, is_coarse=self._is_coarse, watch=watch)
+        self._pairs = align(
+            ours.items, theirs.items, lambda one, other: _similarity(ours, theirs, one, other)
+        )
+        self._marks = [self._mark(pair, ours, theirs) for pair in self._pairs]
+        self.counts: dict[Mark, int] = {mark: Counter(self._marks)[mark] for mark in _MARKS}
+        """How many rows have each mark."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self._pairs)
+
+    @property
+    def first(self) -> int | None:
+        """The first row that is not the same."""
+        return next((place for place, mark in enumerate(self._marks) if mark != "same"), None)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the runs did the same and came to the same."""
+        return self.first is None and not self.outcome()
+
+    def rows(self, start: int = 0, count: int = 100) -> list[Row]:
+        """A page of rows."""
+        return [self._row(place) for place in range(len(self._pairs))[start : start + count]]
+
+    def change(self, place: int) -> Change:
+        """One row in full."""
+        one, other = self._pairs[place]
+        if one is None or other is None:
+            return Change(self._row(place))
+        ours, theirs = self.left.content(one), self.right.content(other)
+        return Change(self._row(place), self._differences(ours, theirs))
+
+    def changes(self) -> Iterator[Change]:
+        """All rows that are not the same."""
+        return (self.change(place) for place, mark in enumerate(self._marks) if mark != "same")
+
+    def outcome(self) -> list[JsonChange]:
+        """Where the runs differ in how they ended and what they came to, as far as both say it."""
+        ours, theirs = self.left.header(), self.right.header()
+        ends = [{"status": each.status, "finalOutput": each.final_output} for each in (ours, theirs)]
+        known = [name for name in ends[0] if not any(end[name] is None for end in ends)]
+        members = known if self._is_coarse else list(ends[0])
+        left, right = ({name: end[name] for name in members} for end in ends)
+        return json_changes(left, right)
+
+    def totals(self) -> tuple[Totals, Totals]:
+        """Left and right."""
+        return _totals(self.left), _totals(self.right)
+
+    def _row(self, place: int) -> Row:
+        one, other = self._pairs[place]
+        return Row(
+            place,
+            self._marks[place],
+            None if one is None else self.left.at(one),
+            None if other is None else self.right.at(other),
+        )
+
+    def _mark(self, pair: Pair, ours: _Side, theirs: _Side) -> Mark:
+        one, other = pair
+        if one is None:
+            return "added"
+        if other is None:
+            return "removed"
+        is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
+        if is_same and not (self._strict or self._is_coarse):
+            return "same"
+        differing = self._differences(self.left.content(one), self.right.content(other))
+        return "changed" if differing else "same"
+
+    def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
+        is_free = ours.is_chance and theirs.is_chance and not self._strict
+        left, right = (
+            {"asked": each.asked, **({} if is_free else {"came": each.came})} for each in (ours, theirs)
+        )
+        if self._is_coarse:
+            left, right = _common(left, right), _common(right, left)
+        return json_changes(left, right)
+
+
+def compare(
+    left: Artifact, right: Artifact, *, strict: bool = False, watch: Watch | None = None
+) -> Comparison:
+    """Align and compare two runs; *watch* is told of every step that is read."""
+    left.borrow_blobs(right)
+    right.borrow_blobs(left)
+    return Comparison(left, right, strict=strict, watch=watch or (lambda _: None))
+
+
+def _family(artifact: Artifact) -> str:
+    """Artifacts of one family say the same things."""
+    kind = artifact.header().kind
+    return {"events": "capture", "bundle": "trace", "replay-log-legacy": "replay-log"}.get(kind, kind)
+
+
+def _similarity(ours: _Side, theirs: _Side, one: int, other: int) -> float:
+    left, right = ours.words[one], theirs.words[other]
+    union = len(left | right)
+    return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
+
+
+def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What *one* says and *other* says something about, too."""
+    return {
+        part: {name: value for name, value in one[part].items() if name in other[part]}
+        for part in one
+        if part in other
+    }
+
+
+def _totals(artifact: Artifact) -> Totals:
+    counts = artifact.counts()
+    tokens = counts.tokens
+    return Totals(
+        steps=counts.steps,
+        errors=counts.states.get("error", 0),
+        duration_ms=counts.duration_ms,
+        input_tokens=tokens.input if tokens else 0,
+        output_tokens=tokens.output if tokens else 0,
+        cost=counts.cost,
+    )
