@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.content import Content
+from reenact.analysis.content import Content, told_by_both
 from reenact.analysis.json_changes import JsonChange, json_changes
 from reenact.analysis.step import Step
 from reenact.trace.align import Item, Pair, align
@@ -134,7 +134,7 @@ class Comparison:
         ours, theirs = self.left.header(), self.right.header()
         ends = [{"status": each.status, "finalOutput": each.final_output} for each in (ours, theirs)]
         known = [name for name in ends[0] if not any(end[name] is None for end in ends)]
-        members = known if self._is_coarse else list(ends[0])
+        members = list(ends[0]) if ours.kind == theirs.kind else known
         left, right = ({name: end[name] for name in members} for end in ends)
         return json_changes(left, right)
 
@@ -165,9 +165,8 @@ class Comparison:
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict
-        left, right = (
-            {"asked": each.asked, **({} if is_free else {"came": each.came})} for each in (ours, theirs)
-        )
+        told = told_by_both(ours, theirs), told_by_both(theirs, ours)
+        left, right = ({"asked": each.asked, **({} if is_free else {"came": each.came})} for each in told)
         if self._is_coarse:
             left, right = _common(left, right), _common(right, left)
         return json_changes(left, right)

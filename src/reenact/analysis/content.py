@@ -23,18 +23,31 @@ _TRANSPORT: Final = frozenset({"headers", "bytes", "elapsed"})
 class Content(NamedTuple):
     """One step: what was asked, and what came of it."""
 
-    asked: Any
-    came: Any
+    asked: dict[str, Any]
+    came: dict[str, Any]
     is_chance: bool
     """Whether what came was drawn from a clock or from chance, and is expected to differ."""
 
     @property
     def asked_digest(self) -> str:
-        return _digest(self.asked)
+        """Of a tool call that of its arguments, because published logs hold no more."""
+        if "argumentsHash" in self.asked:
+            return str(self.asked["argumentsHash"])
+        return _digest(self.asked.get("arguments", self.asked))
 
     @property
     def came_digest(self) -> str:
         return _digest(self.came)
+
+
+def told_by_both(one: Content, other: Content) -> Content:
+    """*one* without what *other* withholds: arguments are their digest then, and a failure has no reason."""
+    asked, came = one.asked, one.came
+    if "argumentsHash" in other.asked and "arguments" in asked:
+        asked = {"argumentsHash": one.asked_digest}
+    if came["state"] == other.came["state"] == "error" and "error" not in other.came:
+        came = {name: value for name, value in came.items() if name != "error"}
+    return one._replace(asked=asked, came=came)
 
 
 def content_of(source: Source, step: Step) -> Content:

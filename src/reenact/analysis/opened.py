@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -57,6 +58,8 @@ def _is_capture(directory: Path) -> bool:
 
 
 def _of_file(file: Path) -> Source:
+    if str(file) == os.devnull:  # how git names the side of a file that is new or gone
+        return EventsSource(file)
     first = _first_value(file)
     if isinstance(first, dict):
         if "captureId" in first and "seq" in first:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ LARGE_BYTES: Final = 16 * 1024 * 1024
 """About a second's work; smaller files get no bar."""
 
 _STEP: Final = 1000
+_MANY: Final = 2000
+"""Also about a second's work, where things are counted."""
 T = TypeVar("T")
 
 
@@ -52,6 +55,20 @@ def while_reading(artifact: Artifact) -> None:
         task = progress.add_task("reading", total=artifact.size_bytes)
         while not artifact.index(seconds=0.1):
             progress.update(task, completed=artifact.read_bytes)
+
+
+@contextmanager
+def counting(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar over *total* things, for whom it is told how many more are done."""
+    if total < _MANY or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda more: progress.advance(task, more)
 
 
 def _size_bytes(stream: BinaryIO) -> int:

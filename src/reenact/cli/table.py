@@ -108,13 +108,15 @@ class Layout:
     def row(self, step: Step) -> Line:
         """A step on one line."""
         came = "no outcome" if step.state == "open" else step.came
-        return self._step(step, step.seq, step.at_ms, _call(step), Cell(came, _OUTCOME_STYLES[step.state]))
+        return self._step(
+            step, step.seq, step.at_ms, call_text(step), Cell(came, _OUTCOME_STYLES[step.state])
+        )
 
     def moment(self, moment: Moment) -> Line:
         """The same of a step that begins, or ends, or both."""
         step = moment.step
         outcome = Cell(step.came if moment.ends else "", _OUTCOME_STYLES[step.state] if moment.ends else "")
-        called = _call(step) if moment.begins else f"{'  ' * step.depth}⤷ {step.kind} {step.name}"
+        called = call_text(step) if moment.begins else f"{'  ' * step.depth}⤷ {step.kind} {step.name}"
         return self._step(step, moment.seq, moment.at_ms, called, outcome, is_over=moment.ends)
 
     def _step(
@@ -139,7 +141,7 @@ class Layout:
         )[:-1]
 
 
-def _call(step: Step) -> str:
+def call_text(step: Step) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
     what = f"{'  ' * step.depth}{step.kind} {step.name}"
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"

@@ -148,17 +148,11 @@ def _returned(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     data["latencyMs"], data["utility"] = value.get("latency_ms"), value.get("step_utility")
     if value.get("side_effects"):
         data["sideEffects"] = value["side_effects"]
-    if not ok:
-        data["error"] = _failure(value)
-    return "tool_result", data
-
-
-def _failure(value: dict[str, Any]) -> dict[str, str]:
-    """What a failed call says of it: a published log says nothing."""
     if value.get("exit_code"):
-        return {"type": "exit_code", "message": str(value["exit_code"])}
-    told = value.get("error") or {}
-    return {"type": told.get("name", "failed"), "message": told.get("message", "")}
+        data["error"] = {"type": "exit_code", "message": str(value["exit_code"])}
+    elif "error" in value:
+        data["error"] = {"type": value["error"]["name"], "message": value["error"]["message"]}
+    return "tool_result", data
 
 
 def _verified(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,186 @@
+"""``reenact diff``: what two runs did differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.brief import brief, duration
+from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
+from reenact.analysis.json_changes import JsonChange
+from reenact.analysis.opened import open_artifact
+from reenact.analysis.step import Step
+from reenact.cli.failure import DIFFERS
+from reenact.cli.json_text import safe_json
+from reenact.cli.progress import counting, while_reading
+from reenact.cli.table import call_text
+from reenact.cli.terminal import Cell, Line, printer, width
+from reenact.suite.prices import project_prices
+
+_SIGNS: Final = {
+    "changed": ("~", "yellow"),
+    "added": ("+", "green"),
+    "removed": ("-", "red"),
+    "same": (" ", ""),
+}
+_INDENT: Final = 18
+
+
+@click.command("diff")
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@click.option("--strict", is_flag=True, help="Compare also what was drawn from clocks and chance.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(left: str, right: str, strict: bool, as_json: bool) -> int:
+    """Compare two runs.
+
+    A and B are captures, events.jsonl files, REPLAY.jsonl files, replay.json or trace.json, in any mixture.
+    Steps are aligned by what they ask and by the call or task they belong to, not by position: one step
+    more is one difference. The exit status is 0 where the runs did the same and came to the same, 1 where
+    not, 2 where one cannot be read.
+    """
+    prices = project_prices(Path.cwd())
+    with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
+        for artifact in (ours, theirs):
+            _read(artifact)
+        with counting(len(ours) + len(theirs), "comparing") as watch:
+            comparison = compare(ours, theirs, strict=strict, watch=watch)
+        if as_json:
+            click.echo(safe_json(_to_json(comparison)))
+        else:
+            _write_text(comparison, printer())
+        return 0 if comparison.is_equal else DIFFERS
+
+
+def _read(artifact: Artifact) -> None:
+    while_reading(artifact)
+    if artifact.problem is not None:
+        raise artifact.problem
+
+
+def _to_json(comparison: Comparison) -> dict[str, Any]:
+    left, right = comparison.totals()
+    value = {
+        "left": comparison.left.path,
+        "right": comparison.right.path,
+        "equal": comparison.is_equal,
+        "first": comparison.first,
+        "counts": comparison.counts,
+        "totals": {"left": left, "right": right},
+        "outcome": comparison.outcome(),
+        "changes": list(comparison.changes()),
+    }
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return plain
+
+
+def _write_text(comparison: Comparison, write: Callable[[Line], None]) -> None:
+    if comparison.is_equal:
+        write((Cell("the same: ", "green"), Cell(f"{comparison.left.path}, {comparison.right.path}")))
+    else:
+        write((Cell("- ", "red"), Cell(comparison.left.path, "bold")))
+        write((Cell("+ ", "green"), Cell(comparison.right.path, "bold")))
+    if comparison.first is not None:
+        write(())
+        write(_first_line(comparison.change(comparison.first)))
+        write(())
+    for change in comparison.changes():
+        for line in _change_lines(change):
+            write(line)
+    for line in _outcome_lines(comparison):
+        write(line)
+    for line in _totals_lines(comparison):
+        write(line)
+
+
+def _first_line(change: Change) -> Line:
+    row = change.row
+    step = row.right or row.left
+    assert step is not None
+    where = f": {change.changes[0].path}" if change.changes else ""
+    text = f"{step.kind} {step.name} is {row.mark}{where}"
+    return (Cell("first difference  ", "bold"), Cell(f"{_places(row)}  {text}"))
+
+
+def _places(row: Row) -> str:
+    """``event 4``, or ``event 4 and 6`` where the numbers differ."""
+    seqs = [step.seq for step in (row.left, row.right) if step is not None]
+    return f"event {' and '.join(map(str, dict.fromkeys(seqs)))}"
+
+
+def _change_lines(change: Change) -> Iterator[Line]:
+    row = change.row
+    sign, style = _SIGNS[row.mark]
+    step = row.right or row.left
+    assert step is not None
+    numbers = (_seq(row.left), Cell("  "), _seq(row.right), Cell("  "))
+    room = width() - _INDENT
+    yield (Cell(f"{sign} ", style), *numbers, Cell(call_text(step), style, room))
+    for each in change.changes:
+        yield from _json_lines(each, room)
+
+
+def _seq(step: Step | None) -> Cell:
+    return Cell("" if step is None else str(step.seq), "dim", -6)
+
+
+def _json_lines(change: JsonChange, room: int) -> Iterator[Line]:
+    gap = Cell(" " * _INDENT)
+    lines = change.text_diff()
+    if lines:
+        yield (gap, Cell(change.path, "bold"))
+        for line in lines:
+            style = {"-": "red", "+": "green"}.get(line[:1], "dim")
+            yield (gap, Cell(f"  {line}", style, room))
+        return
+    yield (gap, Cell(f"{change.path}: "), *_values(change, max(20, (room - len(change.path)) // 2)))
+
+
+def _values(change: JsonChange, limit: int) -> Iterator[Cell]:
+    if change.left is not msgspec.UNSET:
+        yield Cell(brief(change.left, limit), "red")
+    yield Cell(" → " if msgspec.UNSET not in (change.left, change.right) else "", "dim")
+    if change.right is not msgspec.UNSET:
+        yield Cell(brief(change.right, limit), "green")
+    if change.left is msgspec.UNSET:
+        yield Cell(" added", "dim")
+    if change.right is msgspec.UNSET:
+        yield Cell(" removed", "dim")
+
+
+def _outcome_lines(comparison: Comparison) -> Iterator[Line]:
+    changes = comparison.outcome()
+    if changes:
+        yield ()
+        yield (Cell("the runs ended differently", "bold"),)
+        for change in changes:
+            yield from _json_lines(change, width() - _INDENT)
+
+
+def _totals_lines(comparison: Comparison) -> Iterator[Line]:
+    left, right = comparison.totals()
+    yield ()
+    yield (Cell("", width=12), Cell("A", "dim", -14), Cell("B", "dim", -14))
+    for name, show in _TOTALS.items():
+        ours, theirs = show(left), show(right)
+        if ours or theirs:
+            yield (Cell(name, "dim", 12), Cell(ours, "", -14), Cell(theirs, "", -14))
+    counts = comparison.counts
+    words = [f"{counts[mark]:,} {mark}" for mark in ("changed", "added", "removed")]
+    yield ()
+    yield (Cell(f"{', '.join(words)}, {counts['same']:,} the same"),)
+
+
+_TOTALS: Final[dict[str, Callable[[Totals], str]]] = {
+    "steps": lambda totals: f"{totals.steps:,}",
+    "errors": lambda totals: f"{totals.errors:,}" if totals.errors else "",
+    "time": lambda totals: duration(totals.duration_ms),
+    "tokens in": lambda totals: f"{totals.input_tokens:,}" if totals.input_tokens else "",
+    "tokens out": lambda totals: f"{totals.output_tokens:,}" if totals.output_tokens else "",
+    "cost": lambda totals: "" if totals.cost is None else f"{totals.cost:.6g}",
+}
