@@ -91,8 +91,8 @@ def _conversation(said: Conversation) -> dict[str, Any]:
 
 def _came(payloads: Payloads, step: Step, ended: Event | None) -> dict[str, Any]:
     came: dict[str, Any] = {"state": step.state}
-    if payloads.error is not None:
-        return came | {"error": _failure(payloads.error)}
+    if step.state == "error":
+        return came if payloads.error is None else came | {"error": _failure(payloads.error)}
     said = payloads.conversation
     if said is not None and said.answer:
         return came | {"answer": _Renumbering().plain(said.answer), "stopReason": said.stop_reason}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -29,11 +29,11 @@ def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -
     return Artifact(_source(Path(path)), prices)
 
 
-def is_artifact(path: Path) -> bool:
-    """Whether *path* looks like a run, judged by names alone: for finding runs in folders."""
+def is_run(path: Path) -> bool:
+    """Whether *path* is a run by its name, or by its first line; damage may still be found."""
     if path.is_dir():
         return any((path / name).is_file() for name in (*_MANIFESTS, *_IN_DIRECTORY))
-    return path.is_file() and path.suffix in (".jsonl", ".json")
+    return path.is_file() and _kind_of(_first_value(path)) is not None
 
 
 def _source(path: Path) -> Source:
@@ -60,17 +60,27 @@ def _is_capture(directory: Path) -> bool:
 def _of_file(file: Path) -> Source:
     if str(file) == os.devnull:  # how git names the side of a file that is new or gone
         return EventsSource(file)
-    first = _first_value(file)
-    if isinstance(first, dict):
-        if "captureId" in first and "seq" in first:
-            return EventsSource(file)
-        if "script" in first:
-            return TraceSource(file, "bundle")
-        if "trace_id" in first and "events" in first:
-            return TraceSource(file, "trace")
-        if isinstance(first.get("type"), str) or isinstance(first.get("event"), str):
-            return ReplayLogSource(file)
+    kind = _kind_of(_first_value(file))
+    if kind == "events":
+        return EventsSource(file)
+    if kind == "replay-log":
+        return ReplayLogSource(file)
+    if kind is not None:
+        return TraceSource(file, kind)
     raise FormatError(f"not a run; {_READABLE}", file=str(file))
+
+
+def _kind_of(first: Any) -> Literal["events", "replay-log", "bundle", "trace"] | None:
+    if not isinstance(first, dict):
+        return None
+    if "captureId" in first and "seq" in first:
+        return "events"
+    if "script" in first:
+        return "bundle"
+    if "trace_id" in first and "events" in first:
+        return "trace"
+    names = (first.get("type"), first.get("event"))
+    return "replay-log" if "ReplayHeader" in names or "SessionStart" in names else None
 
 
 def _first_value(file: Path) -> Any:

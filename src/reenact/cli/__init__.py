@@ -20,6 +20,7 @@ VERBS = {
     "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
     "show": "List the steps of a run, or follow and play it",
+    "stats": "Count over one run, or all runs in folders",
     "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",

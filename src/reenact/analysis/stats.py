@@ -1,0 +1,214 @@
+"""What many runs have in common: how often, how long, how many tokens, how much, how well.
+
+counting = Counting(prices)
+for path in find_runs(["runs"]):
+    with open_artifact(path) as artifact:
+        counting.add(artifact)
+counting.stats()                 # Stats: plain data
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.index import STATES, StepIndex, Tokens
+from reenact.analysis.spread import Spread
+from reenact.suite.prices import Price, find_price
+
+
+class CallStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """All steps of one kind and name."""
+
+    kind: str
+    name: str
+    calls: int
+    errors: int = 0
+    cancelled: int = 0
+    open: int = 0
+    retries: int = 0
+    """Calls that asked again, in the same lane, what the call before them had failed at."""
+    latency_ms: Spread | None = None
+    utility: Spread | None = None
+
+
+class ModelStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """All calls of one model."""
+
+    model: str
+    calls: int
+    tokens: Tokens
+    cost: float | None = None
+
+
+class RunStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """One run."""
+
+    path: str
+    status: str | None
+    steps: int
+    errors: int
+    retries: int
+    duration_ms: float
+    tokens: Tokens
+    cost: float | None = None
+    utility: float | None = None
+    """The mean over the steps that have one."""
+
+
+class Stats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """All runs together."""
+
+    runs: int
+    statuses: dict[str, int]
+    steps: int
+    errors: int
+    retries: int
+    duration_ms: Spread | None
+    """Of the runs."""
+    latency_ms: Spread | None
+    """Of all calls that took time."""
+    utility: Spread | None
+    tokens: Tokens
+    cost: float | None
+    """``None`` where a model that was used has no price."""
+    calls: list[CallStats]
+    """The most frequent first."""
+    models: list[ModelStats]
+    each: list[RunStats]
+
+
+class _Call:
+    """One kind and name, being counted."""
+
+    def __init__(self) -> None:
+        self.states: Counter[str] = Counter()
+        self.retries = 0
+        self.took_ms, self.utility = array("d"), array("d")
+
+
+class Counting:
+    """Takes up one run after the other and keeps numbers alone."""
+
+    def __init__(self, prices: Mapping[str, Price] | None = None) -> None:
+        self.prices = dict(prices or {})
+        self._calls: dict[tuple[str, str], _Call] = defaultdict(_Call)
+        self._models: Counter[str] = Counter()
+        self._tokens: dict[str, Tokens] = {}
+        self._runs: list[RunStats] = []
+
+    def add(self, artifact: Artifact) -> None:
+        """Count a run, as far as it can be read."""
+        artifact.index()
+        rows = artifact.rows
+        retries = self._count_steps(artifact, rows)
+        self._models.update(rows.models)
+        for model, tokens in rows.tokens.items():
+            self._tokens[model] = self._tokens.get(model, Tokens()) + tokens
+        self._runs.append(_run_stats(artifact, rows, retries))
+
+    def stats(self) -> Stats:
+        """What has been counted so far."""
+        models = [self._model(model) for model, _ in self._models.most_common()]
+        costs = [model.cost for model in models if model.tokens.total]
+        known = [cost for cost in costs if cost is not None]
+        every = list(self._calls.values())
+        return Stats(
+            runs=len(self._runs),
+            statuses=dict(Counter(run.status or "unfinished" for run in self._runs).most_common()),
+            steps=sum(run.steps for run in self._runs),
+            errors=sum(run.errors for run in self._runs),
+            retries=sum(run.retries for run in self._runs),
+            duration_ms=Spread.of(run.duration_ms for run in self._runs),
+            latency_ms=Spread.of(number for call in every for number in call.took_ms),
+            utility=Spread.of(number for call in every for number in call.utility),
+            tokens=sum((model.tokens for model in models), Tokens()),
+            cost=sum(known) if known and len(known) == len(costs) else None,
+            calls=[self._call_stats(*key) for key in self._by_frequency()],
+            models=models,
+            each=self._runs,
+        )
+
+    def latencies(self) -> array[float]:
+        """How long each call took that took time, in ms, for a histogram."""
+        return array("d", (number for call in self._calls.values() for number in call.took_ms))
+
+    def _count_steps(self, artifact: Artifact, rows: StepIndex) -> int:
+        """Count the steps of a run; how many of them were retries."""
+        failed: dict[tuple[int, int], int] = {}
+        retries = 0
+        for place in range(len(rows)):
+            call = self._calls[rows.kinds[rows.kind[place]], rows.names[rows.name[place]]]
+            state = STATES[rows.state[place]]
+            call.states[state] += 1
+            if not math.isnan(rows.took_ms[place]):
+                call.took_ms.append(rows.took_ms[place])
+            if not math.isnan(rows.utility[place]):
+                call.utility.append(rows.utility[place])
+            lane = (rows.lane[place], rows.parent[place])
+            before = failed.pop(lane, None)
+            if before is not None and _asks_again(artifact, rows, before, place):
+                call.retries += 1
+                retries += 1
+            if state == "error":
+                failed[lane] = place
+        return retries
+
+    def _by_frequency(self) -> list[tuple[str, str]]:
+        return sorted(self._calls, key=lambda key: (-self._calls[key].states.total(), key))
+
+    def _call_stats(self, kind: str, name: str) -> CallStats:
+        call = self._calls[kind, name]
+        return CallStats(
+            kind=kind,
+            name=name,
+            calls=call.states.total(),
+            errors=call.states["error"],
+            cancelled=call.states["cancelled"],
+            open=call.states["open"],
+            retries=call.retries,
+            latency_ms=Spread.of(call.took_ms),
+            utility=Spread.of(call.utility),
+        )
+
+    def _model(self, model: str) -> ModelStats:
+        tokens = self._tokens.get(model, Tokens())
+        price = find_price(model, self.prices)
+        cost = (
+            None
+            if price is None
+            else price.cost(
+                input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
+            )
+        )
+        return ModelStats(model=model, calls=self._models[model], tokens=tokens, cost=cost)
+
+
+def _asks_again(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
+    if (rows.kind[before], rows.name[before]) != (rows.kind[place], rows.name[place]):
+        return False
+    return artifact.content(before).asked_digest == artifact.content(place).asked_digest
+
+
+def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
+    header, counts = artifact.header(), artifact.counts()
+    stated_ms = None
+    if header.completed_at_ms is not None and header.created_at_ms is not None:
+        stated_ms = header.completed_at_ms - header.created_at_ms
+    utilities = [number for number in rows.utility if not math.isnan(number)]
+    return RunStats(
+        path=header.path,
+        status=header.status,
+        steps=counts.steps,
+        errors=counts.states.get("error", 0),
+        retries=retries,
+        duration_ms=counts.duration_ms if stated_ms is None else stated_ms,
+        tokens=counts.tokens or Tokens(),
+        cost=counts.cost,
+        utility=math.fsum(utilities) / len(utilities) if utilities else None,
+    )
