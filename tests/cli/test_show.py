@@ -4,6 +4,9 @@ import json
 import os
 import re
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +14,10 @@ import reenact
 from reenact.boundary import Call, crossing
 from reenact.cli import main
 from reenact.recorder.exit_status import note_exit_status
+from tests.analysis.recordings import side_by_side
 from tests.cli.commands import ENVIRONMENT, command, interrupted
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 ESCAPE = "\x1b[2J"
 CALL = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}}
@@ -122,7 +128,7 @@ def test_what_was_counted_comes_last(path, capsys):
     assert last == "20 events, 10 calls: 6 tool, 1 model, 1 network, 1 clock, 1 state"
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--at", "18"]])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--at", "18"], ["--play"], ["--follow", "--json"]])
 def test_recorded_text_cannot_steer_the_terminal(path, options, capsys):
     """Escape sequences are shown, not sent."""
     with reenact.capture(path.parent / "b", redact="none"):
@@ -273,9 +279,104 @@ def test_a_terminal_gets_colours(path):
     said = on_a_terminal(path, COLUMNS="130")
     assert "\x1b[31mKeyError: 'desk'" in said
     plain = re.sub(r"\x1b\[[\d;]*m", "", said)
-    assert max(map(len, plain.splitlines())) <= 130
+    assert max(map(len, plain.partition("outcome")[2].splitlines())) <= 130
 
 
 def test_no_color_is_honoured(path):
     """No colour, whatever the terminal can do."""
     assert not re.search(r"\x1b\[[\d;]*3\dm", on_a_terminal(path, NO_COLOR="1"))
+
+
+def test_any_artifact_is_shown(monkeypatch, capsys):
+    """A log in the older dialect, say."""
+    monkeypatch.setenv("COLUMNS", "110")
+    assert main(["show", str(GOLDEN / "replay_log" / "legacy.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "\n  kind       replay log, older dialect\n" in out
+    assert re.search(
+        r"\n +4 +2.000 s +45 ms  0 +tool file_read\(path=\"src/auth.rs\"\) +‹sha256:5ffedee05d6f…›\n", out
+    )
+    assert out.endswith("8 events, 4 calls: 2 plan, 1 tool, 1 verification\n")
+
+
+def test_only_what_was_asked_for_is_shown(path, capsys):
+    """All terms must fit; the counts say how many did."""
+    assert main(["show", str(path), "--filter", "tool:search", "--filter", "!lane:0/2"]) == 0
+    out = capsys.readouterr().out
+    assert [seq for seq, _ in rows(out)] == [2, 18]
+    assert out.splitlines()[-1].endswith(", 2 shown")
+    assert main(["show", str(path), "--json", "--filter", "error"]) == 0
+    assert [call["name"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["order"]
+
+
+def test_calls_side_by_side_are_drawn_side_by_side(tmp_path, capsys):
+    """A column each."""
+    with reenact.capture(tmp_path / "a"):
+        side_by_side("a", "b", "c")
+    main(["show", str(tmp_path / "a")])
+    gutters = re.findall(r"  ([│● ]{3})  tool wait", capsys.readouterr().out)
+    assert gutters == ["●  ", "│● ", "││●"]
+
+
+def test_a_run_is_played(path, capsys):
+    """Each call when it was made and when it ended."""
+    assert main(["show", str(path), "--play", "--speed", "0", "--filter", "name:order"]) == 0
+    lines = capsys.readouterr().out.partition("\n\n")[2].splitlines()
+    assert re.fullmatch(r" +4 .* tool order\(item=\"desk\"\)", lines[0].rstrip())
+    assert re.fullmatch(r" +7 .* ms .* ⤷ tool order +KeyError: 'desk'", lines[1])
+
+
+def test_a_run_is_played_in_its_own_time(tmp_path, capsys):
+    """As fast as asked; long pauses are cut short."""
+    with reenact.capture(tmp_path / "a"):
+        search("lamp")
+        time.sleep(0.2)
+        search("desk")
+    for speed, least, most in (("1", 0.2, 30), ("1000", 0, 0.2)):
+        began = time.monotonic()
+        assert main(["show", str(tmp_path / "a"), "--play", "--speed", speed]) == 0
+        assert least <= time.monotonic() - began <= most
+
+
+def test_a_run_being_recorded_is_followed_to_its_end(tmp_path):
+    """What comes is written at once; half a line is waited for."""
+    begin, more = tmp_path / "begin", tmp_path / "more"
+    agent = (
+        "import pathlib, time, reenact\n"
+        "search = reenact.tool(lambda query: query, name='search')\n"
+        f"with reenact.capture({str(tmp_path / 'a')!r}, redact='none'):\n"
+        "    search('first')\n"
+        f"    pathlib.Path({str(begin)!r}).touch()\n"
+        f"    while not pathlib.Path({str(more)!r}).exists(): time.sleep(0.01)\n"
+        "    search('second')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", agent], env=ENVIRONMENT) as recording:
+        while not begin.exists():
+            time.sleep(0.01)
+        with subprocess.Popen(
+            command("show", tmp_path / "a", "--follow", "--json", "--filter", "tool:search"),
+            stdout=subprocess.PIPE,
+            env=ENVIRONMENT,
+            text=True,
+        ) as following:
+            assert json.loads(following.stdout.readline())["asked"] == 'query="first"'
+            assert json.loads(following.stdout.readline())["ends"] is True
+            more.touch()
+            rest = [json.loads(line) for line in following.stdout.read().splitlines()]
+        assert recording.wait(30) == 0
+    assert [(moment["asked"], moment["begins"]) for moment in rest] == [
+        ('query="second"', True),
+        ('query="second"', False),
+    ]
+    assert following.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--at", "2", "--play"], ["--speed", "2"], ["--play", "--speed", "-1"], ["--filter", "color:red"]],
+)
+def test_options_that_contradict_are_wrong_usage(path, options, capsys):
+    """In one line."""
+    assert main(["show", str(path), *options]) == 3
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)

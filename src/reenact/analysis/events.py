@@ -72,16 +72,27 @@ class Head(msgspec.Struct, gc=False):
     def name(self) -> str:
         """The tool, the model, the kind of state, or the key of a value."""
         data = self.data
-        found = {
-            "tool_call": data.tool,
-            "llm_request": data.model or data.provider,
-            "state_mutation": data.type,
-            "nondeterministic": data.key,
-        }.get(self.type, data.name)
-        return "" if found is None else found
+        match self.type:
+            case "tool_call" | "tool_result":
+                found = data.tool
+            case "llm_request" | "llm_response":
+                found = data.model or data.provider
+            case "state_mutation":
+                found = data.type
+            case "nondeterministic":
+                found = data.key
+            case _:
+                found = data.name
+        return found or ""
 
 
-_KINDS: Final = {"tool_call": "tool", "llm_request": "model", "state_mutation": "state"}
+_KINDS: Final = {
+    "tool_call": "tool",
+    "tool_result": "tool",
+    "llm_request": "model",
+    "llm_response": "model",
+    "state_mutation": "state",
+}
 
 
 def head_of(event: Event) -> Head:

@@ -9,21 +9,26 @@ from reenact.analysis.spread import histogram
 from reenact.analysis.stats import CallStats, Counting, Stats
 from reenact.errors import UsageError
 
-SUFFIXES: Final = (".png", ".svg")
+_FORMATS: Final = {".png": "png", ".svg": "svg"}
 _ROWS: Final = 12
 """So many names fit beside an axis."""
 _BINS: Final = 24
 _NAME: Final = 28
 
 
+def plot_format(file: Path) -> str:
+    """The format that the name of *file* ends in; :class:`UsageError` where it is none of ours."""
+    if file.suffix.lower() not in _FORMATS:
+        raise UsageError(f"--plot {file}: ends in neither {' nor '.join(_FORMATS)}; choose one of them")
+    return _FORMATS[file.suffix.lower()]
+
+
 def write_plot(counting: Counting, file: Path) -> None:
-    """Four charts in *file*, in the format that its name ends in."""
-    if file.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--plot {file}: ends in neither {' nor '.join(SUFFIXES)}; choose one of them")
+    """Four charts in *file*, a PNG or an SVG."""
+    kind = plot_format(file)
     figure = _figure(counting, counting.stats())
     # Without a date, so that the same numbers make the same file.
-    metadata = {"Date": None} if file.suffix.lower() == ".svg" else {}
-    figure.savefig(file, format=file.suffix.lower()[1:], metadata=metadata)
+    figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {})
 
 
 def _figure(counting: Counting, stats: Stats) -> Any:
@@ -48,20 +53,16 @@ def _draw_calls(axes: Any, calls: list[CallStats]) -> None:
     good = [call.calls - call.errors for call in calls]
     axes.barh(names, good, color="#4477aa", label="good")
     axes.barh(names, [call.errors for call in calls], left=good, color="#cc3311", label="errors")
-    axes.invert_yaxis()
-    axes.set_title("Calls")
-    if calls:
-        axes.legend()
+    _stack(axes, "Calls", len(calls))
 
 
 def _draw_latency(axes: Any, calls: list[CallStats]) -> None:
     names = _labels([f"{call.kind} {call.name}" for call in calls])
     for rank, colour in (("p99", "#bbccee"), ("p90", "#88aadd"), ("p50", "#4477aa")):
         axes.barh(names, [getattr(call.latency_ms, rank) for call in calls], color=colour, label=rank)
-    axes.invert_yaxis()
-    axes.set_title("Latency, ms")
-    if calls:
-        axes.legend()
+    axes.set_xscale("symlog", linthresh=1)
+    axes.xaxis.set_major_formatter(lambda number, _: f"{number:g}")
+    _stack(axes, "Latency, ms", len(calls))
 
 
 def _draw_times(axes: Any, counting: Counting) -> None:
@@ -70,6 +71,7 @@ def _draw_times(axes: Any, counting: Counting) -> None:
         axes.bar(low, count, width=high - low, align="edge", color="#4477aa", edgecolor="white")
     if bins and bins[-1][1] > bins[0][0]:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda number, _: f"{number:g}")
     axes.set_title("Calls by latency, ms")
 
 
@@ -79,10 +81,15 @@ def _draw_tokens(axes: Any, stats: Stats) -> None:
     read = [model.tokens.input for model in models]
     axes.barh(names, read, color="#4477aa", label="in")
     axes.barh(names, [model.tokens.output for model in models], left=read, color="#ee7733", label="out")
-    axes.invert_yaxis()
-    axes.set_title("Tokens")
-    if models:
-        axes.legend()
+    _stack(axes, "Tokens", len(models))
+
+
+def _stack(axes: Any, title: str, rows: int) -> None:
+    """The bars from the top, thin also where they are few."""
+    axes.set_ylim(max(rows, _ROWS // 2) - 0.5, -0.5)
+    axes.set_title(title)
+    if rows:
+        axes.legend(loc="lower right")
 
 
 def _labels(names: list[str]) -> list[str]:

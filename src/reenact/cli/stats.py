@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from reenact.analysis.opened import open_artifact
-from reenact.analysis.plot import SUFFIXES, write_plot
+from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.runs import find_runs
 from reenact.analysis.stats import Counting, Stats
 from reenact.cli.charts import stats_lines
@@ -44,8 +44,8 @@ def command(paths: tuple[str, ...], as_json: bool, as_csv: bool, by: str, plot: 
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv are two ways to print; choose one")
-    if plot is not None and not plot.lower().endswith(SUFFIXES):
-        raise UsageError(f"--plot {plot}: ends in neither {' nor '.join(SUFFIXES)}; choose one of them")
+    if plot is not None:
+        plot_format(Path(plot))
     counting = Counting(project_prices(Path.cwd()))
     status = _count(find_runs(paths), counting)
     stats = counting.stats()

@@ -128,14 +128,15 @@ class _Alignment:
                 scores[x][y] = max(paired, scores[x + 1][y], scores[x][y + 1])
         found: list[tuple[int, int]] = []
         x = y = 0
-        while x < len(lefts) and y < len(rights):
-            if scores[x][y] == scores[x + 1][y]:
-                x += 1
-            elif scores[x][y] == scores[x][y + 1]:
-                y += 1
-            else:
+        while x < len(lefts) and y < len(rights) and scores[x][y]:
+            score = self._score(lefts[x], rights[y])
+            if score and score + scores[x + 1][y + 1] == scores[x][y]:
                 found.append((x, y))
                 x, y = x + 1, y + 1
+            elif scores[x][y] == scores[x + 1][y]:
+                x += 1
+            else:
+                y += 1
         return found
 
     def _score(self, one: int, other: int) -> float:

@@ -124,7 +124,8 @@ def _translated(
         case "llm_request":
             return "llm_request", common
         case "tool_result":
-            return "tool_result", {"callId": call_id, "result": data.get("result")} | _outcome(data, failure)
+            facts = {"callId": call_id, "tool": data.get("tool"), "result": data.get("result")}
+            return "tool_result", facts | _outcome(data, failure)
         case "llm_response":
             facts = {"text": data.get("text"), "stopReason": data.get("stop_reason")}
             return "llm_response", common | facts | {"usage": _usage(data)} | _outcome(data, failure)
