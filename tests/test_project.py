@@ -172,7 +172,7 @@ def test_the_demo_runs(tmp_path):
     assert "event_payload_mismatch" in done.stdout
 
 
-EXECUTED = ("docs/cli.md", "docs/howto/record-and-replay.md")
+EXECUTED = ("docs/cli.md", "docs/howto/look-at-a-run.md", "docs/howto/record-and-replay.md")
 
 
 @pytest.mark.parametrize("page", EXECUTED)

@@ -321,7 +321,7 @@ def test_calls_side_by_side_are_drawn_side_by_side(tmp_path, capsys):
 def test_a_run_is_played(path, capsys):
     """Each call when it was made and when it ended."""
     assert main(["show", str(path), "--play", "--speed", "0", "--filter", "name:order"]) == 0
-    lines = capsys.readouterr().out.partition("\n\n")[2].splitlines()
+    lines = capsys.readouterr().out.partition("outcome\n")[2].splitlines()
     assert re.fullmatch(r" +4 .* tool order\(item=\"desk\"\)", lines[0].rstrip())
     assert re.fullmatch(r" +7 .* ms .* ⤷ tool order +KeyError: 'desk'", lines[1])
 

@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of
 from reenact.analysis.detail import detail_of
 from reenact.analysis.filters import Term
@@ -191,7 +192,7 @@ class Artifact:
                 models=dict(index.models.most_common()),
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
                 cost=self._total_cost(),
-                duration_ms=index.end_ms,
+                duration_ms=neat(index.end_ms),
                 columns=index.columns,
                 torn_bytes=self._source.torn_bytes if self._is_complete else 0,
                 is_complete=self._is_complete,
@@ -269,12 +270,12 @@ class Artifact:
             parent_seq=index.seq[parent] if parent >= 0 else None,
             column=index.column[place],
             beside=_bits(index.beside[place]),
-            at_ms=_whole_number(index.at_ms[place]),
-            took_ms=None if math.isnan(took_ms) else _whole_number(took_ms),
+            at_ms=neat(index.at_ms[place]),
+            took_ms=None if math.isnan(took_ms) else neat(took_ms),
             state=STATES[index.state[place]],
             tokens=self._tokens_at(place) if is_model else None,
             cost=self._cost_at(place) if is_model else None,
-            utility=None if math.isnan(utility) else utility,
+            utility=None if math.isnan(utility) else neat(utility),
             asked=asked(began),
             came=came(ended) if ended else "",
         )
@@ -306,7 +307,3 @@ def _cost(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | No
 
 def _bits(mask: int) -> tuple[int, ...]:
     return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
-
-
-def _whole_number(number: float) -> int | float:
-    return int(number) if number.is_integer() else number

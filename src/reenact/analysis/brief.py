@@ -102,6 +102,13 @@ def duration(duration_ms: float) -> str:
     return f"{minutes} min {seconds} s"
 
 
+def neat(number: float) -> int | float:
+    """*number* as people write it: 59 for 59.0, and 0.8 where 32 bits made it 0.800000011920929."""
+    if number == int(number):
+        return int(number)
+    return float(f"{number:.7g}") if abs(number) < 1 else number
+
+
 def plural(count: int, word: str) -> str:
     """``1 event``, ``2 events``."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import msgspec
 
 from reenact.analysis.artifact import Artifact
+from reenact.analysis.brief import neat
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.spread import Spread
 from reenact.suite.prices import Price, find_price
@@ -207,8 +208,8 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
         steps=counts.steps,
         errors=counts.states.get("error", 0),
         retries=retries,
-        duration_ms=counts.duration_ms if stated_ms is None else stated_ms,
+        duration_ms=neat(counts.duration_ms if stated_ms is None else stated_ms),
         tokens=counts.tokens or Tokens(),
         cost=counts.cost,
-        utility=math.fsum(utilities) / len(utilities) if utilities else None,
+        utility=neat(math.fsum(utilities) / len(utilities)) if utilities else None,
     )

@@ -37,7 +37,7 @@ _INDENT: Final = 18
 @click.option("--strict", is_flag=True, help="Compare also what was drawn from clocks and chance.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(left: str, right: str, strict: bool, as_json: bool) -> int:
-    """Compare two runs.
+    """Compare two runs, aligned by what they did.
 
     A and B are captures, events.jsonl files, REPLAY.jsonl files, replay.json or trace.json, in any mixture.
     Steps are aligned by what they ask and by the call or task they belong to, not by position: one step

@@ -48,7 +48,7 @@ def command(
     speed: float | None,
     as_json: bool,
 ) -> int:
-    """List the steps of a run.
+    """List the steps of a run, or follow and play it.
 
     PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. One line per call: its
     event, when it was made, how long it took, its lane, what was asked and what came. A run that is being
@@ -141,6 +141,7 @@ class _Showing:
             self.artifact.index(seconds=0)
             for line in header_lines(header, self.artifact.counts()):
                 write(line)
+            write(Layout(self.artifact.counts()).titles())
         for moment in self._paced(follow=follow, speed=speed):
             if written is None:
                 write(Layout(self.artifact.counts()).moment(moment))

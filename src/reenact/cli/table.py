@@ -53,7 +53,8 @@ def header_lines(header: Header, counts: Counts) -> Iterator[Line]:
 
 
 def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
-    yield "capture", ", ".join(filter(None, (header.capture_id, header.run_id)))
+    yield "capture", f"{header.capture_id}, {header.run_id}" if header.capture_id else ""
+    yield "run", "" if header.capture_id else header.run_id or ""
     yield "command", shlex.join(header.command or ())
     if header.model is not None:
         has_model = header.model != NO_MODEL.model
