@@ -24,7 +24,7 @@ from reenact.analysis.artifact import Artifact
 from reenact.analysis.content import Content, told_by_both
 from reenact.analysis.json_changes import JsonChange, json_changes
 from reenact.analysis.step import Step
-from reenact.trace.align import Item, Pair, align
+from reenact.formats.align import Item, Pair, align
 
 Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
 _MARKS: Final[tuple[Mark, ...]] = ("same", "changed", "added", "removed")

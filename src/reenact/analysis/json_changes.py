@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import child_path
-from reenact.trace.subsequence import common_subsequence
+from reenact.formats.subsequence import common_subsequence
 
 MAX_CHANGES: Final = 50
 _TEXT_LINES: Final = 24

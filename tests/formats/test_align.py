@@ -5,9 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.trace import subsequence
-from reenact.trace.align import Item, align
-from reenact.trace.subsequence import common_subsequence
+from reenact.formats import subsequence
+from reenact.formats.align import Item, align
+from reenact.formats.subsequence import common_subsequence
 
 KEYS = st.lists(st.sampled_from("abcd"), max_size=14)
 

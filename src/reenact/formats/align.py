@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from reenact.trace.subsequence import common_subsequence
+from reenact.formats.subsequence import common_subsequence
 
 _MAX_CELLS: Final = 2500
 """Gaps larger than this are paired by kind and order alone; comparing all with all would take too long."""
