@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reenact.recorder.redaction.edits import Edit, apply, in_order, moved, moved_spans, narrowed
+from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans, narrowed
 
 TEXT = "one two three four"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import UsageError
-from reenact.recorder.redaction import PLACEHOLDER, Redactor, prefilter
+from reenact.redaction import PLACEHOLDER, Redactor, prefilter
 
 from . import redaction_cases as cases
 

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from reenact import canonical
-from reenact.recorder.redaction import RedactingFilter, Redactor, default_profile, environment_secrets
+from reenact.redaction import RedactingFilter, Redactor, default_profile, environment_secrets
 
 from . import redaction_cases as cases
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reenact import canonical
-from reenact.recorder.redaction import PLACEHOLDER, Redactor, Rule
-from reenact.recorder.redaction.names import is_secret_name
+from reenact.redaction import PLACEHOLDER, Redactor, Rule
+from reenact.redaction.names import is_secret_name
 
 from . import redaction_cases as cases
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reenact.recorder.redaction import PLACEHOLDER, Redactor
+from reenact.redaction import PLACEHOLDER, Redactor
 
 from . import redaction_cases as cases
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from reenact.recorder.redaction.edits import Edit, narrowed
+from reenact.redaction.edits import Edit, narrowed
 
 _TOKEN: Final = re.compile(
     r'"(?P<body>(?:[^"\\]|\\.)*+)"(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<mark>[\[\]{},])|[a-z]+'

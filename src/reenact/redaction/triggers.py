@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from reenact.recorder.redaction.assignments import AFTER_NAME
-from reenact.recorder.redaction.base64text import RUN_AHEAD, encoded_forms
-from reenact.recorder.redaction.jsontext import escaped
-from reenact.recorder.redaction.prefilter import Check, Trigger
-from reenact.recorder.redaction.registered import Registered
-from reenact.recorder.redaction.rules import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, Rule
+from reenact.redaction.assignments import AFTER_NAME
+from reenact.redaction.base64text import RUN_AHEAD, encoded_forms
+from reenact.redaction.jsontext import escaped
+from reenact.redaction.prefilter import Check, Trigger
+from reenact.redaction.registered import Registered
+from reenact.redaction.rules import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, Rule
 
 _ANYTHING: Final = re.compile(b"")
 

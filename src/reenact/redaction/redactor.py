@@ -13,19 +13,19 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import UsageError
-from reenact.recorder.redaction.edits import apply, in_order, moved
-from reenact.recorder.redaction.members import cookie_edits, member_edits
-from reenact.recorder.redaction.names import is_cookie_name, is_secret_header
-from reenact.recorder.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.recorder.redaction.prefilter import Prefilter
-from reenact.recorder.redaction.profile import PROFILES, Profile
-from reenact.recorder.redaction.registered import Registered
-from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
-from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
-from reenact.recorder.redaction.tagged import is_tagged_scalar, redacted_scalar
-from reenact.recorder.redaction.text import TextRules
-from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
-from reenact.recorder.redaction.urls import url_edits
+from reenact.redaction.edits import apply, in_order, moved
+from reenact.redaction.members import cookie_edits, member_edits
+from reenact.redaction.names import is_cookie_name, is_secret_header
+from reenact.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
+from reenact.redaction.prefilter import Prefilter
+from reenact.redaction.profile import PROFILES, Profile
+from reenact.redaction.registered import Registered
+from reenact.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.redaction.streams import delta_edits, is_interleaved, joined_deltas
+from reenact.redaction.tagged import is_tagged_scalar, redacted_scalar
+from reenact.redaction.text import TextRules
+from reenact.redaction.triggers import base64_triggers, checks, triggers
+from reenact.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
 _REMEMBERED_CHARS: Final = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reenact.recorder.redaction.names import HARMLESS, is_secret_name
+from reenact.redaction.names import HARMLESS, is_secret_name
 
 _MIN_LENGTH: Final = 8
 """Shorter values are ``test`` or ``admin`` and would be found in ordinary words."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from reenact.recorder.redaction.edits import Edit
-from reenact.recorder.redaction.names import HARMLESS, is_secret_query_name
-from reenact.recorder.redaction.placeholder import Placeholders
+from reenact.redaction.edits import Edit
+from reenact.redaction.names import HARMLESS, is_secret_query_name
+from reenact.redaction.placeholder import Placeholders
 
 URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'<>\\`]+")
 _USER: Final = re.compile(r"://(?P<user>[^\s\"'\\/?#@<>:`]*)(?::(?P<password>[^\s\"'\\/?#@<>`]*))?@")

@@ -12,8 +12,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reenact.recorder.redaction.edits import Edit, narrowed
-from reenact.recorder.redaction.placeholder import PLACEHOLDER
+from reenact.redaction.edits import Edit, narrowed
+from reenact.redaction.placeholder import PLACEHOLDER
 
 MIN_RUN: Final = 20
 """Shorter runs of base64 characters are taken for words."""

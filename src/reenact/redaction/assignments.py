@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote_plus
 
-from reenact.recorder.redaction.edits import Edit
-from reenact.recorder.redaction.names import CORES, HARMLESS, holds_numbers, is_secret_name
-from reenact.recorder.redaction.placeholder import Placeholders
+from reenact.redaction.edits import Edit
+from reenact.redaction.names import CORES, HARMLESS, holds_numbers, is_secret_name
+from reenact.redaction.placeholder import Placeholders
 
 _CORE: Final = re.compile(CORES, re.IGNORECASE)
 _HEAD: Final = re.compile(r"[A-Za-z0-9_\-]*\Z")

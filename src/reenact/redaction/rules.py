@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import ascii_letters, digits
 from typing import Final
 
-from reenact.recorder.redaction.placeholder import PRIVATE_KEY
+from reenact.redaction.placeholder import PRIVATE_KEY
 
 # A token starts where no word goes on. Escapes of JSON and URLs and terminal colours end in a letter or
 # digit and are no words.

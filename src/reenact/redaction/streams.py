@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from reenact.recorder.redaction.edits import Edit
-from reenact.recorder.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
+from reenact.redaction.edits import Edit
+from reenact.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
 
 DELTAS: Final = (
     "arguments",

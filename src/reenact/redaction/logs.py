@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from reenact.recorder.redaction.redactor import Redactor
+from reenact.redaction.redactor import Redactor
 
 
 class RedactingFilter(logging.Filter):

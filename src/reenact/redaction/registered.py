@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 from reenact.errors import UsageError
-from reenact.recorder.redaction.base64text import encoded_forms
+from reenact.redaction.base64text import encoded_forms
 
 MIN_LENGTH: Final = 4
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from reenact.recorder.redaction.edits import Edit
+from reenact.redaction.edits import Edit
 
 OPAQUE: Final = "opaque"
 """The kind of a value that was recognised by its place or its registration, not by its shape."""

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reenact.recorder.redaction.assignments import assignment_edits
-from reenact.recorder.redaction.base64text import base64_edits
-from reenact.recorder.redaction.edits import Edit, apply, in_order, moved, moved_spans
-from reenact.recorder.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
-from reenact.recorder.redaction.members import basic_password, cookie_edits, member_edits
-from reenact.recorder.redaction.names import holds_numbers, is_cookie_name, is_secret_name
-from reenact.recorder.redaction.placeholder import Placeholders, placeholder_spans
-from reenact.recorder.redaction.registered import Registered
-from reenact.recorder.redaction.rules import Shapes
-from reenact.recorder.redaction.urls import url_edits, urls_in_text
+from reenact.redaction.assignments import assignment_edits
+from reenact.redaction.base64text import base64_edits
+from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
+from reenact.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
+from reenact.redaction.members import basic_password, cookie_edits, member_edits
+from reenact.redaction.names import holds_numbers, is_cookie_name, is_secret_name
+from reenact.redaction.placeholder import Placeholders, placeholder_spans
+from reenact.redaction.registered import Registered
+from reenact.redaction.rules import Shapes
+from reenact.redaction.urls import url_edits, urls_in_text
 
 _BEARER: Final = re.compile(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
 _BASIC: Final = re.compile(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")

@@ -7,9 +7,9 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Final
 
-from reenact.recorder.redaction.edits import Edit
-from reenact.recorder.redaction.names import HARMLESS
-from reenact.recorder.redaction.placeholder import Placeholders
+from reenact.redaction.edits import Edit
+from reenact.redaction.names import HARMLESS
+from reenact.redaction.placeholder import Placeholders
 
 _SCHEME: Final = re.compile(
     r"(?P<scheme>bearer|basic|digest|token|api-?key|negotiate|ntlm|aws4-hmac-sha256)(?: +|%20)(?P<rest>.+)",
