@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from reenact._version import __version__
 
 VERBS = {
+    "convert": "Write one artifact as another",
     "demo": "Record, replay, break and verify a small agent, without key or network",
     "hash": "Print the canonical digest of JSON files",
     "record": "Run a command and record it",
