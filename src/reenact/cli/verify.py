@@ -12,6 +12,7 @@ from reenact.check.capture import Progress, check_capture
 from reenact.check.findings import Finding, Report
 from reenact.check.receipt import ReceiptCheck
 from reenact.check.replay_log import check_replay_log
+from reenact.cli.against_seal import against_seal, opens_disclosure
 from reenact.cli.failure import printable
 from reenact.errors import FormatError, UsageError
 from reenact.formats.hashes import trajectory_hash
@@ -24,15 +25,26 @@ _SHOWN_FINDINGS = 100
 @click.command("verify")
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--receipt", "receipt_path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--seal", "seal_path", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against a seal."
+)
+@click.option(
+    "--key", "key_path", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
-def command(path: Path, receipt_path: Path | None, as_json: bool) -> int:
+def command(
+    path: Path, receipt_path: Path | None, seal_path: Path | None, key_path: Path | None, as_json: bool
+) -> int:
     """Check that an artifact is what it says it is.
 
     PATH is a capture directory or a REPLAY.jsonl; a log can be held against its receipt. Every problem is
     printed with its line. The exit status is 0 when there is none but warnings, 1 when something does
     not agree, and 2 when PATH cannot be read at all.
     """
-    if path.is_dir():
+    report: Report | None = None
+    if opens_disclosure(path):
+        report = against_seal(report, path, seal_path, key_path)
+    elif path.is_dir():
         if receipt_path is not None:
             raise UsageError(f"{path}: a receipt belongs to a REPLAY.jsonl, not to a capture")
         report = _with_progress(path)
@@ -41,6 +53,8 @@ def command(path: Path, receipt_path: Path | None, as_json: bool) -> int:
         if not report.facts["events"]:
             first = report.findings[0]
             raise FormatError(f"is no REPLAY.jsonl: {first.message}", file=str(path), line=first.line)
+    if report.what != "disclosure" and (seal_path or key_path):
+        report = against_seal(report, path, seal_path, key_path)
     _print(report, as_json)
     return 0 if report.is_good else 1
 

@@ -1,0 +1,79 @@
+"""What ``reenact verify --seal`` adds to the report of an artifact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from reenact.check.findings import Finding, Report
+from reenact.check.keys import key_id, read_public_key
+from reenact.check.published_check import check_published_log, is_published
+from reenact.check.seal import (
+    SealCheck,
+    check_disclosure,
+    check_sealed_capture,
+    check_sealed_log,
+    signature_problem,
+)
+from reenact.errors import UsageError
+from reenact.formats.capture import read_manifest
+from reenact.formats.disclosure import is_disclosure, read_disclosure
+from reenact.formats.hashes import trajectory_hash
+from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
+from reenact.store.rundir import MANIFEST, RunDir
+
+_OF_WHOLE_LOGS: Final = frozenset(
+    {"result_without_call", "no_result", "total_tool_calls", "total_latency_ms", "no_end"}
+)
+"""What cannot hold in a log of which lines are withheld."""
+
+
+def opens_disclosure(path: Path) -> bool:
+    """Whether *path* is a file that only a seal can tell something about."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return is_disclosure(stream.read(200))
+
+
+def against_seal(report: Report | None, path: Path, seal_path: Path | None, key_path: Path | None) -> Report:
+    """*report*, if there is one, and whether *path* is what was sealed."""
+    if seal_path is None or key_path is None:
+        missing = "--seal FILE" if seal_path is None else "--key FILE, the signer's public key"
+        raise UsageError(f"a seal is verified with its key: add {missing}")
+    key = read_public_key(key_path.read_bytes(), file=str(key_path))
+    envelope = read_envelope(seal_path.read_bytes(), file=str(seal_path))
+    report = report or Report("disclosure", str(path), [], {})
+    problem = signature_problem(envelope, key)
+    if problem is not None:
+        return _joined(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
+    checked = _check(report, path, read_seal(payload_of(envelope), file=str(seal_path)))
+    return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
+
+
+def _check(report: Report, path: Path, seal: Seal) -> SealCheck:
+    if report.what == "disclosure":
+        return check_disclosure(read_disclosure(path.read_bytes(), file=str(path)), seal, file=path.name)
+    if report.what == "capture":
+        text = RunDir.open(path).read_manifest()
+        manifest = read_manifest(text, file=MANIFEST)
+        return check_sealed_capture(manifest, text, str(report.facts.get("eventsHash")), seal, file=MANIFEST)
+    if is_published(lambda: path.open("rb"), file=path.name):
+        return check_published_log(lambda: path.open("rb"), seal, file=path.name)
+    with path.open("rb") as stream:
+        return check_sealed_log(trajectory_hash(stream, file=path.name), seal, file=path.name)
+
+
+def _joined(report: Report, checked: SealCheck) -> Report:
+    """One report of both; withheld lines explain what a log lacks."""
+    findings = list(report.findings)
+    if checked.facts.get("withheldLines"):
+        findings = [
+            msgspec.structs.replace(finding, severity="warning")
+            if finding.code in _OF_WHOLE_LOGS
+            else finding
+            for finding in findings
+        ]
+    return Report(report.what, report.path, [*findings, *checked.findings], report.facts | checked.facts)

@@ -1,0 +1,32 @@
+"""``reenact keygen``: a pair of keys for sealing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from reenact.check.keys import key_id, private_pem, public_pem
+from reenact.cli.failure import printable
+from reenact.store.outfile import new_file
+
+
+@click.command("keygen")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True)
+@click.option("--force", is_flag=True, help="Replace the files if they are there.")
+def command(output: Path, force: bool) -> None:
+    """Make a pair of Ed25519 keys: FILE to seal with, FILE.pub to verify with.
+
+    FILE is readable by you alone; keep it. FILE.pub is for everybody.
+    """
+    key = Ed25519PrivateKey.generate()
+    public = output.with_name(f"{output.name}.pub")
+    with new_file(output, replace=force, private=True) as private_file:
+        private_file.write(private_pem(key))
+        with new_file(public, replace=force) as public_file:
+            public_file.write(public_pem(key.public_key()))
+    click.echo(
+        f"{printable(str(output))}: a new private key; give {printable(str(public))} to those who verify"
+    )
+    click.echo(f"key {key_id(key.public_key())}")
