@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,10 +16,11 @@ from reenact.formats.seal_secret import SealedLine
 
 
 class Publisher:
-    """Publishes the events of one log; *key* blinds names and hashes, and is never published."""
+    """Publishes the events of one log; who knows *seed* can undo the blinding of names and hashes."""
 
-    def __init__(self, events: Iterable[Event], dialect: Dialect[Any], key: bytes) -> None:
+    def __init__(self, events: Iterable[Event], dialect: Dialect[Any], seed: bytes) -> None:
         self._dialect = dialect
+        key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
         masked = _masker(events, dialect, key)
         self._words: dict[PolicyName, Wording] = {name: wording(name, key, masked) for name in POLICIES}
 

@@ -19,8 +19,9 @@ from reenact.check.seal import SealCheck
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.disclosure import LineProof, line_proof_codec
+from reenact.formats.json_text import read_json
 from reenact.formats.lines import Line, read_lines
-from reenact.formats.record import ABSENT, parse
+from reenact.formats.record import ABSENT
 from reenact.formats.seal import HASH_BYTES, SALT_BYTES, Seal, base64_bytes, hex_bytes
 
 _LEAVES_MARK: Final = f'"{LEAVES}"'.encode()
@@ -31,10 +32,12 @@ def check_published_log(open_stream: Callable[[], BinaryIO], seal: Seal, *, file
     tag_field = DIALECTS[seal.log.dialect].tag_field
     try:
         with open_stream() as stream:
-            lines = read_lines(stream, file=file, on_error=lambda _: None)
-            leaves = [leaf for line in lines for leaf in _leaves_in(line, tag_field)]
+            leaves = _listed_leaves(read_lines(stream, file=file, on_error=lambda _: None), tag_field)
     except FormatError as error:
         return SealCheck([Finding.of("seal_leaves", error, file=file)], {})
+    if not leaves:
+        message = "lists no leaves: they were cut out; publish the log again under the seal"
+        return SealCheck([Finding("seal_leaves", message, file)], {})
     if len(leaves) != seal.log.lines.count or root_of(leaves).hex() != seal.log.lines.root:
         message = "the leaves it lists are not those of the seal: the seal of another run, or a changed list"
         return SealCheck([Finding("seal_leaves", message, file)], {})
@@ -47,24 +50,33 @@ def check_published_log(open_stream: Callable[[], BinaryIO], seal: Seal, *, file
 
 
 def is_published(open_stream: Callable[[], BinaryIO], *, file: str) -> bool:
-    """Whether a log was published under a seal: its second line lists leaves."""
+    """Whether a log was published under a seal: its header carries a proof, or leaves follow it."""
     with open_stream() as stream:
         lines = read_lines(stream, file=file, on_error=lambda _: None)
-        return any(_LEAVES_MARK in line.text for line, _ in zip(lines, range(2), strict=False))
+        marks = (f'"{PROOF}"'.encode(), _LEAVES_MARK)
+        return any(mark in line.text for line, _ in zip(lines, range(2), strict=False) for mark in marks)
 
 
-def _leaves_in(line: Line, tag_field: str) -> Iterator[bytes]:
-    if _LEAVES_MARK not in line.text:
-        return
-    try:
-        value = parse(line.text)
-        if not _lists_leaves(value, tag_field):
-            return
-        block = base64_bytes(str(value["leaves"]), "$.leaves")
-        if len(block) % HASH_BYTES:
-            raise FormatError("holds half a hash; copy the file again", json_path="$.leaves")
-    except FormatError as error:
-        raise error.at(line=line.number) from None
+def _listed_leaves(lines: Iterator[Line], tag_field: str) -> list[bytes]:
+    leaves: list[bytes] = []
+    for line in lines:
+        if _LEAVES_MARK not in line.text:
+            continue
+        try:
+            value = read_json(line.text)
+            if _lists_leaves(value, tag_field):
+                leaves += _leaves_in(value, len(leaves) + 1)
+        except FormatError as error:
+            raise error.at(line=line.number) from None
+    return leaves
+
+
+def _leaves_in(value: dict[str, Any], first: int) -> Iterator[bytes]:
+    if value["from"] != first:
+        raise FormatError(f"leaves from {first} on are expected here", json_path="$.from")
+    block = base64_bytes(str(value["leaves"]), "$.leaves")
+    if len(block) % HASH_BYTES:
+        raise FormatError("holds half a hash; copy the file again", json_path="$.leaves")
     for start in range(0, len(block), HASH_BYTES):
         yield block[start : start + HASH_BYTES]
 
@@ -91,39 +103,36 @@ class _PublishedCheck:
 
     def take(self, line: Line) -> None:
         try:
-            value = parse(line.text)
+            value = read_json(line.text)
             if _lists_leaves(value, self._tag_field):
                 return
-            leaf, is_withheld = self._leaf(value, line.number)
+            proof = _read_proof(value)
+            leaf = self._leaf(proof, {name: value[name] for name in value if name != PROOF}, line.number)
+            position = self._position(leaf)
+            if position is not None and proof.at != position:
+                reason = f"says that it is line {proof.at} of the sealed log, and is line {position}"
+                raise FormatError(reason, json_path="$.seal.at")
         except FormatError as error:
             self.findings.append(Finding.of("seal_proof", error.at(line=line.number), file=self._file))
             return
-        position = self._position(leaf)
         if position is None:
             self._find("seal_line", "is no line of the sealed log: changed, or from another run", line.number)
             return
         self._place(position, line.number)
-        if is_withheld:
+        if proof.fields is ABSENT:
             self._withheld.append(position)
 
-    def _leaf(self, value: Any, number: int) -> tuple[bytes, bool]:
-        if not isinstance(value, dict) or PROOF not in value:
-            raise FormatError(
-                "has no proof; every line of a log published under a seal has one", json_path="$"
-            )
-        proof = _read_proof(value[PROOF])
-        shown = {name: member for name, member in value.items() if name != PROOF}
+    def _leaf(self, proof: LineProof, shown: dict[str, Any], number: int) -> bytes:
         if proof.fields is not ABSENT:
-            return self._opened(proof, fields_of(shown), number), False
+            return self._opened(proof.fields, fields_of(shown), number)
         if shown != {self._tag_field: WITHHELD_EVENT}:
             raise FormatError("shows members without their salts", json_path="$.seal")
-        return hex_bytes(str(proof.leaf), HASH_BYTES, "$.seal.leaf"), True
+        return hex_bytes(str(proof.leaf), HASH_BYTES, "$.seal.leaf")
 
-    def _opened(self, proof: LineProof, shown: dict[str, Any], number: int) -> bytes:
+    def _opened(self, fields: list[str | tuple[str, str]], shown: dict[str, Any], number: int) -> bytes:
         commitments: list[bytes] = []
         proved: set[str] = set()
-        assert proof.fields is not ABSENT
-        for index, entry in enumerate(proof.fields):
+        for index, entry in enumerate(fields):
             place = child_path("$.seal.fields", index)
             if isinstance(entry, str):
                 commitments.append(hex_bytes(entry, HASH_BYTES, place))
@@ -176,8 +185,10 @@ class _PublishedCheck:
         self.findings.append(Finding(code, message, self._file, line=number, json_path=path))
 
 
-def _read_proof(value: Any) -> LineProof:
-    proof = line_proof_codec.from_json(value)
+def _read_proof(line: Any) -> LineProof:
+    if not isinstance(line, dict) or PROOF not in line:
+        raise FormatError("has no proof; every line of a log published under a seal has one", json_path="$")
+    proof = line_proof_codec.from_json(line[PROOF])
     if (proof.fields is ABSENT) == (proof.leaf is ABSENT) or proof.extra:
         raise FormatError("a proof has `at`, and either `fields` or `leaf`", json_path="$.seal")
     return proof

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from reenact import canonical
@@ -12,7 +13,6 @@ from reenact.check.findings import Finding
 from reenact.check.keys import is_signed_by, key_id
 from reenact.check.merkle import root_by_path
 from reenact.errors import FormatError
-from reenact.formats.capture import CaptureManifest
 from reenact.formats.disclosure import Disclosure
 from reenact.formats.record import ABSENT
 from reenact.formats.seal import (
@@ -46,26 +46,37 @@ def signature_problem(envelope: Envelope, key: Ed25519PublicKey) -> str | None:
     return f"is signed with another key: {', '.join(named)}, not {key_id(key)}"
 
 
-def check_sealed_capture(
-    manifest: CaptureManifest, manifest_bytes: bytes, events_hash: str, seal: Seal, *, file: str
-) -> SealCheck:
-    """Whether a capture is the one that was sealed."""
+class _RunId(msgspec.Struct):
+    runId: str = ""  # noqa: N815 — the manifest's own name
+
+
+def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file: str) -> SealCheck:
+    """Whether a capture with this manifest and these events is the one that was sealed."""
     sealed = seal.capture
     if sealed is ABSENT:
         message = "the seal is that of a log, not of a capture; verify the log it was made for"
         return SealCheck([Finding("seal_foreign", message, file)], {})
-    if (manifest.captureId, manifest.runId) != (sealed.captureId, sealed.runId):
-        message = f"the seal is for run {sealed.runId}, this is run {manifest.runId}"
+    run_id = _run_id(manifest)
+    if run_id not in ("", sealed.runId):
+        message = f"the seal is for run {sealed.runId}, this is run {run_id}"
         return SealCheck([Finding("seal_foreign", message, file)], {})
     findings = []
-    if canonical.digest_of_bytes(manifest_bytes) != sealed.manifestHash:
+    if canonical.digest_of_bytes(manifest) != sealed.manifestHash:
         findings.append(Finding("seal_manifest", "the manifest is not the one that was sealed", file))
     if events_hash != sealed.eventsHash:
-        message = (
-            f"the events are not those that were sealed: expected {sealed.eventsHash}, found {events_hash}"
+        expected = f"expected {sealed.eventsHash}, found {events_hash or 'none'}"
+        findings.append(
+            Finding("seal_events", f"the events are not those that were sealed: {expected}", file)
         )
-        findings.append(Finding("seal_events", message, file))
     return SealCheck(findings, {"sealedEvents": sealed.events.count})
+
+
+def _run_id(manifest: bytes) -> str:
+    """The run that a manifest says it is of, also where it is damaged otherwise."""
+    try:
+        return msgspec.json.decode(manifest, type=_RunId).runId
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
 
 
 def check_sealed_log(trajectory: str, seal: Seal, *, file: str) -> SealCheck:

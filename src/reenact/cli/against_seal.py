@@ -18,7 +18,6 @@ from reenact.check.seal import (
     signature_problem,
 )
 from reenact.errors import UsageError
-from reenact.formats.capture import read_manifest
 from reenact.formats.disclosure import is_disclosure, read_disclosure
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
@@ -57,9 +56,8 @@ def _check(report: Report, path: Path, seal: Seal) -> SealCheck:
     if report.what == "disclosure":
         return check_disclosure(read_disclosure(path.read_bytes(), file=str(path)), seal, file=path.name)
     if report.what == "capture":
-        text = RunDir.open(path).read_manifest()
-        manifest = read_manifest(text, file=MANIFEST)
-        return check_sealed_capture(manifest, text, str(report.facts.get("eventsHash")), seal, file=MANIFEST)
+        manifest = RunDir.open(path).read_manifest()
+        return check_sealed_capture(manifest, report.facts.get("eventsHash", ""), seal, file=MANIFEST)
     if is_published(lambda: path.open("rb"), file=path.name):
         return check_published_log(lambda: path.open("rb"), seal, file=path.name)
     with path.open("rb") as stream:

@@ -66,6 +66,7 @@ def command(
             counts[_class_of(line, run.dialect.tag_field)] += 1
             if line is not None:
                 stream.write(canonical.encode(line) + b"\n")
+        _refuse_beyond(withhold, counts["shown"] + counts["withheld"])
     if as_json:
         facts = {
             "output": str(output),
@@ -80,6 +81,11 @@ def command(
     click.echo(
         printable(f"{output}: {plural(counts['shown'], 'line')} published{under}{withheld}, policy {policy}")
     )
+
+
+def _refuse_beyond(withhold: tuple[int, ...], count: int) -> None:
+    if withhold and max(withhold) > count:
+        raise UsageError(f"there is no line {max(withhold)} to withhold: the log has {count}")
 
 
 def _class_of(line: dict[str, Any] | None, tag_field: str) -> str:

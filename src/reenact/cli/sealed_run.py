@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.check.merkle import root_of
+from reenact.errors import CheckFailed, StoreError
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import Dialect
 from reenact.formats.hashes import trajectory_hash
@@ -56,7 +57,7 @@ class RunLog:
             sealed = ABSENT if seal.capture is ABSENT else seal.capture.eventsHash
             found = self.capture.manifest.integrity.eventsHash
         if sealed != found:
-            raise UsageError(
+            raise CheckFailed(
                 f"{seal_path}: is not the seal of {self.path}; name the seal that was made for it"
             )
 
@@ -103,8 +104,6 @@ def seal_in(path: Path) -> Seal:
 
 def verify_leaves(leaves: list[bytes], root: str, secret: Secret) -> list[bytes]:
     """*leaves*, if they are what was sealed."""
-    from reenact.check.merkle import root_of
-
     if root_of(leaves).hex() != root:
-        raise FormatError("is not the secret of this seal, or was changed", file=str(secret.path))
+        raise CheckFailed(f"{secret.path}: is not the secret of this seal, or was changed")
     return leaves
