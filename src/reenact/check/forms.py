@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from reenact.check.commitment import fields_of
-from reenact.check.layer_c import KINDS, POLICIES, Kind, PolicyName, Wording, published, wording
+from reenact.check.layer_c import KINDS, POLICIES, Cleaner, Kind, PolicyName, Wording, published, wording
 from reenact.check.removed import masker, words_of
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.common import Dialect
@@ -21,8 +21,11 @@ class Publisher:
     def __init__(self, events: Iterable[Event], dialect: Dialect[Any], seed: bytes) -> None:
         self._dialect = dialect
         key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
-        masked = _masker(events, dialect, key)
-        self._words: dict[PolicyName, Wording] = {name: wording(name, key, masked) for name in POLICIES}
+        cleaner = Cleaner(key)
+        masked = _masker(events, dialect, wording("open", key, cleaner, str))
+        self._words: dict[PolicyName, Wording] = {
+            name: wording(name, key, cleaner, masked) for name in POLICIES
+        }
 
     def publish(self, event: Event, policy: PolicyName) -> dict[str, Any] | None:
         """*event* under *policy*; ``None`` where it may not be published."""
@@ -35,11 +38,10 @@ class Publisher:
         return SealedLine(original=self._dialect.to_json(event), **known)
 
 
-def _masker(events: Iterable[Event], dialect: Dialect[Any], key: bytes) -> Callable[[str], str]:
+def _masker(events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording) -> Callable[[str], str]:
     """What takes the words of everything that is removed from the log out of its texts."""
     words: set[str] = set()
     names: set[str] = set()
-    unmasked = wording("open", key, str)
     for event in events:
         kept = fields_of(published(event, dialect, unmasked) or {})
         for path, value in fields_of(dialect.to_json(event)).items():

@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal[
     "action",
     "record",
     "pack",
+    "disclosure",
 ]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
@@ -89,6 +90,7 @@ _SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
     "trace": lambda value: {"trace_id", "events"} <= value.keys(),
     "bundle": lambda value: {"scenario", "script"} <= value.keys(),
     "action": lambda value: {"agent_id", "action_id"} <= value.keys(),
+    "disclosure": lambda value: "disclosure" in value,
     "replay log": lambda value: isinstance(value.get("type", value.get("event")), str),
 }
 

@@ -61,17 +61,29 @@ Wording: TypeAlias = Mapping[Kind, Callable[[str], str | None]]
 """What becomes of the strings of each kind; ``None`` drops them."""
 
 
-def wording(policy: PolicyName, key: bytes, masked: Callable[[str], str]) -> Wording:
-    """The words of *policy*; *key* blinds, and *masked* takes the words of removed values out of a text."""
-    names, texts = Redactor("default", salt=key), Redactor("strict", salt=key)
+class Cleaner:
+    """Takes credentials, and the names of people in paths, out of what stays."""
 
-    def clean_name(text: str) -> str:
-        return names.redact_text(without_users(text))
+    def __init__(self, key: bytes) -> None:
+        self._in_names = Redactor("default", salt=key)
+        self._in_texts = Redactor("strict", salt=key)
+
+    def name(self, text: str) -> str:
+        """A name, which keeps what only looks like a secret."""
+        return self._in_names.redact_text(without_users(text))
+
+    def text(self, text: str) -> str:
+        """A free text."""
+        return self._in_texts.redact_text(without_users(text))
+
+
+def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[str], str]) -> Wording:
+    """The words of *policy*; *key* blinds, and *masked* takes the words of removed values out of a text."""
 
     def clean_text(text: str) -> str:
-        return masked(texts.redact_text(without_users(text)))
+        return masked(cleaner.text(text))
 
-    kept = {Kind.PLAIN: _same, Kind.NUMBER: _same, Kind.NAME: clean_name, Kind.HASH: clean_name}
+    kept = {Kind.PLAIN: _same, Kind.NUMBER: _same, Kind.NAME: cleaner.name, Kind.HASH: cleaner.name}
     if policy == "open":
         return {**kept, Kind.TEXT: clean_text, Kind.DETAIL: clean_text}
     hidden = {Kind.TEXT: _withheld, Kind.DETAIL: _dropped}

@@ -25,7 +25,7 @@ def command(
     force: bool,
     names: tuple[str, ...],
 ) -> None:
-    """Disclose fields of one event of a sealed run.
+    """Tell what chosen fields of a sealed event say, with proof.
 
     SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
     log. A field stands for all below it. Whoever has the seal can verify the result with

@@ -16,9 +16,10 @@ from reenact.store.outfile import new_file
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True)
 @click.option("--force", is_flag=True, help="Replace the files if they are there.")
 def command(output: Path, force: bool) -> None:
-    """Make a pair of Ed25519 keys: FILE to seal with, FILE.pub to verify with.
+    """Make a pair of keys to seal with.
 
-    FILE is readable by you alone; keep it. FILE.pub is for everybody.
+    FILE is the private key, Ed25519, readable by you alone; keep it. FILE.pub is the public one, for those
+    who verify.
     """
     key = Ed25519PrivateKey.generate()
     public = output.with_name(f"{output.name}.pub")

@@ -49,9 +49,9 @@ def command(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Prove that an event stands at its place in a sealed run, and tell nothing else about it.
+    """Prove that an event stands at its place in a sealed run.
 
-    SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
+    Nothing else is told about it. SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
     log. Whoever has the seal can verify the proof with reenact verify FILE --seal SEAL --key PUB.
     """
     run = SealedRun(path, seal_path, secret_path, log)

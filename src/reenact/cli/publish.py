@@ -49,9 +49,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a run's log without parameters, outputs and private texts.
+    """Write a run's log without what is private in it.
 
-    PATH is a capture directory or a REPLAY.jsonl. Under a seal every line carries its proof, and
+    PATH is a capture directory or a REPLAY.jsonl. Parameters and outputs are never written; --policy says
+    what becomes of texts, names and hashes. Under a seal every line carries its proof, and
     reenact verify FILE --seal SEAL --key PUB needs nothing else.
     """
     run = RunLog(path)

@@ -32,9 +32,9 @@ from reenact.trace.normalize import rfc3339
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where the seal goes.")
 @click.option("--force", is_flag=True, help="Replace seal and secret if they are there.")
 def command(path: Path, key_path: Path, output: Path | None, force: bool) -> None:
-    """Sign what a run was, so that parts of it can be published and proved later.
+    """Sign what a run was.
 
-    PATH is a capture directory or a REPLAY.jsonl. The seal goes to PATH.seal.json, for everybody; its
+    Then parts of it can be published and proved. PATH is a capture directory or a REPLAY.jsonl. The seal goes to PATH.seal.json, for everybody; its
     secret to PATH.seal.secret, readable by you alone: it is needed to publish and to disclose.
     """
     key = read_private_key(key_path.read_bytes(), file=str(key_path))

@@ -10,9 +10,9 @@ import click
 
 from reenact.check.capture import Progress, check_capture
 from reenact.check.findings import Finding, Report
+from reenact.check.kinds import kind_of
 from reenact.check.receipt import ReceiptCheck
 from reenact.check.replay_log import check_replay_log
-from reenact.cli.against_seal import against_seal, opens_disclosure
 from reenact.cli.failure import printable
 from reenact.errors import FormatError, UsageError
 from reenact.formats.hashes import trajectory_hash
@@ -41,9 +41,8 @@ def command(
     printed with its line. The exit status is 0 when there is none but warnings, 1 when something does
     not agree, and 2 when PATH cannot be read at all.
     """
-    report: Report | None = None
-    if opens_disclosure(path):
-        report = against_seal(report, path, seal_path, key_path)
+    if path.is_file() and kind_of(path) == "disclosure":
+        report = Report("disclosure", str(path), [], {})
     elif path.is_dir():
         if receipt_path is not None:
             raise UsageError(f"{path}: a receipt belongs to a REPLAY.jsonl, not to a capture")
@@ -53,8 +52,10 @@ def command(
         if not report.facts["events"]:
             first = report.findings[0]
             raise FormatError(f"is no REPLAY.jsonl: {first.message}", file=str(path), line=first.line)
-    if report.what != "disclosure" and (seal_path or key_path):
-        report = against_seal(report, path, seal_path, key_path)
+    if seal_path or key_path or report.what == "disclosure":
+        from reenact.check.against_seal import with_seal
+
+        report = with_seal(report, seal_path, key_path)
     _print(report, as_json)
     return 0 if report.is_good else 1
 
@@ -102,6 +103,10 @@ def _print(report: Report, as_json: bool) -> None:
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     verdict = "is what it says it is" if report.is_good else "does not agree with itself"
-    facts = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    facts = ", ".join(f"{name} {_told(value)}" for name, value in report.facts.items())
     found = f"{errors} errors, {warnings} warnings"
     click.echo(f"{printable(report.path)}: the {report.what} {verdict}: {found} ({facts})")
+
+
+def _told(value: object) -> str:
+    return printable(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else str(value)

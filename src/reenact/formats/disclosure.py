@@ -5,14 +5,12 @@ Also the proof that a published line carries: the same list of fields, with the 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, Literal
 
 from reenact.errors import FormatError
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse, upgrade
 
 VERSION: Final = 1
-_BEGINNING: Final = re.compile(rb'\s*\{\s*"disclosure"')
 
 
 class Disclosure(Record, frozen=True):
@@ -44,11 +42,6 @@ class LineProof(Record, frozen=True):
 
 disclosure_codec: Final[Codec[Disclosure]] = Codec(Disclosure)
 line_proof_codec: Final[Codec[LineProof]] = Codec(LineProof)
-
-
-def is_disclosure(text: bytes) -> bool:
-    """Whether a file that begins with *text* is meant to be a disclosure."""
-    return _BEGINNING.match(text) is not None
 
 
 def read_disclosure(text: bytes, *, file: str) -> Disclosure:

@@ -1,4 +1,4 @@
-"""What ``reenact verify --seal`` adds to the report of an artifact."""
+"""The report of an artifact, and whether it is what was sealed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reenact.check.seal import (
     signature_problem,
 )
 from reenact.errors import UsageError
-from reenact.formats.disclosure import is_disclosure, read_disclosure
+from reenact.formats.disclosure import read_disclosure
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
 from reenact.store.rundir import MANIFEST, RunDir
@@ -29,26 +29,19 @@ _OF_WHOLE_LOGS: Final = frozenset(
 """What cannot hold in a log of which lines are withheld."""
 
 
-def opens_disclosure(path: Path) -> bool:
-    """Whether *path* is a file that only a seal can tell something about."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        return is_disclosure(stream.read(200))
-
-
-def against_seal(report: Report | None, path: Path, seal_path: Path | None, key_path: Path | None) -> Report:
-    """*report*, if there is one, and whether *path* is what was sealed."""
+def with_seal(report: Report, seal_path: Path | None, key_path: Path | None) -> Report:
+    """*report*, of a capture, a log or a disclosure, and how the artifact stands to the seal."""
     if seal_path is None or key_path is None:
         missing = "--seal FILE" if seal_path is None else "--key FILE, the signer's public key"
-        raise UsageError(f"a seal is verified with its key: add {missing}")
+        raise UsageError(f"{report.path}: is verified with a seal and its key; add {missing}")
+    if report.what not in ("capture", "replay log", "disclosure"):
+        raise UsageError(f"{report.path}: a {report.what} has no seal; captures and logs have")
     key = read_public_key(key_path.read_bytes(), file=str(key_path))
     envelope = read_envelope(seal_path.read_bytes(), file=str(seal_path))
-    report = report or Report("disclosure", str(path), [], {})
     problem = signature_problem(envelope, key)
     if problem is not None:
         return _joined(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
-    checked = _check(report, path, read_seal(payload_of(envelope), file=str(seal_path)))
+    checked = _check(report, Path(report.path), read_seal(payload_of(envelope), file=str(seal_path)))
     return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
 
 
