@@ -359,6 +359,22 @@ def test_what_cannot_be_done_is_refused_in_one_line(name, place, capsys):
     assert sorted(place.iterdir()) == before
 
 
+def test_what_was_done_is_told_as_json(place, capsys):
+    """Names of files, counts and the key, for scripts."""
+    capsys.readouterr()
+    assert main(["keygen", "-o", "other", "--json"]) == 0
+    key = json.loads(capsys.readouterr().out)
+    assert (key["private"], key["public"]) == ("other", "other.pub")
+    assert main(["seal", "run", "--key", "other", "-o", "x.seal.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "seal": "x.seal.json",
+        "secret": "x.seal.secret",
+        "events": 6,
+        "lines": 7,
+        "key": key["key"],
+    }
+
+
 def test_force_replaces_what_is_there(place):
     """Seal and secret together, so that they stay a pair."""
     before = (place / "run.seal.secret").read_bytes()

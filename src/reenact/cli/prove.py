@@ -30,7 +30,7 @@ def options(command: F) -> F:
         click.option("-o", "--output", metavar="FILE", type=file, help="Where it goes; else to stdout."),
         click.option("--log", is_flag=True, help="SEQ is a line of the sealed log."),
         click.option("--secret", "secret_path", metavar="FILE", type=file, help="The seal's secret."),
-        click.option("--seal", "seal_path", metavar="FILE", type=file, required=True),
+        click.option("--seal", "seal_path", metavar="FILE", type=file, required=True, help="The run's seal."),
         click.argument("position", metavar="SEQ", type=click.IntRange(min=1)),
         click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
     ):
@@ -51,8 +51,9 @@ def command(
 ) -> None:
     """Prove that an event stands at its place in a sealed run.
 
-    Nothing else is told about it. SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
-    log. Whoever has the seal can verify the proof with reenact verify FILE --seal SEAL --key PUB.
+    Nothing else is told about it. SEQ is the number of an event of the capture, or with --log (and for a
+    sealed log) of a line of the log. Whoever has the seal can verify the proof with
+    reenact verify FILE --seal SEAL --key PUB.
     """
     run = SealedRun(path, seal_path, secret_path, log)
     give(prove(run.leaves(position), run.tree, position), output, force)

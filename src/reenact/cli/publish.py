@@ -26,7 +26,9 @@ from reenact.store.outfile import new_file
 
 @click.command("publish")
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Where it goes."
+)
 @click.option("--policy", type=click.Choice(POLICIES), default="private", show_default=True)
 @click.option(
     "--seal", "seal_path", metavar="FILE", type=click.Path(path_type=Path), help="Prove every line by it."
@@ -35,7 +37,11 @@ from reenact.store.outfile import new_file
     "--secret", "secret_path", metavar="FILE", type=click.Path(path_type=Path), help="The seal's secret."
 )
 @click.option(
-    "--withhold", metavar="LINE", type=click.IntRange(min=2), multiple=True, help="Show nothing of it."
+    "--withhold",
+    metavar="LINE",
+    type=click.IntRange(min=2),
+    multiple=True,
+    help="A line of which nothing is shown.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")

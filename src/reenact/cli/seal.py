@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -28,14 +29,23 @@ from reenact.trace.normalize import rfc3339
 
 @click.command("seal")
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
-@click.option("--key", "key_path", metavar="FILE", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--key",
+    "key_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Your private key.",
+)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where the seal goes.")
 @click.option("--force", is_flag=True, help="Replace seal and secret if they are there.")
-def command(path: Path, key_path: Path, output: Path | None, force: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
+def command(path: Path, key_path: Path, output: Path | None, force: bool, as_json: bool) -> None:
     """Sign what a run was.
 
-    Then parts of it can be published and proved. PATH is a capture directory or a REPLAY.jsonl. The seal goes to PATH.seal.json, for everybody; its
-    secret to PATH.seal.secret, readable by you alone: it is needed to publish and to disclose.
+    Then parts of it can be published and proved. PATH is a capture directory or a REPLAY.jsonl. The seal goes
+    to PATH.seal.json, for everybody; its secret to PATH.seal.secret, readable by you alone: it is needed to
+    publish and to disclose.
     """
     key = read_private_key(key_path.read_bytes(), file=str(key_path))
     run = RunLog(path)
@@ -48,10 +58,22 @@ def command(path: Path, key_path: Path, output: Path | None, force: bool) -> Non
     ):
         seal = _seal(run, seed, _sealed_log(run, seed, secret))
         file.write(signed(seal, key))
-    events = "" if seal.capture is ABSENT else f"{plural(seal.capture.events.count, 'event')}, "
-    click.echo(f"{printable(str(seal_path))}: {events}{plural(seal.log.lines.count, 'line')} of log sealed")
-    click.echo(f"{printable(str(secret_path))}: the secret; keep it, and never publish it")
-    click.echo(f"key {key_id(key.public_key())}")
+    events = None if seal.capture is ABSENT else seal.capture.events.count
+    lines, keyid = seal.log.lines.count, key_id(key.public_key())
+    if as_json:
+        facts = {
+            "seal": str(seal_path),
+            "secret": str(secret_path),
+            "events": events,
+            "lines": lines,
+            "key": keyid,
+        }
+        click.echo(json.dumps(facts, indent=2))
+        return
+    counted = "" if events is None else f"{plural(events, 'event')}, "
+    click.echo(printable(f"{seal_path}: {counted}{plural(lines, 'line')} of log sealed"))
+    click.echo(printable(f"{secret_path}: the secret; keep it, and never publish it"))
+    click.echo(f"key {keyid}")
 
 
 def _sealed_log(run: RunLog, seed: bytes, secret: BinaryIO) -> Tree:
