@@ -161,6 +161,12 @@ def test_a_disclosure_can_go_to_stdout(place, capsys):
     assert (status, report["facts"]["disclosed"]) == (0, {"$.data.args.email": "wilhelmina@example.com"})
 
 
+def test_a_seal_alone_is_verified_by_its_key(place, capsys):
+    """Whether it was signed with it, and what it covers."""
+    status, report = verified(capsys, "run.seal.json", "--key", "signer.pub")
+    assert (status, report["facts"]["sealedEvents"], report["facts"]["sealedLines"]) == (0, 6, 7)
+
+
 # What does not agree: exit status 1
 
 
@@ -283,6 +289,11 @@ REFUSED = {
         3,
         "d.json: is verified with a seal and its key; add",
     ),
+    "a bundle has no seal": (
+        ["verify", "b.json", *CHECKED],
+        3,
+        "b.json: a bundle has no seal; captures and logs",
+    ),
     "a seal that is none": (
         ["verify", "run", "--seal", "signer", "--key", "signer.pub"],
         2,
@@ -350,6 +361,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(name, place, capsys):
     """With its place, its remedy and its exit status, and nothing is written."""
     words, status, message = REFUSED[name]
     (place / "d.json").write_text('{"disclosure": 1}')
+    (place / "b.json").write_text('{"scenario": 1, "script": 1}')
     before = sorted(place.iterdir())
     capsys.readouterr()
     assert main(words) == status

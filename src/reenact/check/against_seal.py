@@ -23,6 +23,7 @@ from reenact.formats.hashes import trajectory_hash
 from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
 from reenact.store.rundir import MANIFEST, RunDir
 
+_SEALABLE: Final = ("capture", "replay log", "seal", "disclosure")
 _OF_WHOLE_LOGS: Final = frozenset(
     {"result_without_call", "no_result", "total_tool_calls", "total_latency_ms", "no_end"}
 )
@@ -30,22 +31,27 @@ _OF_WHOLE_LOGS: Final = frozenset(
 
 
 def with_seal(report: Report, seal_path: Path | None, key_path: Path | None) -> Report:
-    """*report*, of a capture, a log or a disclosure, and how the artifact stands to the seal."""
+    """*report*, on what can be sealed, or on a seal, with whether it is what was signed."""
+    if report.what == "seal":
+        seal_path = seal_path or Path(report.path)
     if seal_path is None or key_path is None:
         missing = "--seal FILE" if seal_path is None else "--key FILE, the signer's public key"
         raise UsageError(f"{report.path}: is verified with a seal and its key; add {missing}")
-    if report.what not in ("capture", "replay log", "disclosure"):
+    if report.what not in _SEALABLE:
         raise UsageError(f"{report.path}: a {report.what} has no seal; captures and logs have")
     key = read_public_key(key_path.read_bytes(), file=str(key_path))
     envelope = read_envelope(seal_path.read_bytes(), file=str(seal_path))
     problem = signature_problem(envelope, key)
     if problem is not None:
         return _joined(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
-    checked = _check(report, Path(report.path), read_seal(payload_of(envelope), file=str(seal_path)))
+    checked = _check(report, read_seal(payload_of(envelope), file=str(seal_path)))
     return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
 
 
-def _check(report: Report, path: Path, seal: Seal) -> SealCheck:
+def _check(report: Report, seal: Seal) -> SealCheck:
+    path = Path(report.path)
+    if report.what == "seal" or any(finding.code == "invalid" for finding in report.findings):
+        return SealCheck([], {})
     if report.what == "disclosure":
         return check_disclosure(read_disclosure(path.read_bytes(), file=str(path)), seal, file=path.name)
     if report.what == "capture":

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from reenact.check.paths import without_users
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.common import Dialect, UnknownEvent
+from reenact.formats.hashes import BLINDED
 from reenact.redaction import Redactor
 
 PolicyName: TypeAlias = Literal["open", "private", "paranoid"]
@@ -89,7 +90,7 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     hidden = {Kind.TEXT: _withheld, Kind.DETAIL: _dropped}
     if policy == "private":
         return {**kept, **hidden}
-    blinded = {Kind.NAME: _blinder(key, "name-", 16), Kind.HASH: _blinder(key, "hmac-sha256:", 64)}
+    blinded = {Kind.NAME: _blinder(key, "name-", 16), Kind.HASH: _blinder(key, f"{BLINDED}sha256:", 64)}
     return {Kind.PLAIN: _same, Kind.NUMBER: _dropped, **blinded, **hidden}
 
 
