@@ -103,7 +103,7 @@ def test_what_is_published_is_a_log(dialect, policy):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_nobody_knows_stays_at_home(policy):
     """Unknown members anywhere, and unknown events whole."""
-    odd = FAILED | {"output": "raw", "error": FAILED["error"] | {"cause": "raw"}}
+    odd = FAILED | {"output": "raw", "event": "raw", "error": FAILED["error"] | {"cause": "raw"}}
     published = publish([HEADER, odd, {"type": "Thought", "text": "raw"}], "current", policy)
     assert published[2] is None
     assert b"raw" not in canonical.encode(published)

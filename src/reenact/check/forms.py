@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from reenact.check.commitment import fields_of
@@ -16,26 +16,38 @@ from reenact.formats.seal_secret import SealedLine
 
 
 class Publisher:
-    """Publishes the events of one log; who knows *seed* can undo the blinding of names and hashes."""
+    """Publishes the events of one log; who knows *seed* can undo the blinding of names and hashes.
 
-    def __init__(self, events: Iterable[Event], dialect: Dialect[Any], seed: bytes) -> None:
-        self._dialect = dialect
+    Only the policy ``open`` needs the whole log first: *events* is not looked at for others.
+    """
+
+    def __init__(
+        self,
+        events: Iterable[Event],
+        dialect: Dialect[Any],
+        seed: bytes,
+        policies: Collection[PolicyName] = POLICIES,
+    ) -> None:
+        self._to_json = dialect.to_json
         key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
         cleaner = Cleaner(key)
-        masked = _masker(events, dialect, wording("open", key, cleaner, str))
+        masked: Callable[[str], str] = str
+        if "open" in policies:
+            masked = _masker(events, dialect, wording("open", key, cleaner, str))
         self._words: dict[PolicyName, Wording] = {
-            name: wording(name, key, cleaner, masked) for name in POLICIES
+            policy: wording(policy, key, cleaner, masked) for policy in policies
         }
 
     def publish(self, event: Event, policy: PolicyName) -> dict[str, Any] | None:
         """*event* under *policy*; ``None`` where it may not be published."""
-        return published(event, self._dialect, self._words[policy])
+        return published(event, self._to_json(event), self._words[policy])
 
     def sealed(self, event: Event) -> SealedLine:
         """*event* in all its forms."""
-        forms = {policy: self.publish(event, policy) for policy in POLICIES}
+        line = self._to_json(event)
+        forms = {policy: published(event, line, words) for policy, words in self._words.items()}
         known = {policy: form for policy, form in forms.items() if form is not None}
-        return SealedLine(original=self._dialect.to_json(event), **known)
+        return SealedLine(original=line, **known)
 
 
 def _masker(events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording) -> Callable[[str], str]:
@@ -43,12 +55,15 @@ def _masker(events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording) -
     words: set[str] = set()
     names: set[str] = set()
     for event in events:
-        kept = fields_of(published(event, dialect, unmasked) or {})
-        for path, value in fields_of(dialect.to_json(event)).items():
+        line = dialect.to_json(event)
+        kept = fields_of(published(event, line, unmasked) or {})
+        for path, value in fields_of(line).items():
             shown = set(words_of(kept.get(path)))
-            words |= {word for word in words_of(value) if word not in shown}
-            words |= set() if path in kept else set(words_of(path))
-            names |= shown if KINDS.get(path[2:]) is Kind.NAME else set()
+            words.update(word for word in words_of(value) if word not in shown)
+            if path not in kept:
+                words.update(words_of(path))
+            if KINDS.get(path.removeprefix("$.")) is Kind.NAME:
+                names |= shown
     return masker(words, names)
 
 

@@ -17,8 +17,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from reenact.check.paths import without_users
 from reenact.formats.dialects import Event
-from reenact.formats.dialects.common import Dialect, UnknownEvent
+from reenact.formats.dialects.common import UnknownEvent
 from reenact.formats.hashes import BLINDED
+from reenact.formats.record import ABSENT, Absent
 from reenact.redaction import Redactor
 
 PolicyName: TypeAlias = Literal["open", "private", "paranoid"]
@@ -58,8 +59,9 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """Members by their path; those of ``error`` and ``repo`` are judged one by one."""
 
-Wording: TypeAlias = Mapping[Kind, Callable[[str], str | None]]
-"""What becomes of the strings of each kind; ``None`` drops them."""
+Word: TypeAlias = Callable[[str], str | Absent]
+Wording: TypeAlias = Mapping[Kind, Word]
+"""What becomes of the strings of each kind."""
 
 
 class Cleaner:
@@ -84,26 +86,27 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     def clean_text(text: str) -> str:
         return masked(cleaner.text(text))
 
-    kept = {Kind.PLAIN: _same, Kind.NUMBER: _same, Kind.NAME: cleaner.name, Kind.HASH: cleaner.name}
+    kept: Wording = {Kind.PLAIN: _same, Kind.NUMBER: _same, Kind.NAME: cleaner.name, Kind.HASH: cleaner.name}
     if policy == "open":
         return {**kept, Kind.TEXT: clean_text, Kind.DETAIL: clean_text}
-    hidden = {Kind.TEXT: _withheld, Kind.DETAIL: _dropped}
+    hidden: Wording = {Kind.TEXT: _withheld, Kind.DETAIL: _dropped}
     if policy == "private":
         return {**kept, **hidden}
-    blinded = {Kind.NAME: _blinder(key, "name-", 16), Kind.HASH: _blinder(key, f"{BLINDED}sha256:", 64)}
+    blinded: Wording = {
+        Kind.NAME: _blinder(key, "name-", 16),
+        Kind.HASH: _blinder(key, f"{BLINDED}sha256:", 64),
+    }
     return {Kind.PLAIN: _same, Kind.NUMBER: _dropped, **blinded, **hidden}
 
 
-def published(event: Event, dialect: Dialect[Any], words: Wording) -> dict[str, Any] | None:
-    """*event* under the policy of *words*; ``None`` for an event that this version does not know."""
+def published(event: Event, line: Mapping[str, Any], words: Wording) -> dict[str, Any] | None:
+    """*event*, which stands on *line*, in *words*; ``None`` for one that this version does not know."""
     if isinstance(event, UnknownEvent):
         return None
-    known = {dialect.tag_field, *event.__struct_fields__}
-    members = {name: value for name, value in dialect.to_json(event).items() if name in known}
-    line = {name: _published(name, value, words) for name, value in members.items() if value is not None}
-    nulls = {name: None for name, value in members.items() if value is None}
+    names = (event.__struct_config__.tag_field or "", *event.__struct_fields__)
+    known = {name: line[name] for name in names if name in line}
     derived = {"derived": True} if event.extra.get("derived") is True else {}
-    return {name: value for name, value in line.items() if value is not None} | nulls | derived
+    return _present({name: _published(name, value, words) for name, value in known.items()}) | derived
 
 
 def _published(path: str, value: Any, words: Wording) -> Any:
@@ -111,17 +114,23 @@ def _published(path: str, value: Any, words: Wording) -> Any:
     if kind is not None:
         return _worded(value, words[kind])
     if not isinstance(value, dict):
-        return None
-    members = {name: _published(f"{path}.{name}", member, words) for name, member in value.items()}
-    return {name: member for name, member in members.items() if member is not None} or None
+        return ABSENT
+    return (
+        _present({name: _published(f"{path}.{name}", member, words) for name, member in value.items()})
+        or ABSENT
+    )
 
 
-def _worded(value: Any, word: Callable[[str], str | None]) -> Any:
+def _present(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not ABSENT}
+
+
+def _worded(value: Any, word: Word) -> Any:
     if isinstance(value, list):
         return [_worded(item, word) for item in value]
     if isinstance(value, str):
         return value if value in _SIDE_EFFECTS else word(value)
-    return None if word is _dropped else value
+    return ABSENT if word is _dropped else value
 
 
 def _same(text: str) -> str:
@@ -132,8 +141,8 @@ def _withheld(_: str) -> str:
     return WITHHELD
 
 
-def _dropped(_: str) -> None:
-    return None
+def _dropped(_: str) -> Absent:
+    return ABSENT
 
 
 def _blinder(key: bytes, prefix: str, digits: int) -> Callable[[str], str]:

@@ -30,20 +30,18 @@ class LineFields(NamedTuple):
 def line_fields(line: SealedLine) -> LineFields:
     """The fields of a sealed line; a form that says the same as one before it is not committed to again."""
     committed = fields_of(line.original)
+    # Compared as texts, because to Python 1, 1.0 and True are equal.
+    texts = {name: canonical.encode(value) for name, value in committed.items()}
     shown: dict[PolicyName, list[str]] = {}
     for policy, form in forms_of(line):
         shown[policy] = []
         for path, value in fields_of(form).items():
-            names = [path, *(f"{earlier}:{path}" for earlier in POLICIES)]
-            found = next((name for name in names if _is(committed, name, value)), f"{policy}:{path}")
-            committed[found] = value
-            shown[policy].append(found)
+            text = canonical.encode(value)
+            names = (path, *(f"{earlier}:{path}" for earlier in POLICIES))
+            name = next((name for name in names if texts.get(name) == text), f"{policy}:{path}")
+            committed[name], texts[name] = value, text
+            shown[policy].append(name)
     return LineFields(committed, shown)
-
-
-def _is(committed: dict[str, Any], name: str, value: Any) -> bool:
-    # As texts, because to Python 1, 1.0 and True are equal.
-    return name in committed and canonical.encode(committed[name]) == canonical.encode(value)
 
 
 def event_fields(line: bytes) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _class_of(line: dict[str, Any] | None, tag_field: str) -> str:
 
 
 def _unsealed(run: RunLog, policy: PolicyName, withhold: Collection[int]) -> Iterator[dict[str, Any] | None]:
-    publisher = Publisher(run.events(), run.dialect, secrets.token_bytes(SEED_BYTES))
+    publisher = Publisher(run.events(), run.dialect, secrets.token_bytes(SEED_BYTES), [policy])
     for position, event in enumerate(run.events(), 1):
         yield None if position in withhold else publisher.publish(event, policy)
 
