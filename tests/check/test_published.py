@@ -233,3 +233,4 @@ def test_a_damaged_proof_is_a_finding_of_its_line(name):
     """With the place inside it."""
     found = check(changed(LINES, 4, seal=DAMAGED[name]), SEAL).findings[0]
     assert (found.code, found.line) == ("seal_proof", 4)
+    assert found.json_path.startswith("$.seal")

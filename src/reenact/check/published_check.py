@@ -188,7 +188,11 @@ class _PublishedCheck:
 def _read_proof(line: Any) -> LineProof:
     if not isinstance(line, dict) or PROOF not in line:
         raise FormatError("has no proof; every line of a log published under a seal has one", json_path="$")
-    proof = line_proof_codec.from_json(line[PROOF])
+    try:
+        proof = line_proof_codec.from_json(line[PROOF])
+    except FormatError as error:
+        error.json_path = f"$.{PROOF}{(error.json_path or '$')[1:]}"
+        raise
     if (proof.fields is ABSENT) == (proof.leaf is ABSENT) or proof.extra:
         raise FormatError("a proof has `at`, and either `fields` or `leaf`", json_path="$.seal")
     return proof

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.check.merkle import root_of
+from reenact.cli.progress import progress_bar, with_progress
 from reenact.errors import CheckFailed, StoreError
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import Dialect
@@ -36,13 +37,20 @@ class RunLog:
 
     def events(self) -> Iterator[Event]:
         """The log, from its header on; the first bad line raises."""
-        if self.capture is not None:
-            for conversion in replay_log_of_capture(self.capture):
-                yield from conversion.events
-            return
+        return self._log_events() if self.capture is None else self._capture_events(self.capture)
+
+    def _log_events(self) -> Iterator[Event]:
         with self.path.open("rb") as stream:
-            for _, event in read_replay_log(stream, file=str(self.path)):
+            read = read_replay_log(stream, file=str(self.path))
+            for _, event in with_progress(read, stream, "reading"):
                 yield event
+
+    def _capture_events(self, capture: CaptureReader) -> Iterator[Event]:
+        size_bytes = Path(capture.events_file).stat().st_size
+        with progress_bar(size_bytes, "reading") as advance:
+            for seq, conversion in enumerate(replay_log_of_capture(capture), 1):
+                advance(len(capture.line(seq)))
+                yield from conversion.events
 
     def trajectory_hash(self) -> str:
         """The hash of a log that is a file."""
