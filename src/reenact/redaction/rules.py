@@ -67,7 +67,8 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _rule("tavily-key", "tvly-", _WIDE + "{16,}"),
     _rule("langsmith-key", "lsv2_", "[a-z]{2}_[A-Za-z0-9_]{20,}"),
     _rule("sendgrid-key", "SG.", rf"{_WIDE}{{16,}}\.{_WIDE}{{16,}}"),
-    _rule("jwt", "eyJ", rf"{_WIDE}{{8,}}\.eyJ{_WIDE}{{8,}}\.{_WIDE}*"),
+    # Bounded and without a way back: a text of nothing but its anchor would be tried from each to its end.
+    _rule("jwt", "eyJ", rf"{_WIDE}{{8,8192}}+\.eyJ{_WIDE}{{8,}}\.{_WIDE}*"),
 )
 
 MIN_RANDOM: Final = 32
