@@ -12,7 +12,7 @@ from reenact.analysis.step import Conversation, Detail, Payloads, Step
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import ABSENT
 from reenact.providers import read_request
-from reenact.trace.model_calls import answer_of
+from reenact.trace.model_calls import model_response
 from reenact.trace.plain import plain
 
 _ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
@@ -92,7 +92,7 @@ def _conversation(
     asked = None
     if isinstance(request, dict) and isinstance(request.get("url"), str):
         asked = read_request(urlsplit(request["url"]).path, request.get("body"))
-    said = answer_of(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
+    said = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and said is None:
         return None
     sent = asked.to_json() if asked else {}

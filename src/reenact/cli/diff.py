@@ -17,7 +17,7 @@ from reenact.analysis.opened import open_artifact
 from reenact.analysis.step import Step
 from reenact.cli.failure import DIFFERS
 from reenact.cli.json_text import safe_json
-from reenact.cli.progress import counting, while_reading
+from reenact.cli.progress import MANY, progress_bar, while_reading
 from reenact.cli.table import call_text
 from reenact.cli.terminal import Cell, Line, printer, width
 from reenact.suite.prices import project_prices
@@ -48,7 +48,7 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
     with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
         for artifact in (ours, theirs):
             _read(artifact)
-        with counting(len(ours) + len(theirs), "comparing") as watch:
+        with progress_bar(len(ours) + len(theirs), "comparing", least=MANY) as watch:
             comparison = compare(ours, theirs, strict=strict, watch=watch)
         if as_json:
             click.echo(safe_json(_to_json(comparison)))

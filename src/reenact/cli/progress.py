@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from reenact.analysis.artifact import Artifact
 
 LARGE_BYTES: Final = 16 * 1024 * 1024
-"""About a second's work; smaller files get no bar."""
+"""From here on work may take a second; smaller files get no bar."""
+
+MANY: Final = 2000
+"""The same where things are counted, not bytes."""
 
 _STEP: Final = 1000
-_MANY: Final = 2000
-"""Also about a second's work, where things are counted."""
 T = TypeVar("T")
 
 
-def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
-    """The same *items*, which are made by reading *stream*; quiet where nobody looks or it is over soon."""
-    size_bytes = _size_bytes(stream)
-    if size_bytes < LARGE_BYTES or not (sys.stdout.isatty() or sys.stderr.isatty()):
-        yield from items
+@contextmanager
+def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator[Callable[[int], None]]:
+    """A function that is told how many bytes are done more; quiet where nobody looks or it is over soon.
+
+    With *least* something else than bytes is counted, and fewer than that are over soon.
+    """
+    if total < least or not (sys.stdout.isatty() or sys.stderr.isatty()):
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -36,39 +40,28 @@ def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T
         redirect_stderr=sys.stderr.isatty(),
         transient=True,
     ) as progress:
-        task = progress.add_task(what, total=size_bytes)
+        task = progress.add_task(what, total=total)
+        yield lambda more: progress.update(task, advance=more)
+
+
+def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
+    """The same *items*, which are made by reading *stream*, with a bar."""
+    with progress_bar(_size_bytes(stream), what) as advance:
+        done_bytes = 0
         for number, item in enumerate(items):
-            if number % _STEP == 0:
-                progress.update(task, completed=stream.tell())
+            if number % _STEP == 0 and stream.seekable():
+                advance(stream.tell() - done_bytes)
+                done_bytes = stream.tell()
             yield item
 
 
 def while_reading(artifact: Artifact) -> None:
-    """Read *artifact* to its end."""
-    if artifact.size_bytes < LARGE_BYTES or not sys.stderr.isatty():
-        artifact.index()
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=artifact.size_bytes)
+    """Read *artifact* to its end, with a bar."""
+    with progress_bar(artifact.size_bytes, "reading") as advance:
+        done_bytes = 0
         while not artifact.index(seconds=0.1):
-            progress.update(task, completed=artifact.read_bytes)
-
-
-@contextmanager
-def counting(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar over *total* things, for whom it is told how many more are done."""
-    if total < _MANY or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda more: progress.advance(task, more)
+            advance(artifact.read_bytes - done_bytes)
+            done_bytes = artifact.read_bytes
 
 
 def _size_bytes(stream: BinaryIO) -> int:

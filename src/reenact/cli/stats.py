@@ -18,7 +18,7 @@ from reenact.analysis.stats import Counting, Stats
 from reenact.cli.charts import stats_lines
 from reenact.cli.failure import report
 from reenact.cli.json_text import safe_json
-from reenact.cli.progress import counting as counting_bar
+from reenact.cli.progress import MANY, progress_bar
 from reenact.cli.terminal import printer
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.prices import project_prices
@@ -65,7 +65,7 @@ def command(paths: tuple[str, ...], as_json: bool, as_csv: bool, by: str, plot: 
 def _count(paths: list[Path], counting: Counting) -> int:
     """Take up all runs; the exit status for those that could not be."""
     status = 0
-    with counting_bar(len(paths), "counting") as watch:
+    with progress_bar(len(paths), "counting", least=MANY) as watch:
         for path in paths:
             try:
                 with open_artifact(path, counting.prices) as artifact:
