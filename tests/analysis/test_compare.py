@@ -24,6 +24,19 @@ def compared(left, right, **options):
         return comparison, marks, list(comparison.changes())
 
 
+def replay_log(file, params):
+    """A log of one search."""
+    digest = "sha256:" + "0" * 64
+    call = {"params": params, "params_hash": digest, "step_id": "s", "tool": "search"}
+    result = {"latency_ms": 1, "ok": True, "output_hash": digest, "side_effects": [], "step_id": "s"}
+    header = {"created_at": "2026-01-01T00:00:00Z", "producer": "x", "replay_version": 1}
+    events = [("ReplayHeader", header), ("ToolCall", call), ("ToolResult", result)]
+    file.write_text(
+        "".join(json.dumps({"type": name} | event, sort_keys=True) + "\n" for name, event in events)
+    )
+    return file
+
+
 @settings(max_examples=25, deadline=None)
 @given(QUERIES, st.data())
 def test_one_call_more_is_one_difference(tmp_path_factory, queries, data):
@@ -136,32 +149,25 @@ def test_a_published_log_equals_its_source():
 
 def test_artifacts_of_different_kinds_are_compared_by_what_both_say(tmp_path):
     """A log has digests of results, a capture the results."""
-    log = tmp_path / "REPLAY.jsonl"
     with reenact.capture(tmp_path / "a", redact="none"):
         search("lamp", limit=1)
-    digest = "sha256:" + "0" * 64
-    events = [
-        {"type": "ReplayHeader", "created_at": "2026-01-01T00:00:00Z", "producer": "x", "replay_version": 1},
-        {
-            "type": "ToolCall",
-            "params": {"limit": 1, "query": "lamp"},
-            "params_hash": digest,
-            "step_id": "s",
-            "tool": "search",
-        },
-        {
-            "type": "ToolResult",
-            "latency_ms": 1,
-            "ok": True,
-            "output_hash": digest,
-            "side_effects": [],
-            "step_id": "s",
-        },
-    ]
-    log.write_text("".join(json.dumps(event, sort_keys=True) + "\n" for event in events))
+    log = replay_log(tmp_path / "REPLAY.jsonl", {"limit": 1, "query": "lamp"})
     assert compared(tmp_path / "a", log)[1] == ["same"]
-    log.write_text(log.read_text().replace("lamp", "lump"))
+    log = replay_log(tmp_path / "REPLAY.jsonl", {"limit": 1, "query": "lump"})
     assert compared(tmp_path / "a", log)[1] == ["changed"]
+
+
+def test_steps_that_a_format_has_no_words_for_are_left_out(tmp_path):
+    """A log knows tools alone; a trace does not know chance, and a capture no messages."""
+    with reenact.capture(tmp_path / "a", redact="none") as run:
+        ask("hi")
+        run.clock.now()
+        search("lamp")
+    log = replay_log(tmp_path / "REPLAY.jsonl", {"limit": 2, "query": "lamp"})
+    comparison, marks, _ = compared(tmp_path / "a", log)
+    assert (marks, comparison.left_out) == (["same"], (2, 0))
+    comparison, marks, _ = compared(GOLDEN / "trace" / "every-step.json", tmp_path / "a")
+    assert comparison.left_out == (2, 1)
 
 
 def test_totals_stand_side_by_side(tmp_path):

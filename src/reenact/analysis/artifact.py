@@ -117,7 +117,7 @@ class Artifact:
     def steps(self, start: int = 0, count: int = 100) -> list[Step]:
         """The steps from place *start*; fewer than *count* only at the end of what there is."""
         with self._lock:
-            self._reach(start + count)
+            self._reach(start, start + count)
             places = range(max(0, start), min(start + count, len(self._index)))
         return [self.at(place) for place in places]
 
@@ -137,7 +137,7 @@ class Artifact:
         place = start
         while len(places) < count and time.monotonic() < deadline:
             with self._lock:
-                self._reach(place + 1)
+                self._reach(place, place + 1)
                 if place >= len(self._index):
                     break
                 if self.fits(place, terms):
@@ -162,12 +162,13 @@ class Artifact:
         """The step that the event *seq* began or ended, in full."""
         place = self.place_of(seq)
         with self._lock:
-            self._reach(place + 1)
+            self._reach(place, place + 1)
             return detail_of(self._source, self.at(place))
 
     def content(self, place: int) -> Content:
         """What the step at *place* says, in the form in which runs are compared."""
-        return content_of(self._source, self.at(place))
+        with self._lock:
+            return content_of(self._source, self.at(place))
 
     def borrow_blobs(self, other: Artifact) -> None:
         """Look for payloads in *other* where this artifact came without its own."""
@@ -232,16 +233,13 @@ class Artifact:
         self._is_complete = self.problem is not None or self._source.read_bytes == before
         return not self._is_complete
 
-    def _reach(self, steps: int) -> None:
-        """Read until there are so many steps, and on for the outcomes of those that have none."""
-        while len(self._index) < steps and self._read_on():
+    def _reach(self, start: int, stop: int) -> None:
+        """Read until the steps from *start* to *stop* are there, and on for those that have no outcome."""
+        while len(self._index) < stop and self._read_on():
             pass
         limit = self._source.read_bytes + _AHEAD_BYTES
-        while self._is_waiting(steps) and self._source.read_bytes < limit and self._read_on():
+        while self._index.is_open(start, stop) and self._source.read_bytes < limit and self._read_on():
             pass
-
-    def _is_waiting(self, steps: int) -> bool:
-        return any(place < steps for place in self._index.open_places)
 
     def _reach_event(self, seq: int) -> None:
         with self._lock:

@@ -9,13 +9,14 @@
     comparison.totals(), comparison.outcome()    # tokens, time, cost side by side; what the runs came to
 
 Values drawn from clocks and chance are expected to differ and are not compared, unless *strict* is asked for.
-Artifacts of different kinds are compared by what both can say.
+Artifacts of different kinds are compared by what both can say; *left_out* counts the steps of which one of
+them can say nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -23,16 +24,12 @@ import msgspec
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.content import Content, told_by_both
 from reenact.analysis.json_changes import JsonChange, json_changes
+from reenact.analysis.side import Side, Watch, family, similarity
 from reenact.analysis.step import Step
-from reenact.formats.align import Item, Pair, align
+from reenact.formats.align import Pair, align
 
 Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
 _MARKS: Final[tuple[Mark, ...]] = ("same", "changed", "added", "removed")
-_LIKE: Final = 0.3
-"""What calls of the same kind and name have in common at least."""
-
-Watch: TypeAlias = Callable[[int], None]
-"""Told how many steps have been read."""
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -63,39 +60,23 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     cost: float | None
 
 
-class _Side:
-    """One run as it is aligned and compared."""
-
-    def __init__(self, artifact: Artifact, *, is_coarse: bool, watch: Watch) -> None:
-        artifact.index()
-        self.artifact = artifact
-        self.items: list[Item] = []
-        self.came: list[str] = []
-        self.words: list[frozenset[str]] = []
-        rows = artifact.rows
-        for place in range(len(rows)):
-            content = artifact.content(place)
-            like = (rows.kinds[rows.kind[place]], rows.names[rows.name[place]])
-            asked = "" if is_coarse and like[0] == "model" else content.asked_digest
-            self.items.append(Item((*like, asked), like, rows.lanes[rows.lane[place]], rows.parent[place]))
-            self.came.append("" if content.is_chance or is_coarse else content.came_digest)
-            self.words.append(frozenset(artifact.at(place).asked.split()))
-            watch(1)
-
-
 class Comparison:
     """The two runs, aligned; see the module for what can be asked."""
 
     def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: Watch) -> None:
         self.left, self.right = left, right
         self._strict = strict
-        self._is_coarse = _family(left) != _family(right)
-        ours = _Side(left, is_coarse=self._is_coarse, watch=watch)
-        theirs = _Side(right, is_coarse=self._is_coarse, watch=watch)
-        self._pairs = align(
-            ours.items, theirs.items, lambda one, other: _similarity(ours, theirs, one, other)
-        )
-        self._marks = [self._mark(pair, ours, theirs) for pair in self._pairs]
+        families = family(left), family(right)
+        self._is_coarse = families[0] != families[1]
+        ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
+        self.left_out = ours.left_out, theirs.left_out
+        """How many steps of each run the format of the other has no word for."""
+        aligned = align(ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other))
+        self._pairs = [
+            (None if one is None else ours.places[one], None if other is None else theirs.places[other])
+            for one, other in aligned
+        ]
+        self._marks = [self._mark(pair, ours, theirs) for pair in aligned]
         self.counts: dict[Mark, int] = {mark: Counter(self._marks)[mark] for mark in _MARKS}
         """How many rows have each mark."""
 
@@ -131,12 +112,12 @@ class Comparison:
 
     def outcome(self) -> list[JsonChange]:
         """Where the runs differ in how they ended and what they came to, as far as both say it."""
-        ours, theirs = self.left.header(), self.right.header()
-        ends = [{"status": each.status, "finalOutput": each.final_output} for each in (ours, theirs)]
-        known = [name for name in ends[0] if not any(end[name] is None for end in ends)]
-        members = list(ends[0]) if ours.kind == theirs.kind else known
-        left, right = ({name: end[name] for name in members} for end in ends)
-        return json_changes(left, right)
+        headers = self.left.header(), self.right.header()
+        ends = [{"status": each.status, "finalOutput": each.final_output} for each in headers]
+        if not _is_whole(self.left) or not _is_whole(self.right):
+            known = [name for name in ends[0] if all(end[name] is not None for end in ends)]
+            ends = [{name: end[name] for name in known} for end in ends]
+        return json_changes(ends[0], ends[1])
 
     def totals(self) -> tuple[Totals, Totals]:
         """Left and right."""
@@ -151,7 +132,7 @@ class Comparison:
             None if other is None else self.right.at(other),
         )
 
-    def _mark(self, pair: Pair, ours: _Side, theirs: _Side) -> Mark:
+    def _mark(self, pair: Pair, ours: Side, theirs: Side) -> Mark:
         one, other = pair
         if one is None:
             return "added"
@@ -160,8 +141,8 @@ class Comparison:
         is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
         if is_same and not (self._strict or self._is_coarse):
             return "same"
-        differing = self._differences(self.left.content(one), self.right.content(other))
-        return "changed" if differing else "same"
+        left, right = self.left.content(ours.places[one]), self.right.content(theirs.places[other])
+        return "changed" if self._differences(left, right) else "same"
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict
@@ -181,16 +162,9 @@ def compare(
     return Comparison(left, right, strict=strict, watch=watch or (lambda _: None))
 
 
-def _family(artifact: Artifact) -> str:
-    """Artifacts of one family say the same things."""
-    kind = artifact.header().kind
-    return {"events": "capture", "bundle": "trace", "replay-log-legacy": "replay-log"}.get(kind, kind)
-
-
-def _similarity(ours: _Side, theirs: _Side, one: int, other: int) -> float:
-    left, right = ours.words[one], theirs.words[other]
-    union = len(left | right)
-    return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
+def _is_whole(artifact: Artifact) -> bool:
+    """Whether what the artifact does not say was not there, rather than withheld or not asked for."""
+    return family(artifact) == "capture"
 
 
 def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

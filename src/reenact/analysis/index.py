@@ -97,10 +97,9 @@ class StepIndex:
     def __len__(self) -> int:
         return len(self.seq)
 
-    @property
-    def open_places(self) -> list[int]:
-        """The steps that still wait for their outcome."""
-        return list(self._open.values())
+    def is_open(self, start: int, stop: int) -> bool:
+        """Whether a step from place *start* to *stop* still waits for its outcome."""
+        return any(start <= place < stop for place in self._open.values())
 
     def place_of(self, seq: int) -> int | None:
         """The step that the event *seq* began or ended; ``None`` where it did neither."""

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.brief import brief, duration
+from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
 from reenact.analysis.json_changes import JsonChange
 from reenact.analysis.opened import open_artifact
@@ -71,6 +71,7 @@ def _to_json(comparison: Comparison) -> dict[str, Any]:
         "equal": comparison.is_equal,
         "first": comparison.first,
         "counts": comparison.counts,
+        "leftOut": comparison.left_out,
         "totals": {"left": left, "right": right},
         "outcome": comparison.outcome(),
         "changes": list(comparison.changes()),
@@ -174,6 +175,12 @@ def _totals_lines(comparison: Comparison) -> Iterator[Line]:
     words = [f"{counts[mark]:,} {mark}" for mark in ("changed", "added", "removed")]
     yield ()
     yield (Cell(f"{', '.join(words)}, {counts['same']:,} the same"),)
+    for name, left_out in zip("AB", comparison.left_out, strict=True):
+        if left_out:
+            other = "B" if name == "A" else "A"
+            yield (
+                Cell(f"{plural(left_out, 'step')} of {name} left out: {other} has no words for them", "dim"),
+            )
 
 
 _TOTALS: Final[dict[str, Callable[[Totals], str]]] = {
