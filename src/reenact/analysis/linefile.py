@@ -41,14 +41,11 @@ class LineFile:
 
     def read_on(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none where the file goes no further for now."""
-        block = self._next_block()
-        start = self.read_bytes
-        position = 0
-        while position < len(block):
-            end = block.index(b"\n", position)
-            self._starts.append(start + end + 1)
-            yield len(self), _stripped(block[position:end], is_first=len(self) == 1)
-            position = end + 1
+        end = self.read_bytes
+        for number, text in enumerate(self._next_block().split(b"\n")[:-1], len(self) + 1):
+            end += len(text) + 1
+            self._starts.append(end)
+            yield number, _stripped(text, is_first=number == 1)
 
     def line(self, number: int) -> bytes:
         """The text of a line that has been read."""
