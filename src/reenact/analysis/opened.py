@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
-
-import msgspec
+from typing import Final, Literal
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.sources.capture import CaptureSource, EventsSource
 from reenact.analysis.sources.replay_log import ReplayLogSource
 from reenact.analysis.sources.source import Source
 from reenact.analysis.sources.trace import TraceSource
+from reenact.check.kinds import Kind, kind_or_events
 from reenact.errors import FormatError, StoreError
-from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.suite.prices import Price
 
 _MANIFESTS: Final = ("manifest.json", "manifest.open.json")
 _IN_DIRECTORY: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
 """What a directory without a manifest is looked through for, in this order."""
+_RUNS: Final = ("events", "replay log", "bundle", "trace")
 _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json"
 
 
@@ -33,7 +32,7 @@ def is_run(path: Path) -> bool:
     """Whether *path* is a run by its name, or by its first line; damage may still be found."""
     if path.is_dir():
         return any((path / name).is_file() for name in (*_MANIFESTS, *_IN_DIRECTORY))
-    return path.is_file() and _kind_of(_first_value(path)) is not None
+    return path.is_file() and _kind_of(path) in _RUNS
 
 
 def _source(path: Path) -> Source:
@@ -60,38 +59,19 @@ def _is_capture(directory: Path) -> bool:
 def _of_file(file: Path) -> Source:
     if str(file) == os.devnull:  # how git names the side of a file that is new or gone
         return EventsSource(file)
-    kind = _kind_of(_first_value(file))
+    kind = _kind_of(file)
     if kind == "events":
         return EventsSource(file)
-    if kind == "replay-log":
+    if kind == "replay log":
         return ReplayLogSource(file)
-    if kind is not None:
+    if kind == "bundle" or kind == "trace":
         return TraceSource(file, kind)
     raise FormatError(f"not a run; {_READABLE}", file=str(file))
 
 
-def _kind_of(first: Any) -> Literal["events", "replay-log", "bundle", "trace"] | None:
-    if not isinstance(first, dict):
+def _kind_of(file: Path) -> Kind | Literal["events"] | None:
+    """``None`` where it cannot be told."""
+    try:
+        return kind_or_events(file)
+    except FormatError:
         return None
-    if "captureId" in first and "seq" in first:
-        return "events"
-    if "script" in first:
-        return "bundle"
-    if "trace_id" in first and "events" in first:
-        return "trace"
-    names = (first.get("type"), first.get("event"))
-    return "replay-log" if "ReplayHeader" in names or "SessionStart" in names else None
-
-
-def _first_value(file: Path) -> Any:
-    """The value of the first line, else of the whole file; ``None`` where neither is JSON."""
-    with file.open("rb") as stream:
-        for text in (stream.readline(MAX_LINE_BYTES), None):
-            if text is None:
-                stream.seek(0)
-                text = stream.read(MAX_LINE_BYTES)
-            try:
-                return msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-    return None

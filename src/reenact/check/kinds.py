@@ -28,7 +28,16 @@ _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 
 
 def kind_of(path: Path) -> Kind:
-    """The artifact in *path*; :class:`FormatError` for what is none.
+    """The artifact in *path*; :class:`FormatError` for what is none."""
+    kind = kind_or_events(path)
+    if kind == "events":
+        reason = "is the event log of a capture; name the directory it stands in"
+        raise FormatError(reason, file=str(path))
+    return kind
+
+
+def kind_or_events(path: Path) -> Kind | Literal["events"]:
+    """The same for readers that can do with the events of a capture alone.
 
     A file of lines is what its first good line is; one with none is taken for a damaged log.
     """
@@ -59,7 +68,7 @@ def _whole(text: bytes, file: str) -> Any:
         raise error.at(file=file) from None
 
 
-def _kind(value: Any, *, has_lines: bool, file: str) -> Kind:
+def _kind(value: Any, *, has_lines: bool, file: str) -> Kind | Literal["events"]:
     if isinstance(value, list) and value and _is_record(value[0]):
         return "pack"
     if not isinstance(value, dict):
@@ -67,7 +76,7 @@ def _kind(value: Any, *, has_lines: bool, file: str) -> Kind:
     if _is_record(value):
         return "pack" if has_lines else "record"
     if "captureId" in value and "seq" in value:
-        raise FormatError("is the event log of a capture; name the directory it stands in", file=file)
+        return "events"
     for kind, is_kind in _SIGNS.items():
         if is_kind(value):
             return kind
