@@ -103,6 +103,16 @@ def test_payloads_come_from_wherever_they_are(tmp_path):
         assert artifact.detail(artifact.steps()[4].seq).payloads.response == "x" * 20_000
 
 
+def test_what_a_large_model_call_says_is_on_its_line(tmp_path):
+    """Although it is kept in a blob."""
+    with reenact.capture(tmp_path / "a", redact="none"):
+        ask("x" * 20_000, "y", "Where is it?")
+    assert b'"$blob"' in (tmp_path / "a" / "events.jsonl").read_bytes()
+    with open_artifact(tmp_path / "a") as artifact:
+        [step] = artifact.steps()
+    assert (step.asked, step.came) == ('"Where is it?"', '"Hello."')
+
+
 def test_events_without_their_capture(tmp_path):
     """As git hands them over: what is in blobs is named, everything else is there."""
     with reenact.capture(tmp_path / "a", redact="none") as run:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Any, Final, Self
 
@@ -28,14 +29,17 @@ import msgspec
 from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of
 from reenact.analysis.detail import detail_of
+from reenact.analysis.events import Event
 from reenact.analysis.filters import Term
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.sources.source import Header, Source
 from reenact.analysis.step import Detail, Step
 from reenact.analysis.wording import asked, came
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.suite.prices import Price, find_price
 
+_MODEL_EVENTS: Final = ("llm_request", "llm_response")
+_SAID: Final = ("request", "response", "pieces")
 _AHEAD_BYTES: Final = 16 * 1024 * 1024
 """How far a page looks ahead for the outcomes of its calls."""
 
@@ -253,9 +257,8 @@ class Artifact:
         index = self._index
         seq, outcome_seq = index.seq[place], index.outcome_seq[place]
         parent, took_ms, utility = index.parent[place], index.took_ms[place], index.utility[place]
-        began = self._source.event(seq)
-        ended = self._source.event(outcome_seq) if outcome_seq else None
-        assert began is not None
+        began = self._readable(seq)
+        ended = self._readable(outcome_seq) if outcome_seq else None
         is_model = index.kinds[index.kind[place]] == "model"
         return Step(
             seq=seq,
@@ -277,6 +280,17 @@ class Artifact:
             asked=asked(began),
             came=came(ended) if ended else "",
         )
+
+    def _readable(self, seq: int) -> Event:
+        """An event; what a model call says is fetched from its blob, because its beginning says nothing."""
+        event = self._source.event(seq)
+        assert event is not None
+        for name in _SAID if event.type in _MODEL_EVENTS else ():
+            value = event.data.get(name)
+            if isinstance(value, dict) and "$blob" in value:
+                with suppress(ReenactError, msgspec.DecodeError):
+                    event.data[name] = msgspec.json.decode(self._source.blob(value["$blob"]))
+        return event
 
     def _tokens_at(self, place: int) -> Tokens | None:
         index = self._index
