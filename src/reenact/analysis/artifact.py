@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from threading import RLock
 from typing import Any, Final, Self
 
@@ -28,18 +27,16 @@ import msgspec
 
 from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of
+from reenact.analysis.costs import total_cost
 from reenact.analysis.detail import detail_of
-from reenact.analysis.events import Event
 from reenact.analysis.filters import Term
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.sources.source import Header, Source
 from reenact.analysis.step import Detail, Step
-from reenact.analysis.wording import asked, came
-from reenact.errors import FormatError, ReenactError, UsageError
-from reenact.suite.prices import Price, find_price
+from reenact.analysis.step_reader import StepReader
+from reenact.errors import FormatError, UsageError
+from reenact.suite.prices import Price
 
-_MODEL_EVENTS: Final = ("llm_request", "llm_response")
-_SAID: Final = ("request", "response", "pieces")
 _AHEAD_BYTES: Final = 16 * 1024 * 1024
 """How far a page looks ahead for the outcomes of its calls."""
 
@@ -81,6 +78,7 @@ class Artifact:
         self._source = source
         self._prices = dict(prices or {})
         self._index = StepIndex()
+        self._reader = StepReader(source, self._index, self._prices)
         self._lock = RLock()
         self._is_complete = False
         self.problem: FormatError | None = None
@@ -127,7 +125,7 @@ class Artifact:
 
     def at(self, place: int) -> Step:
         """The step at *place*, which has been read."""
-        return self._step(place)
+        return self._reader.at(place)
 
     def iter_steps(self) -> Iterator[Step]:
         """All steps, with their outcomes."""
@@ -196,7 +194,7 @@ class Artifact:
                 states={state: index.state_counts[state] for state in STATES if index.state_counts[state]},
                 models=dict(index.models.most_common()),
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
-                cost=self._total_cost(),
+                cost=total_cost(index.tokens, self._prices),
                 duration_ms=neat(index.end_ms),
                 columns=index.columns,
                 torn_bytes=self._source.torn_bytes if self._is_complete else 0,
@@ -252,70 +250,3 @@ class Artifact:
             last = self._source.count
             if not 1 <= seq <= last:
                 raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
-
-    def _step(self, place: int) -> Step:
-        index = self._index
-        seq, outcome_seq = index.seq[place], index.outcome_seq[place]
-        parent, took_ms, utility = index.parent[place], index.took_ms[place], index.utility[place]
-        began = self._readable(seq)
-        ended = self._readable(outcome_seq) if outcome_seq else None
-        is_model = index.kinds[index.kind[place]] == "model"
-        return Step(
-            seq=seq,
-            place=place,
-            outcome_seq=outcome_seq or None,
-            kind=index.kinds[index.kind[place]],
-            name=index.names[index.name[place]],
-            lane=index.lanes[index.lane[place]],
-            depth=index.depth[place],
-            parent_seq=index.seq[parent] if parent >= 0 else None,
-            column=index.column[place],
-            beside=_bits(index.beside[place]),
-            at_ms=neat(index.at_ms[place]),
-            took_ms=None if math.isnan(took_ms) else neat(took_ms),
-            state=STATES[index.state[place]],
-            tokens=self._tokens_at(place) if is_model else None,
-            cost=self._cost_at(place) if is_model else None,
-            utility=None if math.isnan(utility) else neat(utility),
-            asked=asked(began),
-            came=came(ended) if ended else "",
-        )
-
-    def _readable(self, seq: int) -> Event:
-        """An event; what a model call says is fetched from its blob, because its beginning says nothing."""
-        event = self._source.event(seq)
-        assert event is not None
-        for name in _SAID if event.type in _MODEL_EVENTS else ():
-            value = event.data.get(name)
-            if isinstance(value, dict) and "$blob" in value:
-                with suppress(ReenactError, msgspec.DecodeError):
-                    event.data[name] = msgspec.json.decode(self._source.blob(value["$blob"]))
-        return event
-
-    def _tokens_at(self, place: int) -> Tokens | None:
-        index = self._index
-        tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
-        return tokens if tokens.total else None
-
-    def _cost_at(self, place: int) -> float | None:
-        tokens = self._tokens_at(place)
-        return _cost(self._index.names[self._index.name[place]], tokens, self._prices) if tokens else None
-
-    def _total_cost(self) -> float | None:
-        """``None`` where a model that was used has no price."""
-        costs = [_cost(model, tokens, self._prices) for model, tokens in self._index.tokens.items()]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if known and len(known) == len(costs) else None
-
-
-def _cost(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
-    price = find_price(model, prices)
-    if price is None:
-        return None
-    return price.cost(
-        input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
-    )
-
-
-def _bits(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

@@ -18,9 +18,10 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.brief import neat
+from reenact.analysis.costs import cost_of, total_cost
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.spread import Spread
-from reenact.suite.prices import Price, find_price
+from reenact.suite.prices import Price
 
 
 class CallStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -116,8 +117,6 @@ class Counting:
     def stats(self) -> Stats:
         """What has been counted so far."""
         models = [self._model(model) for model, _ in self._models.most_common()]
-        costs = [model.cost for model in models if model.tokens.total]
-        known = [cost for cost in costs if cost is not None]
         every = list(self._calls.values())
         return Stats(
             runs=len(self._runs),
@@ -129,7 +128,7 @@ class Counting:
             latency_ms=Spread.of(number for call in every for number in call.took_ms),
             utility=Spread.of(number for call in every for number in call.utility),
             tokens=sum((model.tokens for model in models), Tokens()),
-            cost=sum(known) if known and len(known) == len(costs) else None,
+            cost=total_cost(self._tokens, self.prices),
             calls=[self._call_stats(*key) for key in self._by_frequency()],
             models=models,
             each=self._runs,
@@ -179,14 +178,7 @@ class Counting:
 
     def _model(self, model: str) -> ModelStats:
         tokens = self._tokens.get(model, Tokens())
-        price = find_price(model, self.prices)
-        cost = (
-            None
-            if price is None
-            else price.cost(
-                input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
-            )
-        )
+        cost = cost_of(model, tokens, self.prices)
         return ModelStats(model=model, calls=self._models[model], tokens=tokens, cost=cost)
 
 
