@@ -7,14 +7,17 @@ looked for first, all at once; only where one stands is its regular expression t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 _GROUP_SIZE: Final = 64
 """Up to so many literals are searched for with vector instructions."""
 
-Search: TypeAlias = Callable[[bytes], Iterable[tuple[int, int, int]]]
+_SMALL_BYTES: Final = 600
+"""Up to here asking once, coarsely, is faster than asking group by group."""
+
+Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
 """Number of the literal, start, end; for every place where one stands."""
 
 
@@ -28,29 +31,36 @@ class Trigger:
     """Whether anchors and pattern are in lowercase and meant for text in any case."""
 
 
-Check: TypeAlias = Callable[[bytes], object]
-"""True for a text that may hold what no literal announces."""
+@dataclass(frozen=True)
+class Check:
+    """A question for the whole text, where it holds the one byte it *needs*, or always without one."""
+
+    may_hold: Callable[[bytes], object]
+    needs: bytes = b""
 
 
 class Prefilter:
     """Answers for a list of triggers at once, and for some checks one by one."""
 
     def __init__(self, triggers: Sequence[Trigger], checks: Sequence[Check] = ()) -> None:
-        self._checks = tuple(checks)
+        self._checks = tuple((check.needs, check.may_hold) for check in checks)
+        self._unannounced = tuple(check.may_hold for check in checks if not check.needs)
         self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
         self._lowered = _groups([trigger for trigger in triggers if trigger.lowered])
+        anchors = [anchor.lower() for trigger in triggers for anchor in trigger.anchors]
+        self._any = literal_search(
+            _without_longer([*anchors, *(check.needs for check in checks if check.needs)])
+        )
 
     def may_hold_secret(self, text: bytes) -> bool:
         """False only if no rule behind a trigger or check can match anywhere in *text*."""
+        if len(text) <= _SMALL_BYTES and not self._any(text.lower()):
+            return bool(self._unannounced) and any(may_hold(text) for may_hold in self._unannounced)
         if self._exact and _is_confirmed(self._exact, text):
             return True
         if self._lowered and _is_confirmed(self._lowered, text.lower()):
             return True
-        # No generator: this runs for every recorded event.
-        for check in self._checks:  # noqa: SIM110
-            if check(text):
-                return True
-        return False
+        return any(needs in text and may_hold(text) for needs, may_hold in self._checks)
 
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
@@ -82,6 +92,15 @@ def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
     return {anchor: _any_of(known) for anchor, known in patterns.items()}
 
 
+def _without_longer(literals: Iterable[bytes]) -> list[bytes]:
+    """Without those that begin with another one: where they stand, the other stands too."""
+    kept: dict[bytes, None] = {}
+    for literal in sorted(literals, key=len):
+        if not any(literal[:length] in kept for length in range(1, len(literal) + 1)):
+            kept[literal] = None
+    return list(kept)
+
+
 def _any_of(patterns: list[re.Pattern[bytes]]) -> Confirm:
     if len(patterns) == 1:
         return patterns[0].match
@@ -91,10 +110,12 @@ def _any_of(patterns: list[re.Pattern[bytes]]) -> Confirm:
 def literal_search(literals: Sequence[bytes]) -> Search:
     """A search for all *literals* in one pass; none may be a prefix of another."""
     try:
-        from ahocorasick_rs import BytesAhoCorasick, MatchKind
+        from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
     except ImportError:
         return literal_search_one_by_one(literals)
-    automaton = BytesAhoCorasick(list(literals), matchkind=MatchKind.LeftmostFirst)
+    # A table of all states is fastest, and too large for the thousands of forms of registered secrets.
+    kind = Implementation.DFA if _GROUP_SIZE < len(literals) < 1000 else None
+    automaton = BytesAhoCorasick(list(literals), matchkind=MatchKind.LeftmostFirst, implementation=kind)
     search: Search = automaton.find_matches_as_indexes
     return search
 
@@ -102,11 +123,11 @@ def literal_search(literals: Sequence[bytes]) -> Search:
 def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
     """The same without the library, which has no wheels for every platform; a pass per literal."""
 
-    def search(text: bytes) -> Iterable[tuple[int, int, int]]:
+    def places(text: bytes) -> Iterator[tuple[int, int, int]]:
         for number, literal in enumerate(literals):
             start = text.find(literal)
             while start >= 0:
                 yield number, start, start + len(literal)
                 start = text.find(literal, start + 1)
 
-    return search
+    return lambda text: list(places(text))

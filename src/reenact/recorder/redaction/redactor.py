@@ -74,15 +74,13 @@ class Redactor:
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
-        return self._redact_json(text, canonical.encode_clean)
+        return self._redact_json(text, canonical.encode_clean) if self._is_suspect(text) else text
 
     def redact_ordered_json(self, text: bytes) -> bytes:
         """JSON without secrets, its members in the order they had."""
-        return self._redact_json(text, msgspec.json.encode)
+        return self._redact_json(text, msgspec.json.encode) if self._is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
-        if not self._is_suspect(text):
-            return text
         return self._counted(text, encode(self._redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:
