@@ -285,3 +285,20 @@ def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     assert redacted.startswith("ids ACME-<secret:")
     assert "123456" not in redacted
     assert "<secret:github-token:" in redacted
+
+
+def test_what_one_redactor_knows_another_does_not() -> None:
+    """Rules are made ready once for a process; secrets, rules and profile still belong to one capture."""
+    text = "the word swordfish, sent to ann@example.org"
+    plain = Redactor("default", salt=b"1")
+    assert Redactor("default", secrets=["swordfish"], salt=b"1").redact_text(text) != text
+    assert Redactor("default", extra_rules=[Rule("fish", "swordfish")], salt=b"1").redact_text(text) != text
+    assert Redactor("strict", salt=b"1").redact_text(text) != text
+    assert [redactor.redact_text(text) for redactor in (plain, Redactor("default", salt=b"1"))] == [text] * 2
+
+
+def test_equal_secrets_look_different_under_another_salt() -> None:
+    """Redactors of two captures share their rules, not their placeholders."""
+    first, second = (Redactor("none", secrets=["swordfish"], salt=salt) for salt in (b"1", b"2"))
+    assert first.redact_text("swordfish") != second.redact_text("swordfish")
+    assert (first.count, second.count) == (1, 1)

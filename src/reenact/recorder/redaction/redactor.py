@@ -13,18 +13,16 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import UsageError
+from reenact.recorder.redaction.compiled import compiled
 from reenact.recorder.redaction.edits import apply, in_order, moved
 from reenact.recorder.redaction.members import cookie_edits, member_edits
 from reenact.recorder.redaction.names import is_cookie_name, is_secret_header
 from reenact.recorder.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.recorder.redaction.prefilter import Prefilter
 from reenact.recorder.redaction.profile import PROFILES, Profile
-from reenact.recorder.redaction.registered import Registered
-from reenact.recorder.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.recorder.redaction.rules import Rule
 from reenact.recorder.redaction.streams import delta_edits, is_interleaved, joined_deltas
 from reenact.recorder.redaction.tagged import is_tagged_scalar, redacted_scalar
 from reenact.recorder.redaction.text import TextRules
-from reenact.recorder.redaction.triggers import base64_triggers, checks, triggers
 from reenact.recorder.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -48,27 +46,20 @@ class Redactor:
     ) -> None:
         if profile not in PROFILES:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
-        by_name = profile != "none"
-        strict = profile == "strict"
-        rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
-        registered = Registered(secrets)
-        shapes = Shapes(rules)
-        self._is_suspect = Prefilter(
-            triggers(registered, rules, by_name=by_name), checks(extra_rules, by_name=by_name, strict=strict)
-        ).may_hold_secret
-        is_base64_suspect = Prefilter(base64_triggers(registered, rules)).may_hold_secret
+        known = compiled(profile, tuple(secrets), tuple(extra_rules))
+        self._is_suspect = known.may_hold_secret
         self.count = 0
         """How many values were replaced so far."""
         self._count_lock = RLock()  # a finaliser may record in the middle
-        self._placeholders = Placeholders(salt, Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)).kind_of)
+        self._placeholders = Placeholders(salt, known.every_shape.kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
-            registered=registered,
-            shapes=shapes,
-            is_suspect=lambda text: self._is_suspect(_to_bytes(text)),
-            is_base64_suspect=lambda text: is_base64_suspect(_to_bytes(text)),
-            by_name=by_name,
-            strict=strict,
+            registered=known.registered,
+            shapes=known.shapes,
+            is_suspect=lambda text: known.may_hold_secret(_to_bytes(text)),
+            is_base64_suspect=lambda text: known.may_hold_base64(_to_bytes(text)),
+            by_name=profile != "none",
+            strict=profile == "strict",
         )
         self._redact_known_member = lru_cache(4096)(self._text.redact_member)
 
