@@ -14,8 +14,11 @@ from typing import Final, TypeAlias
 _GROUP_SIZE: Final = 64
 """Up to so many literals are searched for with vector instructions."""
 
-_SMALL_BYTES: Final = 600
-"""Up to here asking once, coarsely, is faster than asking group by group."""
+_MAX_TABLE: Final = 1000
+"""So many literals are searched for with a table of all states; it would be too large for more."""
+
+_SMALL_BYTES: Final = 400
+"""Up to here one search for everything is faster than one for each group."""
 
 Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
 """Number of the literal, start, end; for every place where one stands."""
@@ -33,34 +36,35 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Check:
-    """A question for the whole text, where it holds the one byte it *needs*, or always without one."""
+    """A question for the whole text, where it holds the character it *needs*, or always without one."""
 
     may_hold: Callable[[bytes], object]
-    needs: bytes = b""
+    needs: str | None = None
 
 
 class Prefilter:
     """Answers for a list of triggers at once, and for some checks one by one."""
 
     def __init__(self, triggers: Sequence[Trigger], checks: Sequence[Check] = ()) -> None:
-        self._checks = tuple((check.needs, check.may_hold) for check in checks)
-        self._unannounced = tuple(check.may_hold for check in checks if not check.needs)
+        self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
         self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
         self._lowered = _groups([trigger for trigger in triggers if trigger.lowered])
-        anchors = [anchor.lower() for trigger in triggers for anchor in trigger.anchors]
-        self._any = literal_search(
-            _without_longer([*anchors, *(check.needs for check in checks if check.needs)])
-        )
+        anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
+        self._find_any = literal_search(_without_longer(anchors))
 
     def may_hold_secret(self, text: bytes) -> bool:
         """False only if no rule behind a trigger or check can match anywhere in *text*."""
-        if len(text) <= _SMALL_BYTES and not self._any(text.lower()):
-            return bool(self._unannounced) and any(may_hold(text) for may_hold in self._unannounced)
-        if self._exact and _is_confirmed(self._exact, text):
+        lowered = text.lower()
+        # In a small text all anchors are looked for at once, whatever their case: nearly always in vain.
+        if (len(text) > _SMALL_BYTES or self._find_any(lowered)) and (
+            _is_confirmed(self._exact, text) or _is_confirmed(self._lowered, lowered)
+        ):
             return True
-        if self._lowered and _is_confirmed(self._lowered, text.lower()):
-            return True
-        return any(needs in text and may_hold(text) for needs, may_hold in self._checks)
+        # No generator: this runs for every recorded event.
+        for needed, may_hold in self._checks:  # noqa: SIM110
+            if (needed is None or needed in text) and may_hold(text):
+                return True
+        return False
 
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
@@ -113,8 +117,7 @@ def literal_search(literals: Sequence[bytes]) -> Search:
         from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
     except ImportError:
         return literal_search_one_by_one(literals)
-    # A table of all states is fastest, and too large for the thousands of forms of registered secrets.
-    kind = Implementation.DFA if _GROUP_SIZE < len(literals) < 1000 else None
+    kind = Implementation.DFA if _GROUP_SIZE < len(literals) < _MAX_TABLE else None
     automaton = BytesAhoCorasick(list(literals), matchkind=MatchKind.LeftmostFirst, implementation=kind)
     search: Search = automaton.find_matches_as_indexes
     return search

@@ -56,7 +56,7 @@ class Redactor:
             placeholders=self._placeholders,
             registered=known.registered,
             shapes=known.shapes,
-            is_suspect=lambda text: known.may_hold_secret(_to_bytes(text)),
+            is_suspect=lambda text: self._is_suspect(_to_bytes(text)),
             is_base64_suspect=lambda text: known.may_hold_base64(_to_bytes(text)),
             by_name=profile != "none",
             strict=profile == "strict",

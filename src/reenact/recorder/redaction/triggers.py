@@ -64,9 +64,9 @@ def checks(rules: Sequence[Rule], *, by_name: bool, strict: bool) -> list[Check]
     """What no literal announces, or only a frequent one."""
     chosen = [Check(lambda _: True)] if any(not rule.anchors for rule in rules) else []
     if by_name:
-        chosen.append(Check(_USER.search, needs=b"@"))
+        chosen.append(Check(_USER.search, needs="@"))
     if strict:
-        chosen.append(Check(_EMAIL.search, needs=b"@"))
+        chosen.append(Check(_EMAIL.search, needs="@"))
         chosen.append(Check(lambda text: _RUN in text.translate(_TO_RUN)))
     return chosen
 
