@@ -12,11 +12,11 @@ thread pool) falls into the lane's *loose* child, where order means nothing.
 
 from __future__ import annotations
 
-import sys
-import threading
+from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -166,15 +166,14 @@ _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
 open_runs: dict[int, Lane] = {}
 """Root lanes of the open runs, by the identity of their context."""
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def identity() -> int:
     """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
-    loops = sys.modules.get("asyncio")
-    if loops is None or loops._get_running_loop() is None:  # noqa: SLF001 — in asyncio's __all__
-        return threading.get_ident()
-    task = loops.current_task()
+    if _get_running_loop() is None:
+        return get_ident()
+    task = current_task()
     return id(task) if task is not None else 0
 
 

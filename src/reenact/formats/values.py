@@ -70,7 +70,7 @@ def object_text(members: dict[str, Any]) -> bytes:
 
 def is_plain(text: bytes) -> bool:
     """Whether all values in a JSON text stand for themselves: none is tagged, quoted or kept elsewhere."""
-    return _RESERVED not in text
+    return _DOLLAR not in text or _RESERVED not in text
 
 
 def embedded(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
