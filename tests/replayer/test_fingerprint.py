@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from hashlib import sha256
+from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,3 +86,9 @@ def test_an_old_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "sha256", counted)
     assert fingerprint() == first
     assert hashed == []
+
+
+def test_every_package_is_known_by_name_and_version() -> None:
+    """As the packaging library reads them."""
+    for found in distributions():
+        assert room._name_and_version(found) == (found.metadata["Name"], found.version)
