@@ -17,7 +17,7 @@ from bench.figure import Figure, Over, TimesAsLong, best_in_turns
 from reenact.replayer.source import ReplaySource
 
 CALLS = (10, 1_000, 100_000)
-STRETCH = 1_000
+STRETCH = 200
 """A busy machine leaves no run of many seconds undisturbed, but some stretches of it."""
 SHORT_RUNS = 20_000
 """So many calls at least, in as many runs as it takes."""
