@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from time import process_time
 from typing import Any
 
 import pytest
@@ -285,3 +287,23 @@ def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     assert redacted.startswith("ids ACME-<secret:")
     assert "123456" not in redacted
     assert "<secret:github-token:" in redacted
+
+
+NESTED = ("secret=", "?secret=(", "secret=your-", "a=b&secret=", "secret='", "eyJ-", "http://a:b@")
+
+
+@pytest.mark.parametrize("piece", NESTED)
+def test_a_hostile_text_is_redacted_soon(redactor: Redactor, piece: str) -> None:
+    """Where each value holds all that follow, none is read to its end but the one that is replaced."""
+    start = process_time()
+    redactor.redact_text(piece * (60_000 // len(piece)))
+    assert process_time() - start < 3
+
+
+def test_a_long_value_is_replaced_to_its_end(redactor: Redactor) -> None:
+    """Also where it is judged by its beginning, and what stands behind it is another value."""
+    found = redactor.redact_text(
+        f"token={'a1' * 3000} url?secret={'z' * 5000}&a=b password=ab12cd34token='x9yz'"
+    )
+    assert not {"a1a1", "zzzz", "ab12", "x9yz"} & set(re.findall("a1a1|zzzz|ab12|x9yz", found))
+    assert "&a=b " in found
