@@ -38,16 +38,17 @@ def send(to: str) -> None:
 def capture(tmp_path: Path) -> Path:
     """A run with a model, a tool that returns, one that fails, and chance."""
     path = tmp_path / "run"
-    with ScriptedProvider([Reply("tea it is")]) as provider, reenact.capture(path) as run:
-        client = anthropic.Anthropic(base_url=provider.url, api_key="k")
+    with (
+        ScriptedProvider([Reply("tea it is")]) as provider,
+        anthropic.Anthropic(base_url=provider.url, api_key="k") as client,
+        reenact.capture(path) as run,
+    ):
         run.rng.random()
         search("tea")
         with pytest.raises(TimeoutError):
             send(to="ann")
-        said = client.messages.create(
-            model="m", max_tokens=9, messages=[{"role": "user", "content": "what to drink?"}]
-        )
-        run.final_output = said.content[0].text
+        asked = [{"role": "user", "content": "what to drink?"}]
+        run.final_output = client.messages.create(model="m", max_tokens=9, messages=asked).content[0].text
     return path
 
 
