@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-_PART_KEYS: Final = 1 << 19
+_PART_KEYS: Final = 1 << 18
 """How many keys are compared at a time."""
 
 Fault: TypeAlias = Literal["second_call", "second_outcome", "no_call", "no_outcome"]
