@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from reenact.check.findings import Finding, Severity
 from reenact.check.links import SegmentLinks
 from reenact.errors import FormatError
-from reenact.formats.blocks import TextBlock, lines_of, read_text_blocks
+from reenact.formats.blocks import TextBlock, lines_of, split_block
 from reenact.formats.capture import (
     CaptureEvent,
     LlmRequest,
@@ -83,8 +82,7 @@ class _Scan:
 
     def read(self, block: TextBlock) -> Iterator[EventBlock]:
         """The events of *block*: many at once where nothing is odd, else one by one."""
-        for inner in read_text_blocks(BytesIO(block.text)):
-            part = TextBlock(block.number + inner.number - 1, block.offset + inner.offset, inner.text)
+        for part in split_block(block):
             events = event_codec.from_block(part.text)
             if events is None:
                 yield from self._read_each(part)

@@ -29,7 +29,9 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 @click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
 @click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
-@click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all if large].")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
     path: Path,
