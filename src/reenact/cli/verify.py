@@ -96,4 +96,6 @@ def _print(report: Report, other: str, as_json: bool) -> None:
 
 
 def _told(value: object) -> str:
-    return printable(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else str(value)
+    if not isinstance(value, list | dict):
+        return str(value)
+    return printable(json.dumps(value, ensure_ascii=False)) if value else "none"
