@@ -17,6 +17,7 @@ from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.blocks import TextBlock, lines_of, split_block
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import Dialect, DialectName
+from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 
@@ -111,7 +112,7 @@ class _Scan:
     def _read_each(self, part: TextBlock) -> Iterator[EventBlock]:
         for line in lines_of(part, file=self._file, report=self._unreadable):
             try:
-                event = self._dialect.from_bytes(line.text)
+                event = self._event(line.text)
             except UnknownVersion as error:
                 raise error.at(file=self._file, line=line.number) from None
             except FormatError as error:
@@ -119,6 +120,13 @@ class _Scan:
             else:
                 if self.segment.cut_at is None:
                     yield EventBlock((line.number,), (event,))
+
+    def _event(self, text: bytes) -> Event:
+        """One event, with whatever unknown fields it has."""
+        try:
+            return self._dialect.from_json(read_json(text))
+        except FormatError:
+            return self._dialect.from_bytes(text)  # which says exactly what is wrong
 
     def _unreadable(self, error: FormatError) -> None:
         self.segment.unreadable.append(Finding.of("line_unreadable", error, file=self._file))
