@@ -16,11 +16,13 @@ from reenact.check.validation import validate_stream
 from reenact.errors import FormatError
 from reenact.formats import verifiable
 from reenact.formats.bundle import check_bundle
+from reenact.formats.disclosure import read_disclosure
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
 from reenact.formats.receipt import LegacyReceipt, read_receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
+from reenact.formats.seal import payload_of, read_envelope, read_seal
 from reenact.formats.trace import read_trace
 
 _Checked = tuple[list[Finding], dict[str, Any]]
@@ -156,6 +158,23 @@ def _records(stream: BufferedReader, file: str, findings: list[Finding]) -> Iter
             unreadable(error.at(file=file, line=line.number))
 
 
+def _disclosure(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        disclosure = read_disclosure(stream.read(), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    return [], {"tree": disclosure.tree, "position": disclosure.position}
+
+
+def _seal(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        seal = read_seal(payload_of(read_envelope(stream.read(), file=file)), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    events = {} if seal.capture is ABSENT else {"sealedEvents": seal.capture.events.count}
+    return [], {**events, "sealedLines": seal.log.lines.count, "sealedAt": seal.sealedAt}
+
+
 _CHECKS: Final[Mapping[Kind, Callable[[BufferedReader, str], _Checked]]] = {
     "receipt": _receipt,
     "replay receipt": _replay_receipt,
@@ -164,4 +183,6 @@ _CHECKS: Final[Mapping[Kind, Callable[[BufferedReader, str], _Checked]]] = {
     "action": _action,
     "record": _record,
     "pack": _pack,
+    "seal": _seal,
+    "disclosure": _disclosure,
 }

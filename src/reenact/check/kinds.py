@@ -20,6 +20,8 @@ Kind: TypeAlias = Literal[
     "action",
     "record",
     "pack",
+    "seal",
+    "disclosure",
 ]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
@@ -89,10 +91,12 @@ _SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
     "trace": lambda value: {"trace_id", "events"} <= value.keys(),
     "bundle": lambda value: {"scenario", "script"} <= value.keys(),
     "action": lambda value: {"agent_id", "action_id"} <= value.keys(),
+    "seal": lambda value: {"payload", "payloadType"} <= value.keys(),
+    "disclosure": lambda value: "disclosure" in value,
     "replay log": lambda value: isinstance(value.get("type", value.get("event")), str),
 }
 
 
 def _unknown(file: str) -> FormatError:
-    known = "a capture, REPLAY.jsonl, receipt, bundle, trace, action or record"
+    known = "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal or disclosure"
     return FormatError(f"is no artifact that reenact knows; name {known}", file=file)

@@ -26,6 +26,8 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 @click.option(
     "--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against its receipt."
 )
+@click.option("--seal", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against a seal.")
+@click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
 @click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
 @click.option(
@@ -33,20 +35,33 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
-    path: Path, receipt: Path | None, against: Path | None, lenient: bool, jobs: int | None, as_json: bool
+    path: Path,
+    receipt: Path | None,
+    seal: Path | None,
+    key: Path | None,
+    against: Path | None,
+    lenient: bool,
+    jobs: int | None,
+    as_json: bool,
 ) -> int:
     """Check that an artifact is what it says it is.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
-    action, a record or a pack of records. Every problem is printed with its place. The exit status is 0 when
-    there is none but warnings, 1 when something does not agree, and 2 when PATH cannot be read at all.
+    action, a record, a pack of records, a seal or a disclosure. Every problem is printed with its place. The
+    exit status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH cannot
+    be read at all.
     """
     report = _checked(path, lenient, jobs)
     if receipt is not None:
         report = with_receipt(report, receipt)
+    if seal or key or report.what == "disclosure":
+        from reenact.check.against_seal import with_seal
+
+        report = with_seal(report, seal, key)
     if against is not None:
         report = with_other_log(report, against)
-    _print(report, "itself" if receipt is None and against is None else "what it is held against", as_json)
+    is_alone = receipt is None and seal is None and against is None
+    _print(report, "itself" if is_alone else "what it is held against", as_json)
     return 0 if report.is_good else DIFFERS
 
 
@@ -78,6 +93,10 @@ def _print(report: Report, other: str, as_json: bool) -> None:
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     verdict = "is what it says it is" if report.is_good else f"does not agree with {other}"
-    facts = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    facts = ", ".join(f"{name} {_told(value)}" for name, value in report.facts.items())
     found = f"{errors} errors, {warnings} warnings"
     click.echo(f"{printable(report.path)}: the {report.what} {verdict}: {found} ({facts})")
+
+
+def _told(value: object) -> str:
+    return printable(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else str(value)
