@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +24,12 @@ from reenact.formats.capture import manifest_codec, write_manifest
 from reenact.formats.hashes import params_hash
 from reenact.trace.normalize import rfc3339
 
-LINES = 20_000
+LINES = 10_000
 LARGE_LINES = 400_000
 TWO_CORES_AT_MOST = 0.8
 """Of the time of one; starting processes and handing lines over takes its part."""
+
+Event = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -35,11 +38,16 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 def figures() -> Iterator[Figure]:
     """Per line; the last one for a whole log of some 100 MB."""
     with TemporaryDirectory() as folder:
-        log, run = Path(folder) / "REPLAY.jsonl", Path(folder) / "run"
+        log = Path(folder) / "REPLAY.jsonl"
         _write_log(log, LINES)
-        _write_capture(run, LINES)
         yield _beside_bare("verify REPLAY.jsonl", log, lambda: _verified(log))
-        yield _beside_bare("verify a capture", run / "events.jsonl", lambda: _good(check_capture(run)))
+        for what, uses in (("tool calls", _tool_use), ("model calls", _exchange)):
+            run = Path(folder) / what
+            _write_capture(run, LINES, uses)
+            check = partial(check_capture, run)
+            yield _beside_bare(
+                f"verify a capture of {what}", run / "events.jsonl", lambda c=check: _good(c())
+            )
         if len(os.sched_getaffinity(0)) > 1:
             _write_log(log, LARGE_LINES)
             yield _on_two_cores(log)
@@ -73,6 +81,10 @@ def _verified(log: Path, processes: int = 1) -> None:
     _good(check_replay_log(lambda: log.open("rb"), file=str(log), processes=processes))
 
 
+def _verified_capture(run: Path) -> None:
+    _good(check_capture(run))
+
+
 def _good(report: Report) -> None:
     assert not report.findings, report.findings[0]
 
@@ -83,7 +95,7 @@ def _write_log(log: Path, lines: int) -> None:
             stream.write(_encode(event) + b"\n")
 
 
-def _log_events(lines: int) -> Iterator[dict[str, Any]]:
+def _log_events(lines: int) -> Iterator[Event]:
     started = datetime(2026, 2, 15, tzinfo=UTC)
     session = {"session_id": "sess_7f3a"}
     yield {"type": "ReplayHeader", "replay_version": 1, "producer": "bench", "created_at": rfc3339(started)}
@@ -103,9 +115,9 @@ def _log_events(lines: int) -> Iterator[dict[str, Any]]:
     yield {"type": "SessionEnd", "status": "success", "confidence": 1.0, "ts": time, **session}
 
 
-def _write_capture(run: Path, lines: int) -> None:
+def _write_capture(run: Path, lines: int, use: Callable[[int], tuple[Event, Event]]) -> None:
     run.mkdir()
-    events = b"".join(_encode(event) + b"\n" for event in _events(lines))
+    events = b"".join(_encode(event) + b"\n" for event in _events(lines, use))
     (run / "events.jsonl").write_bytes(events)
     manifest = {
         "version": 1,
@@ -122,11 +134,24 @@ def _write_capture(run: Path, lines: int) -> None:
     (run / "manifest.json").write_bytes(write_manifest(manifest_codec.from_json(manifest)))
 
 
-def _events(lines: int) -> Iterator[dict[str, Any]]:
+def _events(lines: int, use: Callable[[int], tuple[Event, Event]]) -> Iterator[Event]:
     yield samples.tool_event(1) | {"type": "run_start", "data": {}}
     for seq in range(2, lines, 2):
-        made = samples.tool_event(seq)
-        yield made
-        data = {"callId": made["data"]["callId"], "ok": True, "result": made["data"]["args"]}
-        yield samples.tool_event(seq + 1) | {"type": "tool_result", "data": data}
+        yield from use(seq)
     yield samples.tool_event(lines) | {"type": "run_end", "data": {"status": "ok"}}
+
+
+def _tool_use(seq: int) -> tuple[Event, Event]:
+    made = samples.tool_event(seq)
+    data = {"callId": made["data"]["callId"], "ok": True, "result": made["data"]["args"]}
+    return made, samples.tool_event(seq + 1) | {"type": "tool_result", "data": data}
+
+
+def _exchange(seq: int) -> tuple[Event, Event]:
+    """With members that the format leaves to whoever records."""
+    made = samples.model_event(seq)
+    made["data"] |= {"headers": {"content-type": "application/json", "host": "127.0.0.1"}, "stream": False}
+    response = {"status": 200, "body": _encode(made["data"]["request"]).decode()}
+    named = {name: made["data"][name] for name in ("callId", "provider", "model")}
+    data = {**named, "stopReason": "end", "usage": None, "response": response, "complete": True}
+    return made, samples.tool_event(seq + 1) | {"type": "llm_response", "data": data}

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 from conformance.make import make
 
+from reenact import canonical
 from reenact.check.against_seal import with_seal
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.errors import FormatError, StoreError
+from reenact.formats.record import parse
 
 KIT = Path(__file__).parents[1] / "conformance"
 CASES = sorted(path.parent.relative_to(KIT) for path in KIT.glob("*/*/expected.json"))
 
 
 def files_below(root: Path) -> dict[str, bytes]:
-    names = (path for case in root.glob("*/*/expected.json") for path in case.parent.rglob("*"))
+    folders = {*(case.parent for case in root.glob("*/*/expected.json")), root / "canonical-json"}
+    names = (path for folder in folders for path in folder.rglob("*"))
     return {str(path.relative_to(root)): path.read_bytes() for path in names if path.is_file()}
 
 
@@ -52,6 +55,19 @@ def checked(folder: Path, expected: dict[str, Any]) -> Any:
     if "against" in expected:
         report = with_other_log(report, folder / expected["against"])
     return report
+
+
+@pytest.mark.parametrize("profile", ["replay", "jcs"])
+def test_canonical_texts_are_those_of_the_kit(profile: Any) -> None:
+    """What has none is refused, by the reader or by the writer."""
+    for vector in json.loads((KIT / "canonical-json" / f"{profile}.json").read_bytes()):
+        if vector["canonical"] is None:
+            with pytest.raises(FormatError):
+                canonical.encode(parse(vector["json"].encode()), profile)
+            continue
+        value = parse(vector["json"].encode())
+        assert canonical.encode(value, profile).decode() == vector["canonical"], vector["about"]
+        assert canonical.digest(value, profile) == vector["digest"]
 
 
 def test_every_format_has_a_good_and_a_bad_case() -> None:

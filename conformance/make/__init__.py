@@ -11,6 +11,7 @@ from pathlib import Path
 
 from conformance.make.action import action_cases, pack_cases, record_cases
 from conformance.make.against import against_cases
+from conformance.make.canonical_json import vectors
 from conformance.make.capture import capture_cases
 from conformance.make.case import Case, Event, document
 from conformance.make.receipt import receipt_cases
@@ -58,3 +59,7 @@ def make(root: Path) -> None:
                 path = root / name / case.name / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
+    for profile in ("replay", "jcs"):
+        path = root / "canonical-json" / f"{profile}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(document(vectors(profile)))

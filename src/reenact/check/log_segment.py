@@ -18,6 +18,7 @@ from reenact.formats.blocks import TextBlock, lines_of, split_block
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import Dialect, DialectName
 from reenact.formats.hashes import BLINDED
+from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 
@@ -112,7 +113,7 @@ class _Scan:
     def _read_each(self, part: TextBlock) -> Iterator[EventBlock]:
         for line in lines_of(part, file=self._file, report=self._unreadable):
             try:
-                event = self._dialect.from_bytes(line.text)
+                event = self._event(line.text)
             except UnknownVersion as error:
                 raise error.at(file=self._file, line=line.number) from None
             except FormatError as error:
@@ -120,6 +121,13 @@ class _Scan:
             else:
                 if self.segment.cut_at is None:
                     yield EventBlock((line.number,), (event,))
+
+    def _event(self, text: bytes) -> Event:
+        """One event, with whatever unknown fields it has."""
+        try:
+            return self._dialect.from_json(read_json(text))
+        except FormatError:
+            return self._dialect.from_bytes(text)  # which says exactly what is wrong
 
     def _unreadable(self, error: FormatError) -> None:
         self.segment.unreadable.append(Finding.of("line_unreadable", error, file=self._file))
@@ -160,8 +168,7 @@ class _Scan:
 
     def _check_params(self, event: Any, line: int) -> None:
         if event.params is ABSENT:
-            if not is_digest(event.params_hash):
-                self._find_no_hash("params_hash", event, line)
+            self._check_form("params_hash", event, line)
             return
         found = "sha256:" + sha256(encode_clean(event.params)).hexdigest()
         if found != event.params_hash:
@@ -172,10 +179,10 @@ class _Scan:
         if are_digests([event.output_hash for event in events if type(event) in _RESULTS]):
             return
         for number, event in zip(block.numbers, events, strict=True):
-            if type(event) in _RESULTS and not is_digest(event.output_hash):
-                self._find_no_hash("output_hash", event, number)
+            if type(event) in _RESULTS:
+                self._check_form("output_hash", event, number)
 
-    def _find_no_hash(self, field: str, event: Any, line: int) -> None:
+    def _check_form(self, field: str, event: Any, line: int) -> None:
         stated = getattr(event, field)
         if not is_digest(stated.removeprefix(BLINDED)):
             self.find(field, f"{stated!r:.80} is not sha256: and 64 lowercase hex digits", line)
@@ -188,8 +195,8 @@ class _Scan:
             self.segment.starts.append(line)
         elif kind in _ENDS and self.segment.end is None:
             self.segment.end = End(line, event.total_tool_calls, event.total_latency_ms)
-        elif kind is legacy.PlanStart and not is_digest(event.plan_hash):
-            self._find_no_hash("plan_hash", event, line)
+        elif kind is legacy.PlanStart:
+            self._check_form("plan_hash", event, line)
         elif kind is legacy.Verification and len(event.commands) != len(event.exit_codes):
             counts = f"{len(event.commands)} commands, {len(event.exit_codes)} exit codes"
             self.find("exit_codes", f"each command has one exit code; found {counts}", line)

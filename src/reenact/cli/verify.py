@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -86,7 +87,9 @@ def _print(report: Report, other: str, as_json: bool) -> None:
         mark = "warning" if finding.severity == "warning" else "error  "
         click.echo(f"{mark}  {printable(finding.describe())}")
     if len(report.findings) > _SHOWN_FINDINGS:
-        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS} more; --json lists all")
+        codes = Counter(finding.code for finding in report.findings).most_common()
+        counts = ", ".join(f"{code} {count:,}" for code, count in codes)
+        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS:,} more; --json lists all ({counts})")
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     verdict = "is what it says it is" if report.is_good else f"does not agree with {other}"
