@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from timeit import Timer
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -102,14 +103,18 @@ Figures = Callable[[], Iterator[Figure]]
 
 
 def best_in_turns(
-    ours: Callable[[], Any], beside: Callable[[], Any], *, rounds: int = ROUNDS
+    ours: Callable[[], Any],
+    beside: Callable[[], Any],
+    *,
+    rounds: int = ROUNDS,
+    clock: Callable[[], float] = perf_counter,
 ) -> tuple[float, float]:
     """The best duration of each, in seconds per call.
 
     They take turns, so that a busy moment of the machine hits both; the best of many rounds is the
     one that was disturbed least.
     """
-    timers = (Timer(ours), Timer(beside))
+    timers = (Timer(ours, timer=clock), Timer(beside, timer=clock))
     numbers = [_calls_per_round(timer) for timer in timers]
     best = [float("inf"), float("inf")]
     for _ in range(rounds * SHORT_TURNS if min(numbers) > 1 else rounds):

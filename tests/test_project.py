@@ -32,6 +32,8 @@ def test_public_names_are_pinned():
         "FormatError",
         "LiveCallBlocked",
         "ReenactError",
+        "ReplayReader",
+        "ReplayWriter",
         "Run",
         "StoreError",
         "UnknownVersion",
@@ -172,7 +174,12 @@ def test_the_demo_runs(tmp_path):
     assert "event_payload_mismatch" in done.stdout
 
 
-EXECUTED = ("docs/cli.md", "docs/howto/publish.md", "docs/howto/record-and-replay.md")
+EXECUTED = (
+    "docs/cli.md",
+    "docs/howto/audit.md",
+    "docs/howto/publish.md",
+    "docs/howto/record-and-replay.md",
+)
 
 
 @pytest.mark.parametrize("page", EXECUTED)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from time import process_time
 from typing import Any
 
 import pytest
@@ -302,3 +304,23 @@ def test_equal_secrets_look_different_under_another_salt() -> None:
     first, second = (Redactor("none", secrets=["swordfish"], salt=salt) for salt in (b"1", b"2"))
     assert first.redact_text("swordfish") != second.redact_text("swordfish")
     assert (first.count, second.count) == (1, 1)
+
+
+NESTED = ("secret=", "?secret=(", "secret=your-", "a=b&secret=", "secret='", "eyJ-", "http://a:b@")
+
+
+@pytest.mark.parametrize("piece", NESTED)
+def test_a_hostile_text_is_redacted_soon(redactor: Redactor, piece: str) -> None:
+    """Where each value holds all that follow, none is read to its end but the one that is replaced."""
+    start = process_time()
+    redactor.redact_text(piece * (60_000 // len(piece)))
+    assert process_time() - start < 3
+
+
+def test_a_long_value_is_replaced_to_its_end(redactor: Redactor) -> None:
+    """Also where it is judged by its beginning, and what stands behind it is another value."""
+    found = redactor.redact_text(
+        f"token={'a1' * 3000} url?secret={'z' * 5000}&a=b password=ab12cd34token='x9yz'"
+    )
+    assert not {"a1a1", "zzzz", "ab12", "x9yz"} & set(re.findall("a1a1|zzzz|ab12|x9yz", found))
+    assert "&a=b " in found
