@@ -73,6 +73,16 @@ def test_calls_with_their_outcomes(tmp_path):
     assert (inner.parent_seq, inner.depth, inner.column, inner.beside) == (outer.seq, 1, 1, (0,))
 
 
+def test_state_that_was_read_is_over_when_it_is_written(tmp_path):
+    """It has the id of a call, and one event."""
+    with reenact.capture(tmp_path / "a") as run:
+        run.memory_read("notes/today", lambda: "call back")
+        search("lamp")
+    with open_artifact(tmp_path / "a") as artifact:
+        read, _ = artifact.steps()
+    assert (read.kind, read.state, read.asked, read.came) == ("state", "ok", "notes/today", '"call back"')
+
+
 def test_calls_that_overlap_have_columns_of_their_own(tmp_path):
     """As many as were open at once, and not one more."""
     with reenact.capture(tmp_path / "a"):

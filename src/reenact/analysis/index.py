@@ -144,7 +144,8 @@ class StepIndex:
         self.utility.append(math.nan)
         self.kind_counts[head.kind] += 1
         self.state_counts["open"] += 1
-        if data.callId is None:
+        # A read of state has an id for what happens inside it, but is written when it is over.
+        if data.callId is None or head.type == "state_mutation":
             self._close(place, head)
         else:
             self._open[data.callId] = place
