@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
-from reenact.errors import Diverged, StoreError, UsageError
+from reenact.errors import Diverged, FormatError, StoreError, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
@@ -39,6 +39,7 @@ from reenact.formats.replay_receipt import (
     ReplayReceipt,
     receipt_codec,
 )
+from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
@@ -52,6 +53,7 @@ from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability, write_report
+from reenact.store.project import find_project_file, read_project
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None
 MODE_VARIABLE: Final = "REENACT_MODE"
@@ -130,6 +132,7 @@ class CaptureRun(Run):
         redact: Redact,
         blob_threshold_bytes: int,
         stand_ins: StandIns,
+        volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
     ) -> None:
         super().__init__()
@@ -147,6 +150,7 @@ class CaptureRun(Run):
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
             standIns=stand_ins,
+            volatile=list(volatile) or ABSENT,
         )
         self._redactor = _redactor(profile, values, salt)
         self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
@@ -188,6 +192,7 @@ class ReplayRun(Run):
         redact: Redact,
         allow: Allow,
         allow_passthrough_tools: Collection[str],
+        volatile: Sequence[VolatileRule],
         stall_s: float,
         receipt_path: Path | None,
         on_divergence: Callable[[ReplayDivergence], None] | None,
@@ -206,6 +211,7 @@ class ReplayRun(Run):
             redactor,
             policy=policy,
             passthrough=allow_passthrough_tools,
+            volatile=volatile,
             stall_s=stall_s,
             on_divergence=on_divergence,
         )
@@ -288,7 +294,7 @@ class ReplayRun(Run):
                 policy=self._engine.policy,
                 redaction=manifest.redaction.profile,
                 passthroughTools=self._passthrough,
-                volatile=[],
+                volatile=list(self._engine.volatile),
             ),
             divergences=[divergence.to_json() for divergence in self.divergences],
             liveCallsRefused=[
@@ -311,6 +317,7 @@ def capture(
     blob_threshold_bytes: int = BLOB_THRESHOLD_BYTES,
     sources: Collection[Source] | None = None,
     modules: Collection[str] = (),
+    volatile: Iterable[AnyRule] = (),
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
@@ -320,14 +327,16 @@ def capture(
     survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what of the standard
     library is recorded in the agent's own modules (``time``, ``random``, ``uuid``, ``secrets``,
     ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says which modules
-    these are, by name or pattern, and without it they are all that are no library. With
-    *mode*, or ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
+    these are, by name or pattern, and without it they are all that are no library. *volatile* names
+    values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``; these
+    rules are kept in the capture. With *mode*, or ``REENACT_MODE`` in the environment, the same block can
+    be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
         return Run()
     if chosen == "replay":
-        return replay(path, redact=redact)
+        return replay(path, redact=redact, volatile=volatile)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
     if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
@@ -340,6 +349,7 @@ def capture(
         redact=redact,
         blob_threshold_bytes=blob_threshold_bytes,
         stand_ins=stdlib.stand_ins(sources, modules),
+        volatile=_rules(volatile),
         on_warning=on_warning,
     )
 
@@ -351,6 +361,7 @@ def replay(
     redact: Redact = None,
     allow: Allow | None = None,
     allow_passthrough_tools: Collection[str] = (),
+    volatile: Iterable[AnyRule] = (),
     stall_s: float = 10.0,
     receipt: str | Path | None = None,
     on_divergence: Callable[[ReplayDivergence], None] | None = None,
@@ -360,7 +371,8 @@ def replay(
     ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
     the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
     on with the nearest recorded answer. Secrets registered at capture must be registered here too.
-    *allow_passthrough_tools* names tools that really run. A call that the recorded agent gave up is
+    *allow_passthrough_tools* names tools that really run. *volatile* adds rules for values that may differ
+    to those of the capture and of the nearest ``reenact.toml``. A call that the recorded agent gave up is
     reported when this one keeps waiting *stall_s* longer. The receipt is written to *receipt*; without
     it, to ``run.receipt`` alone.
     """
@@ -372,10 +384,24 @@ def replay(
         redact=redact,
         allow=allow or Allow(),
         allow_passthrough_tools=allow_passthrough_tools,
+        volatile=[*project_rules(Path.cwd()), *_rules(volatile)],
         stall_s=stall_s,
         receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
     )
+
+
+def project_rules(start: Path) -> tuple[VolatileRule, ...]:
+    """The rules of the nearest ``reenact.toml`` in *start* or above it."""
+    file = find_project_file(start)
+    return () if file is None else rules_in(read_project(file), file=str(file))
+
+
+def _rules(given: Iterable[AnyRule]) -> list[VolatileRule]:
+    try:
+        return [read_rule(rule) for rule in given]
+    except FormatError as error:
+        raise UsageError(f"volatile: {error}") from None
 
 
 def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:

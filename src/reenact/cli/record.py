@@ -16,9 +16,11 @@ from reenact.cli.brief import plural
 from reenact.cli.failure import message_of, printable, say
 from reenact.cli.listing import entries
 from reenact.cli.table import counted
+from reenact.cli.volatile import volatile_option
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule
 from reenact.injected.handover import Handover, ToRecord
 from reenact.injected.launch import environment, handed_over, run
 from reenact.injected.subject import subject
@@ -34,9 +36,14 @@ from reenact.store.rundir import RunDir, RunState, make_empty_folder
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/COMMAND-TIME if not given.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
+@volatile_option
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
-    output: str | None, redact: RedactionProfile | None, durability: Durability, words: tuple[str, ...]
+    output: str | None,
+    redact: RedactionProfile | None,
+    durability: Durability,
+    volatile: tuple[VolatileRule, ...],
+    words: tuple[str, ...],
 ) -> int:
     """Run a command and record it.
 
@@ -46,7 +53,7 @@ def command(
     """
     path = Path(output) if output is not None else _new_path(words, datetime.now().astimezone())
     make_empty_folder(path)
-    orders = ToRecord(str(path.absolute()), redact, durability)
+    orders = ToRecord(str(path.absolute()), redact, durability, volatile)
     try:
         with handed_over(orders) as handover:
             status = run(words, environment(os.environ, handover, "capture"))

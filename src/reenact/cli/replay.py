@@ -13,12 +13,15 @@ import msgspec
 
 from reenact.cli.brief import plural
 from reenact.cli.failure import DIFFERS, printable, say
+from reenact.cli.volatile import volatile_option
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.formats.volatile import VolatileRule
 from reenact.injected.handover import Handover, Replayed, ToReplay
 from reenact.injected.launch import environment, handed_over, run
+from reenact.run import project_rules
 from reenact.store.durable import write_whole
 from reenact.store.reader import CaptureReader
 
@@ -29,12 +32,14 @@ _EXPLAINED: Final = 5
 @click.command("replay")
 @click.argument("directory", metavar="DIR")
 @click.option("--policy", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True)
+@volatile_option
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
     policy: Literal["strict", "lenient"],
+    volatile: tuple[VolatileRule, ...],
     receipt_file: str | None,
     as_json: bool,
     words: tuple[str, ...],
@@ -43,12 +48,14 @@ def command(
 
     Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
     run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
-    capture knows it. strict stops at the first difference, lenient collects them.
+    capture knows it. strict stops at the first difference, lenient collects them. What rules name as
+    volatile may differ: the capture's, those of the nearest reenact.toml, and those given here.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
     recorded = CaptureReader(directory).manifest.exitStatus
-    with handed_over(ToReplay(str(Path(directory).absolute()), policy)) as handover:
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    with handed_over(ToReplay(str(Path(directory).absolute()), policy, volatile)) as handover:
         environ = environment(os.environ, handover, "replay")
         status = run(words, environ, stdout=sys.stderr.buffer if as_json else None)
         replayed = _judged(_replayed(directory, handover), None if recorded is ABSENT else recorded, status)

@@ -19,6 +19,7 @@ import msgspec
 from reenact.errors import FormatError
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.formats.volatile import VolatileRule
 from reenact.store.durable import Durability, write_whole
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
@@ -34,6 +35,7 @@ class ToRecord(msgspec.Struct, frozen=True, tag="record"):
     path: str
     redact: RedactionProfile | None
     durability: Durability
+    volatile: tuple[VolatileRule, ...] = ()
 
 
 class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
@@ -41,6 +43,7 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
 
     path: str
     policy: Literal["strict", "lenient"]
+    volatile: tuple[VolatileRule, ...] = ()
 
 
 Orders: TypeAlias = ToRecord | ToReplay

@@ -49,6 +49,7 @@ class _Recorded:
             redact=orders.redact,
             blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
             stand_ins=stdlib.stand_ins(None, ()),
+            volatile=orders.volatile,
             on_warning=None,
         )
         self._run.__enter__()
@@ -65,7 +66,7 @@ class _Recorded:
 class _Replayed:
     def __init__(self, orders: ToReplay, handover: Handover) -> None:
         self._handover = handover
-        self._run = replay(orders.path, policy=orders.policy)
+        self._run = replay(orders.path, policy=orders.policy, volatile=orders.volatile)
         self._run.__enter__()
 
     def end(self, error: BaseException | None) -> None:

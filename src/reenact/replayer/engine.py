@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -22,11 +22,13 @@ from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
 from reenact.formats.values import from_json, is_plain, object_text, to_text
+from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
 from reenact.replayer.turns import Turns
+from reenact.replayer.volatile import VolatileKeys, rules_in_force
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _decode: Final = msgspec.json.Decoder().decode
@@ -63,6 +65,7 @@ class ReplayEngine:
         *,
         policy: Policy = "strict",
         passthrough: Collection[str] = (),
+        volatile: Iterable[VolatileRule] = (),
         stall_s: float = 10.0,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
     ) -> None:
@@ -73,6 +76,7 @@ class ReplayEngine:
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
+        self._volatile = VolatileKeys(source, rules_in_force(source, volatile))
         self._lanes = Lanes(source.calls, self._key_of)
         self._nearest = Nearest(source, self._lanes)
         self._nested = _nested_calls(source.calls)
@@ -155,6 +159,11 @@ class ReplayEngine:
 
     next_nondeterministic = replay_nondeterministic
 
+    @property
+    def volatile(self) -> tuple[VolatileRule, ...]:
+        """The rules in force: what always may differ, what the capture says, and what was given."""
+        return self._volatile.rules
+
     def divergences(self) -> list[ReplayDivergence]:
         """All found so far, in the order they were found."""
         with self._lock:
@@ -178,14 +187,21 @@ class ReplayEngine:
         with self._lock:
             self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
-            recorded = self._lanes.take(lane, key)
+            recorded = self._lanes.take(lane, key) or self._take_masked(lane, key, request_text)
         if recorded is not None:
             return recorded
-        divergence = report.mismatch(self.source, lane, key, _decode(request_text), self._expected(lane))
+        expected, request = self._expected(lane), _decode(request_text)
+        divergence = report.mismatch(
+            self.source, lane, key, request, expected, compare=self._volatile.differences
+        )
         self.diverge(divergence)
         with self._lock:
             expected = self.source.by_seq.get(divergence.event_seq or 0)
             return self._nearest.to(lane, key, expected) or divergence
+
+    def _take_masked(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        masked = self._volatile.of_live(key, request_text)
+        return None if masked is None else self._lanes.take(lane, masked)
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
@@ -208,7 +224,9 @@ class ReplayEngine:
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
-    def _key_of(self, call: RecordedCall) -> Key:
+    def _key_of(self, call: RecordedCall, is_masked: bool) -> Key:
+        if is_masked:
+            return self._volatile.of_recorded(call)
         if call.request_digest is None:
             call.request_digest = instant_digest(self.source.request(call))
         return Key(call.type, call.name, call.request_digest)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from heapq import nsmallest
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from reenact.boundary import Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
+from reenact.formats.volatile import called
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.volatile.proposals import suggested
 
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 40
@@ -22,13 +25,23 @@ _LEFT_OVER: Final = 20
 """How many calls that never came are reported one by one."""
 
 
+Compare: TypeAlias = Callable[[RecordedCall, Any], tuple[Difference, ...]]
+"""Where a request differs from that of a recorded call, as far as it matters."""
+
+
 def mismatch(
-    source: ReplaySource, lane: Lane, key: Key, request: Any, expected: RecordedCall | None
+    source: ReplaySource,
+    lane: Lane,
+    key: Key,
+    request: Any,
+    expected: RecordedCall | None,
+    *,
+    compare: Compare,
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
-    candidates = _near(source, key, request, expected)
+    candidates = _near(source, key, request, expected, compare)
     if lane.is_loose:
         # Nothing was due here: what the call may have been meant to be is all there is to compare with.
         expected = next((source.by_seq[near.event_seq] for near in candidates if not near.is_taken), None)
@@ -43,10 +56,10 @@ def mismatch(
             source_line=agent_frame(),
         )
     recorded_as = spoken(expected.type, expected.name)
-    is_same = (expected.type, expected.name) == (key.type, key.name)
+    is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
     if is_same:
-        base, places = _request_path(expected), differences(source.request(expected), request)
+        base, places = _request_path(expected), compare(expected, request)
     elif code == "event_payload_mismatch":
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
     else:
@@ -62,6 +75,7 @@ def mismatch(
         candidates=candidates,
         lane=lane.name,
         source_line=agent_frame(),
+        volatile=suggested(called(key.type, key.name), places) if is_same else (),
     )
 
 
@@ -177,6 +191,11 @@ def spoken(event_type: str, name: str) -> str:
     return f"{kinds.get(event_type, '')} {name}".strip()
 
 
+def family(name: str) -> str:
+    """What is fixed of a call's name: an HTTP call's holds its address, which is in its request as well."""
+    return name.partition(" ")[0] if name.startswith("network/") and "://" in name else name
+
+
 def _observed_data(key: Key, request: Any) -> dict[str, Any]:
     if key.type == "tool_call":
         return {"tool": key.name, "args": request}
@@ -206,7 +225,7 @@ def _named(event_type: str, name: str) -> dict[str, str]:
 
 
 def _near(
-    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None
+    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None, compare: Compare
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
     same = source.named(key.type, key.name)
@@ -216,7 +235,7 @@ def _near(
             event_seq=call.seq,
             name=call.name or call.type,
             lane=call.lane,
-            differences=len(differences(source.request(call), request)),
+            differences=len(compare(call, request)),
             is_taken=call.taken,
         )
         for call in same[max(0, middle - _LOOKED_AT // 2) :][:_LOOKED_AT]

@@ -1,0 +1,26 @@
+"""``reenact.toml``: what a project says about its runs and tests, in the nearest folder upwards."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from reenact.errors import FormatError
+
+PROJECT_FILE: Final = "reenact.toml"
+
+
+def find_project_file(start: Path) -> Path | None:
+    """The nearest ``reenact.toml`` in *start* or above it."""
+    start = start.resolve()
+    files = (directory / PROJECT_FILE for directory in (start, *start.parents))
+    return next((file for file in files if file.is_file()), None)
+
+
+def read_project(file: Path) -> dict[str, Any]:
+    """All tables of *file*."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"not TOML: {error}", file=str(file)) from None

@@ -1,0 +1,131 @@
+"""What parts of texts look like that differ from run to run, and masks for the ones that do."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from reenact.formats.pattern import Pattern
+
+_CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
+_ZONE: Final = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
+_DAY: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
+_MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+_DATE: Final = rf"(?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
+_AT: Final = rf"(?:(?:,? at|,)? {_CLOCK}(?: [A-Z]{{3,4}})?)?"
+_UNIT: Final = r"(?:ns|µs|us|ms|s|seconds?)"
+_RANDOM: Final = r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}"
+
+
+class Shape(NamedTuple):
+    """A form that volatile values have."""
+
+    name: str
+    mask: str
+    """In RE2's syntax."""
+    found_as: str = ""
+    """In Python's, where finding it in a text takes more than the mask says."""
+    is_strong: bool = True
+    """Hardly anything else has this form; a plain number may be anything."""
+
+
+SHAPES: Final = (
+    Shape("uuid", r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
+    Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}"),
+    Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}"),
+    Shape("date", r"\d{4}-\d\d-\d\d"),
+    Shape("clock", _CLOCK + _ZONE),
+    Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
+    Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
+    Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
+    Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
+    Shape("identifier", r"[\w-]+", rf"(?<!\w)(?:[A-Za-z]+[_-])*{_RANDOM}(?!\w)"),
+)
+
+_FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
+_SPECIAL: Final = re.compile(r"[.^$*+?()\[\]{}|\\]")
+_CONTEXT_CHARACTERS: Final = 24
+_LINE_CHARACTERS: Final = 4
+"""What the lines of two texts must at least begin with together for the rest to be masked."""
+
+
+class Masks(NamedTuple):
+    """How the parts in which two texts differ are named."""
+
+    patterns: tuple[str, ...]
+    """None where the whole text is one such part."""
+    is_strong: bool
+
+
+def masks_for(one: str, other: str) -> Masks | None:
+    """Masks of known shapes under which two texts are equal; ``None`` where they differ otherwise."""
+    (between, parts), (between_others, others) = _split(one), _split(other)
+    if between != between_others:
+        return None
+    shapes: dict[int, Shape] = {}
+    for number, (part, part_of_other) in enumerate(zip(parts, others, strict=True)):
+        if part != part_of_other:
+            shape = _common_shape(part, part_of_other)
+            if shape is None:
+                return None
+            shapes[number] = shape
+    is_strong = all(shape.is_strong for shape in shapes.values())
+    if between == ["", ""]:
+        return Masks((), is_strong)
+    patterns = [_in_context(shape, between, number) for number, shape in shapes.items()]
+    return _proved(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
+
+
+def line_masks_for(one: str, other: str) -> Masks | None:
+    """Masks of what lines end with, where texts of several lines differ; ``None`` where no line does."""
+    lines, others = one.split("\n"), other.split("\n")
+    if len(lines) != len(others) or len(lines) == 1:
+        return None
+    beginnings = [_common_words(*pair) for pair in zip(lines, others, strict=True) if pair[0] != pair[1]]
+    if any(len(beginning) < _LINE_CHARACTERS for beginning in beginnings):
+        return None
+    patterns = [rf"(?m)^{_escaped(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
+    return _proved(one, other, patterns, is_strong=False)
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """What stands between the parts that have a known shape, and those parts."""
+    spans = [(0, 0), *(found.span() for found in _FOUND.finditer(text)), (len(text), len(text))]
+    between = [text[before[1] : behind[0]] for before, behind in pairwise(spans)]
+    return between, [text[start:end] for start, end in spans[1:-1]]
+
+
+def _common_shape(one: str, other: str) -> Shape | None:
+    fitting = (shape for shape in SHAPES if re.fullmatch(shape.mask, one) and re.fullmatch(shape.mask, other))
+    return next(fitting, None)
+
+
+def _in_context(shape: Shape, between: list[str], number: int) -> str:
+    """The shape's mask behind the words in front of it, so that it masks nothing else of this shape."""
+    line = between[number].rpartition("\n")[2]
+    words = line[-_CONTEXT_CHARACTERS:]
+    if len(words) < len(line):
+        words = words.partition(" ")[2] or words
+    if words.strip() or shape.is_strong:
+        return _escaped(words) + shape.mask
+    behind = between[number + 1].partition("\n")[0][:_CONTEXT_CHARACTERS]
+    return shape.mask + _escaped(behind)
+
+
+def _common_words(one: str, other: str) -> str:
+    """What two lines begin with together, up to the end of a word."""
+    length = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return one[:length].rstrip("".join(filter(str.isalnum, one[:length]))) if length else ""
+
+
+def _proved(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
+    for pattern in map(Pattern, patterns):
+        one, other = pattern.replaced(one, "\ufdd0"), pattern.replaced(other, "\ufdd0")
+    return Masks(tuple(patterns), is_strong) if one == other else None
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
