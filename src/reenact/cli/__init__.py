@@ -13,6 +13,7 @@ from reenact._version import __version__
 
 VERBS = {
     "demo": "Record, replay, break and verify a small agent, without key or network",
+    "doctor": "Find what differs from run to run, and write rules for it",
     "hash": "Print the canonical digest of JSON files",
     "record": "Run a command and record it",
     "recover": "Complete captures that were interrupted",

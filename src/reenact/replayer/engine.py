@@ -78,7 +78,7 @@ class ReplayEngine:
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
         self._volatile = VolatileKeys(source, rules_in_force(source, volatile))
         self._lanes = Lanes(source.calls, self._key_of)
-        self._nearest = Nearest(source, self._lanes)
+        self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
@@ -194,10 +194,15 @@ class ReplayEngine:
         divergence = report.mismatch(
             self.source, lane, key, request, expected, compare=self._volatile.differences
         )
-        self.diverge(divergence)
+        if self.policy == "strict":
+            self.diverge(divergence)
+        masked = self._volatile.of_live(key, request_text)
         with self._lock:
-            expected = self.source.by_seq.get(divergence.event_seq or 0)
-            return self._nearest.to(lane, key, expected) or divergence
+            stand_in = self._nearest.to(lane, [key, masked] if masked is not None else [key], request)
+        if stand_in is not None:
+            divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
+        self._latch(divergence)
+        return stand_in or divergence
 
     def _take_masked(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
         masked = self._volatile.of_live(key, request_text)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from heapq import nsmallest
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -15,7 +14,9 @@ from reenact.formats.divergence import Candidate, DivergenceCode, Observed, Repl
 from reenact.formats.volatile import called
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
+from reenact.replayer.nearest import Compare
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.volatile.likeness import family
 from reenact.volatile.proposals import suggested
 
 _CANDIDATES: Final = 3
@@ -23,10 +24,6 @@ _LOOKED_AT: Final = 40
 """How many recorded calls are compared when looking for near ones."""
 _LEFT_OVER: Final = 20
 """How many calls that never came are reported one by one."""
-
-
-Compare: TypeAlias = Callable[[RecordedCall, Any], tuple[Difference, ...]]
-"""Where a request differs from that of a recorded call, as far as it matters."""
 
 
 def mismatch(
@@ -189,11 +186,6 @@ def spoken(event_type: str, name: str) -> str:
     """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
-
-
-def family(name: str) -> str:
-    """What is fixed of a call's name: an HTTP call's holds its address, which is in its request as well."""
-    return name.partition(" ")[0] if name.startswith("network/") and "://" in name else name
 
 
 def _observed_data(key: Key, request: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import encode_clean
-from reenact.formats.differences import Difference, differences
+from reenact.formats.differences import Difference
 from reenact.formats.volatile import VolatileRule, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
@@ -52,13 +52,7 @@ class VolatileKeys:
 
     def differences(self, call: RecordedCall, request: Any) -> tuple[Difference, ...]:
         """Where *request* differs from that of the recorded *call*, volatile parts aside."""
-        recorded = self._source.request(call)
-        places = differences(recorded, request)
-        if not places or not self._masking.may_apply(call.type, call.name):
-            return places
-        masked = (self._masking.masked(call.type, call.name, value) for value in (recorded, request))
-        remaining = {place.path for place in differences(*masked)}
-        return tuple(place for place in places if place.path in remaining)
+        return self._masking.differences(call.type, call.name, self._source.request(call), request)
 
     def _key(self, event_type: str, name: str, request: Any) -> Key:
         masked = self._masking.masked(event_type, name, request)

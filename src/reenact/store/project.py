@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.errors import FormatError
+from reenact.store.durable import write_whole
 
 PROJECT_FILE: Final = "reenact.toml"
 
@@ -24,3 +25,15 @@ def read_project(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"not TOML: {error}", file=str(file)) from None
+
+
+def append_to_project(file: Path, text: str) -> None:
+    """Add tables to the end of *file*, which is made where it is missing; what is in it stays as it is."""
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    separator = "\n" if before.endswith("\n") else "\n\n" if before else ""
+    whole = before + separator + text
+    try:
+        tomllib.loads(whole)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"the tables cannot be added: {error}; add them by hand", file=str(file)) from None
+    write_whole(file, whole.encode(), temp_folder=file.parent, sync=False)

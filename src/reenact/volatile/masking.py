@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
+from reenact.formats.differences import Difference, differences
 from reenact.formats.json_paths import PathPattern, Positions
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT
@@ -48,6 +49,15 @@ class Masking:
         """*request*, of a call of that type and name, without its volatile parts."""
         walk: _Walk = [(rule, rule.path.start) for rule in self._for(event_type, name)]
         return LEFT_OUT if _is_left_out(walk) else _masked(request, walk, ())
+
+    def differences(self, event_type: str, name: str, one: Any, other: Any) -> tuple[Difference, ...]:
+        """Where two requests of such calls differ, volatile parts aside."""
+        places = differences(one, other)
+        if not places or not self.may_apply(event_type, name):
+            return places
+        masked = (self.masked(event_type, name, request) for request in (one, other))
+        remaining = {place.path for place in differences(*masked)}
+        return tuple(place for place in places if place.path in remaining)
 
     def _for(self, event_type: str, name: str) -> list[_Compiled]:
         found = self._applying.get((event_type, name))

@@ -35,7 +35,7 @@ def covering(call: str, place: Difference) -> tuple[VolatileRule, ...]:
     if masks is not None:
         return _distinct(_masked(call, place, masks))
     is_number = _is_number(place.expected) and _is_number(place.observed)
-    return (VolatileRule(call=_about(call), path=any_item(place.path) if is_number else place.path),)
+    return (VolatileRule(call=about(call), path=any_item(place.path) if is_number else place.path),)
 
 
 def any_item(path: str) -> str:
@@ -44,8 +44,8 @@ def any_item(path: str) -> str:
     return str(PathPattern([Wild.ANY if isinstance(step, int) else step for step in steps]))
 
 
-def _about(call: str) -> str:
-    """*call* without the address in a network call's name, which is as likely to differ as the rest."""
+def about(call: str) -> str:
+    """What a rule for *call* names: not the address in a network call's name, which may differ as well."""
     return "network" if call.startswith("network ") else call
 
 
@@ -57,7 +57,7 @@ def _masks_of_texts(place: Difference) -> Masks | None:
 
 def _masked(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
     patterns = masks.patterns or (ABSENT,)
-    return [VolatileRule(call=_about(call), path=any_item(place.path), mask=mask) for mask in patterns]
+    return [VolatileRule(call=about(call), path=any_item(place.path), mask=mask) for mask in patterns]
 
 
 def _is_item(place: Difference) -> bool:

@@ -1,0 +1,134 @@
+"""``reenact doctor``: what differs from run to run, rules for it, and the proof that they suffice.
+
+It is made of the other verbs: the command is recorded some times, the last capture is replayed leniently to
+see what a replay minds, the rules for that are written, and the capture is replayed strictly.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from reenact.cli.command import invoke
+from reenact.cli.diagnosed import as_json, as_text
+from reenact.cli.failure import DIFFERS, say
+from reenact.errors import CheckFailed
+from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.volatile import VolatileRule
+from reenact.injected.subject import subject
+from reenact.replayer.source import ReplaySource
+from reenact.run import project_rules
+from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
+from reenact.store.rundir import make_empty_folder
+from reenact.volatile.alignment import Asked, aligned
+from reenact.volatile.defaults import DEFAULTS
+from reenact.volatile.diagnosis import Diagnosis
+from reenact.volatile.masking import Masking
+
+
+class Proof(NamedTuple):
+    """How a replay went."""
+
+    verdict: str
+    answered: int
+    divergences: list[ReplayDivergence]
+
+
+@click.command("doctor", context_settings={"allow_interspersed_args": False})
+@click.option("-o", "--output", metavar="DIR", help="Where to record; runs/doctor-COMMAND-TIME if not given.")
+@click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(output: str | None, runs: int, is_json: bool, words: tuple[str, ...]) -> int:
+    """Find what differs from run to run, and write rules for it.
+
+    COMMAND is recorded several times, for real, and its runs are compared. What a replay of the last one
+    would mind gets rules in the nearest reenact.toml, or a new one here, and a strict replay proves them.
+    The exit status is 0 when it passes and 1 when something remains that no rule can cover.
+    """
+    now = datetime.now().astimezone()
+    folder = (
+        Path(output) if output is not None else Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
+    )
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    make_empty_folder(folder)
+    captures = [
+        _recorded(folder / str(number), words, f"{number} of {runs}") for number in range(1, runs + 1)
+    ]
+    diagnosis = _diagnosed(captures)
+    diagnosis.add_replay(_replayed(captures[-1], words, "lenient").divergences)
+    file, rules = _written(diagnosis.rules())
+    proof = _replayed(captures[-1], words, "strict")
+    told = (captures, diagnosis, file, rules, proof)
+    click.echo(json.dumps(as_json(*told), indent=2) if is_json else as_text(*told))
+    return 0 if proof.verdict == "reproduced" else DIFFERS
+
+
+def _recorded(path: Path, words: tuple[str, ...], number: str) -> Path:
+    """Where the command was recorded now."""
+    with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
+        invoke("record", ["-o", str(path), "--", *words])
+    if not path.is_dir():
+        raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
+    say(f"run {number}: {_first_line(told.getvalue())}")
+    return path
+
+
+def _replayed(path: Path, words: tuple[str, ...], policy: str) -> Proof:
+    say(f"replaying {path} ({policy})")
+    with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
+        invoke("replay", [str(path), "--policy", policy, "--json", "--", *words])
+    found: dict[str, Any] = json.loads(printed.getvalue())
+    divergences = [ReplayDivergence.from_json(value) for value in found["receipt"]["divergences"]]
+    return Proof(found["verdict"], found["answered"], divergences)
+
+
+def _diagnosed(captures: list[Path]) -> Diagnosis:
+    runs = [list(_asked(path)) for path in captures]
+    diagnosis = Diagnosis(Masking([*DEFAULTS, *project_rules(Path.cwd())]))
+    for one, other in pairwise(runs):
+        diagnosis.add_runs(aligned(one, other))
+    return diagnosis
+
+
+def _asked(path: Path) -> Iterator[Asked]:
+    source = ReplaySource(path)
+    for call in source.calls:
+        yield Asked(call.seq, call.lane, call.type, call.name, source.request(call))
+
+
+def _written(rules: list[VolatileRule]) -> tuple[Path, list[VolatileRule]]:
+    """Write the rules that are not there yet; where, and which."""
+    file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
+    known = {str(rule) for rule in project_rules(Path.cwd())}
+    new = [rule for rule in rules if str(rule) not in known]
+    if new:
+        append_to_project(file, "\n".join(rule.to_toml() for rule in new))
+    return file, new
+
+
+def _first_line(told: str) -> str:
+    return told.partition("\n")[0].removeprefix("reenact: ")
+
+
+@contextmanager
+def _output_of_children_on_stderr() -> Iterator[None]:
+    """Stdout is for what we have to say at the end."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
