@@ -191,9 +191,7 @@ class ReplayEngine:
         if recorded is not None:
             return recorded
         expected, request = self._expected(lane), _decode(request_text)
-        divergence = report.mismatch(
-            self.source, lane, key, request, expected, compare=self._volatile.differences
-        )
+        divergence = report.mismatch(self.source, lane, key, request, expected, volatile=self._volatile)
         if self.policy == "strict":
             self.diverge(divergence)
         masked = self._volatile.of_live(key, request_text)

@@ -11,13 +11,11 @@ import msgspec
 from reenact.boundary import Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
-from reenact.formats.volatile import called
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
-from reenact.replayer.nearest import Compare
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.replayer.volatile import VolatileKeys
 from reenact.volatile.likeness import family
-from reenact.volatile.proposals import suggested
 
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 40
@@ -33,12 +31,12 @@ def mismatch(
     request: Any,
     expected: RecordedCall | None,
     *,
-    compare: Compare,
+    volatile: VolatileKeys,
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
-    candidates = _near(source, key, request, expected, compare)
+    candidates = _near(source, key, request, expected, volatile)
     if lane.is_loose:
         # Nothing was due here: what the call may have been meant to be is all there is to compare with.
         expected = next((source.by_seq[near.event_seq] for near in candidates if not near.is_taken), None)
@@ -56,7 +54,7 @@ def mismatch(
     is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
     if is_same:
-        base, places = _request_path(expected), compare(expected, request)
+        base, places = _request_path(expected), volatile.differences(expected, request)
     elif code == "event_payload_mismatch":
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
     else:
@@ -72,7 +70,7 @@ def mismatch(
         candidates=candidates,
         lane=lane.name,
         source_line=agent_frame(),
-        volatile=suggested(called(key.type, key.name), places) if is_same else (),
+        volatile=volatile.suggested(key, places) if is_same else (),
     )
 
 
@@ -217,7 +215,7 @@ def _named(event_type: str, name: str) -> dict[str, str]:
 
 
 def _near(
-    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None, compare: Compare
+    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
     same = source.named(key.type, key.name)
@@ -227,7 +225,7 @@ def _near(
             event_seq=call.seq,
             name=call.name or call.type,
             lane=call.lane,
-            differences=len(compare(call, request)),
+            differences=len(volatile.differences(call, request)),
             is_taken=call.taken,
         )
         for call in same[max(0, middle - _LOOKED_AT // 2) :][:_LOOKED_AT]

@@ -14,11 +14,12 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.formats.differences import Difference
-from reenact.formats.volatile import VolatileRule, read_rules
+from reenact.formats.volatile import VolatileRule, called, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.masking import Masking
+from reenact.volatile.proposals import suggested
 
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -53,6 +54,12 @@ class VolatileKeys:
     def differences(self, call: RecordedCall, request: Any) -> tuple[Difference, ...]:
         """Where *request* differs from that of the recorded *call*, volatile parts aside."""
         return self._masking.differences(call.type, call.name, self._source.request(call), request)
+
+    def suggested(self, key: Key, places: tuple[Difference, ...]) -> tuple[VolatileRule, ...]:
+        """The rules, beside those in force, under which a call that differs there would have been equal."""
+        known = set(map(str, self.rules))
+        rules = suggested(called(key.type, key.name), places)
+        return tuple(rule for rule in rules if str(rule) not in known)
 
     def _key(self, event_type: str, name: str, request: Any) -> Key:
         masked = self._masking.masked(event_type, name, request)
