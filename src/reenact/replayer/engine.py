@@ -190,17 +190,22 @@ class ReplayEngine:
             recorded = self._lanes.take(lane, key) or self._take_masked(lane, key, request_text)
         if recorded is not None:
             return recorded
-        expected, request = self._expected(lane), _decode(request_text)
+        request = _decode(request_text)
+        expected = self._expected(lane, key, request)
         divergence = report.mismatch(self.source, lane, key, request, expected, volatile=self._volatile)
         if self.policy == "strict":
             self.diverge(divergence)
-        masked = self._volatile.of_live(key, request_text)
         with self._lock:
-            stand_in = self._nearest.to(lane, [key, masked] if masked is not None else [key], request)
+            stand_in = self._nearest.to(lane, self._keys(key, request_text), request)
         if stand_in is not None:
             divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
         self._latch(divergence)
         return stand_in or divergence
+
+    def _keys(self, key: Key, request_text: bytes) -> list[Key]:
+        """*key* and, where rules are about such calls, the key without volatile parts."""
+        masked = self._volatile.of_live(key, request_text)
+        return [key] if masked is None else [key, masked]
 
     def _take_masked(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
         masked = self._volatile.of_live(key, request_text)
@@ -222,8 +227,11 @@ class ReplayEngine:
         if self._divergences and self.policy == "strict":
             raise diverged(self._divergences[0])
 
-    def _expected(self, lane: Lane) -> RecordedCall | None:
+    def _expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
         with self._lock:
+            if lane.is_loose:
+                # Nothing was due here: there is only what the call may have been meant to be.
+                return self._nearest.likest(lane, key, request)
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 

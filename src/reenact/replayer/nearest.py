@@ -39,24 +39,27 @@ class Nearest:
     def to(self, lane: Lane, keys: Sequence[Key], request: Any) -> RecordedCall | None:
         """The call to answer *request* with, whose *keys* these are; ``None`` when there is none left."""
         recorded = self._lanes.expected(lane)
-        if recorded is not None:
-            for key in keys:
-                equal = self._lanes.take_equal(recorded, key)
-                if equal is not None:
-                    _pass_by(recorded, equal)
-                    return equal
-        return self._lent(recorded, keys[0], request)
+        found = self._equal(recorded, keys) if recorded is not None else None
+        if found is None:
+            found = self.likest(lane, keys[0], request)
+            if found is None:
+                return None
+            found.lent = True
+        if recorded is not None and found.lane == recorded.name and not recorded.is_loose:
+            recorded.pass_by(found)
+        return found
 
-    def _lent(self, recorded: RecordedLane | None, key: Key, request: Any) -> RecordedCall | None:
+    def likest(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
+        """The call of its kind and name, not yet answered, that *request* comes nearest to."""
+        recorded = self._lanes.expected(lane)
         kind = key.type, family(key.name)
         in_lane = self._open(recorded.name, recorded.calls) if recorded is not None else []
         anywhere = self._open(kind, self._by_kind.get(kind, []))
-        found = self._likest(in_lane, kind, request) or self._likest(anywhere, kind, request)
-        if found is not None:
-            found.lent = True
-            if recorded is not None and found.lane == recorded.name:
-                _pass_by(recorded, found)
-        return found
+        return self._likest(in_lane, kind, request) or self._likest(anywhere, kind, request)
+
+    def _equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
+        found = (self._lanes.take_equal(lane, key) for key in keys)
+        return next(filter(None, found), None)
 
     def _open(self, place: str | tuple[str, str], calls: list[RecordedCall]) -> list[RecordedCall]:
         """The next of *calls* that are neither taken nor lent."""
@@ -88,8 +91,3 @@ class Nearest:
 
 def _is_open(call: RecordedCall) -> bool:
     return not call.taken and not call.lent
-
-
-def _pass_by(lane: RecordedLane, call: RecordedCall) -> None:
-    if not lane.is_loose:
-        lane.pass_by(call)

@@ -28,6 +28,8 @@ class Shape(NamedTuple):
     """In Python's, where finding it in a text takes more than the mask says."""
     is_strong: bool = True
     """Hardly anything else has this form; a plain number may be anything."""
+    is_telling: bool = True
+    """The mask by itself finds hardly anything else; otherwise it needs words around it."""
 
 
 SHAPES: Final = (
@@ -39,8 +41,14 @@ SHAPES: Final = (
     Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
     Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
     Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
-    Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
-    Shape("identifier", r"[\w-]+", rf"(?<!\w)(?:[A-Za-z]+[_-])*{_RANDOM}(?!\w)"),
+    Shape(
+        "number",
+        r"-?\d+(?:[.,]\d+)*",
+        r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)",
+        is_strong=False,
+        is_telling=False,
+    ),
+    Shape("identifier", r"[\w-]{6,}", rf"(?<!\w)(?:[A-Za-z]+[_-])*{_RANDOM}(?!\w)", is_telling=False),
 )
 
 _FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
@@ -102,15 +110,20 @@ def _common_shape(one: str, other: str) -> Shape | None:
 
 
 def _in_context(shape: Shape, between: list[str], number: int) -> str:
-    """The shape's mask behind the words in front of it, so that it masks nothing else of this shape."""
-    line = between[number].rpartition("\n")[2]
+    """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
+    _, has_begun, before = between[number].rpartition("\n")
+    masked = _escaped(_last_words(before)) + shape.mask
+    if before.strip() or shape.is_telling:
+        return masked
+    behind, has_ended, _ = between[number + 1].partition("\n")
+    is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
+    begin = "(?m)^" if has_begun or number == 0 else ""
+    return f"{begin}{masked}{_escaped(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
+
+
+def _last_words(line: str) -> str:
     words = line[-_CONTEXT_CHARACTERS:]
-    if len(words) < len(line):
-        words = words.partition(" ")[2] or words
-    if words.strip() or shape.is_strong:
-        return _escaped(words) + shape.mask
-    behind = between[number + 1].partition("\n")[0][:_CONTEXT_CHARACTERS]
-    return shape.mask + _escaped(behind)
+    return words if len(words) == len(line) else words.partition(" ")[2] or words
 
 
 def _common_words(one: str, other: str) -> str:
