@@ -172,7 +172,7 @@ def test_the_demo_runs(tmp_path):
     assert "event_payload_mismatch" in done.stdout
 
 
-EXECUTED = ("docs/cli.md", "docs/howto/record-and-replay.md")
+EXECUTED = ("docs/cli.md", "docs/howto/record-and-replay.md", "docs/howto/volatile-values.md")
 
 
 @pytest.mark.parametrize("page", EXECUTED)
@@ -219,6 +219,7 @@ def steady(text):
     text = re.sub(r'"ts": \d{13}\b', '"ts": TIME', text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE", text)
     text = re.sub(r"\b(cap|run)_[0-9a-f]{16}\b", r"\1_ID", text)
+    text = re.sub(r"\S*/tmp[a-z0-9_]{8}\b", "FOLDER", text)
     return re.sub(r"""(order-|")[0-9a-f]{6}\b""", r"\1ID", text).splitlines()
 
 

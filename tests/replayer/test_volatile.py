@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -256,3 +257,22 @@ def test_a_capture_with_a_rule_that_cannot_be_read_is_refused(tmp_path) -> None:
     file.write_bytes(write_manifest(msgspec.structs.replace(manifest, volatile=[VolatileRule(path="x")])))
     with pytest.raises(reenact.FormatError, match=r"manifest.json: \$.volatile\[0\]: a path begins with \$"):
         reenact.replay(tmp_path / "run")
+
+
+# The how-to
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "volatile-values.md"
+
+
+def test_the_example_holds(tmp_path, monkeypatch) -> None:
+    """The program asserts by itself that it was answered from the recording."""
+    [program] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, str(PAGE), "exec"), {"__name__": "example"})
+
+
+def test_the_page_names_every_default() -> None:
+    """What always may differ is argued for."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"{rule.path}`" in text for rule in DEFAULTS)
