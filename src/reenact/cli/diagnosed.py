@@ -20,6 +20,7 @@ _HEADINGS: Final = {
     "nothing": "volatile; no rule can cover it",
     "recording": "differs, but a replay has it from the recording",
 }
+_SOURCES: Final = 20
 _STRAYS: Final = 10
 
 
@@ -69,8 +70,10 @@ def _sources(diagnosis: Diagnosis) -> Iterator[str]:
         found = [source for source in sources if source.covered_by == cover]
         if found:
             yield f"{heading}:"
-        for source in found:
+        for source in found[:_SOURCES]:
             yield from _source(source)
+        if len(found) > _SOURCES:
+            yield f"  … and {len(found) - _SOURCES} more places; --json has them all"
 
 
 def _source(source: Source) -> Iterator[str]:
@@ -88,7 +91,7 @@ def _strays(diagnosis: Diagnosis) -> Iterator[str]:
         yield "calls that not every run made:"
         yield from (printable(f"  {stray}") for stray in diagnosis.strays[:_STRAYS])
     if len(diagnosis.strays) > _STRAYS:
-        yield f"  … and {len(diagnosis.strays) - _STRAYS} more"
+        yield f"  … and {len(diagnosis.strays) - _STRAYS} more; --json has them all"
 
 
 def _written(file: Path, rules: Sequence[VolatileRule]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -34,6 +34,9 @@ from reenact.volatile.alignment import Asked, aligned
 from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.diagnosis import Diagnosis
 from reenact.volatile.masking import Masking
+
+_SIGNALLED: Final = 128
+"""Exit statuses above are those of commands that a signal killed, as shells say it."""
 
 
 class Proof(NamedTuple):
@@ -77,7 +80,8 @@ def command(output: str | None, runs: int, is_json: bool, words: tuple[str, ...]
 def _recorded(path: Path, words: tuple[str, ...], number: str) -> Path:
     """Where the command was recorded now."""
     with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
-        invoke("record", ["-o", str(path), "--", *words])
+        status = invoke("record", ["-o", str(path), "--", *words])
+    _stop_where_killed(path, status)
     if not path.is_dir():
         raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
     say(f"run {number}: {_first_line(told.getvalue())}")
@@ -89,8 +93,17 @@ def _replayed(path: Path, words: tuple[str, ...], policy: str) -> Proof:
     with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
         invoke("replay", [str(path), "--policy", policy, "--json", "--", *words])
     found: dict[str, Any] = json.loads(printed.getvalue())
+    _stop_where_killed(path, found["exitStatus"])
     divergences = [ReplayDivergence.from_json(value) for value in found["receipt"]["divergences"]]
     return Proof(found["verdict"], found["answered"], divergences)
+
+
+def _stop_where_killed(path: Path, status: int) -> None:
+    """Ctrl-C reaches the command; whoever stops that wants no further run."""
+    if status > _SIGNALLED:
+        raise CheckFailed(
+            f"{path}: the command was ended by signal {status - _SIGNALLED}; nothing is diagnosed"
+        )
 
 
 def _diagnosed(captures: list[Path]) -> Diagnosis:

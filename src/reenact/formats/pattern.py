@@ -38,7 +38,7 @@ class Pattern:
             encoded = text.encode()
         except UnicodeEncodeError:
             return text
-        if self._compiled.programsize * len(encoded) > MAX_STEPS:
+        if self._compiled.programsize * len(encoded) > MAX_STEPS or self._compiled.search(encoded) is None:
             return text
         changed: bytes = self._compiled.sub(by.encode().replace(b"\\", rb"\\"), encoded)
         return changed.decode("utf-8", "replace")

@@ -22,16 +22,47 @@ class _Compiled:
     """A rule ready for use."""
 
     def __init__(self, rule: VolatileRule) -> None:
-        self.rule = rule
+        self.call = rule.call
         self.path = PathPattern.parse(rule.path)
+        self.is_whole = rule.mask is ABSENT
+        self._mask = rule.mask or ""
 
     @cached_property
-    def mask(self) -> Pattern | None:
-        return None if self.rule.mask is ABSENT else Pattern(self.rule.mask)
+    def mask(self) -> Pattern:
+        return Pattern(self._mask)
 
 
-_Walk: TypeAlias = list[tuple[_Compiled, Positions]]
 _Masks: TypeAlias = tuple[Pattern, ...]
+
+
+class _Place:
+    """How far the paths of some rules are met at a place of a request; alike places share one of these."""
+
+    def __init__(self, walk: list[tuple[_Compiled, Positions]]) -> None:
+        met = [rule for rule, reached in walk if rule.path.is_met(reached)]
+        self.is_left_out = any(rule.is_whole for rule in met)
+        self.is_indifferent = not walk
+        self._walk = walk
+        self._met = met
+        self._names = {step for rule, _ in walk for step in rule.path.steps}
+        self._onward: dict[Any, _Place] = {}
+
+    @cached_property
+    def masks(self) -> _Masks:
+        return tuple(rule.mask for rule in self._met if not rule.is_whole)
+
+    def onward(self, key: str | int) -> _Place:
+        """The place at the member or item *key* below this one."""
+        # What no path names is all the same to them.
+        alike = key if key in self._names else type(key)
+        found = self._onward.get(alike)
+        if found is None:
+            found = self._onward[alike] = self._reach(key)
+        return found
+
+    def _reach(self, key: str | int) -> _Place:
+        stepped = [(rule, rule.path.after(reached, key)) for rule, reached in self._walk]
+        return _Place([(rule, reached) for rule, reached in stepped if reached])
 
 
 class Masking:
@@ -39,16 +70,16 @@ class Masking:
 
     def __init__(self, rules: Iterable[VolatileRule]) -> None:
         self._rules = [_Compiled(rule) for rule in rules]
-        self._applying: dict[tuple[str, str], list[_Compiled]] = {}
+        self._roots: dict[tuple[str, str], _Place] = {}
 
     def may_apply(self, event_type: str, name: str) -> bool:
         """Whether a rule is about calls of that type and name."""
-        return bool(self._for(event_type, name))
+        return not self._root(event_type, name).is_indifferent
 
     def masked(self, event_type: str, name: str, request: Any) -> Any:
         """*request*, of a call of that type and name, without its volatile parts."""
-        walk: _Walk = [(rule, rule.path.start) for rule in self._for(event_type, name)]
-        return LEFT_OUT if _is_left_out(walk) else _masked(request, walk, ())
+        root = self._root(event_type, name)
+        return LEFT_OUT if root.is_left_out else _masked(request, root, ())
 
     def differences(self, event_type: str, name: str, one: Any, other: Any) -> tuple[Difference, ...]:
         """Where two requests of such calls differ, volatile parts aside."""
@@ -59,37 +90,30 @@ class Masking:
         remaining = {place.path for place in differences(*masked)}
         return tuple(place for place in places if place.path in remaining)
 
-    def _for(self, event_type: str, name: str) -> list[_Compiled]:
-        found = self._applying.get((event_type, name))
+    def _root(self, event_type: str, name: str) -> _Place:
+        found = self._roots.get((event_type, name))
         if found is None:
             call = called(event_type, name)
             about = (ABSENT, call, call.partition(" ")[0])
-            found = [compiled for compiled in self._rules if compiled.rule.call in about]
-            self._applying[event_type, name] = found
+            rules = [rule for rule in self._rules if rule.call in about]
+            found = self._roots[event_type, name] = _Place([(rule, rule.path.start) for rule in rules])
         return found
 
 
-def _masked(value: Any, walk: _Walk, masks: _Masks) -> Any:
-    masks += tuple(rule.mask for rule, reached in walk if rule.mask and rule.path.is_met(reached))
-    if not walk and not masks:
+def _masked(value: Any, place: _Place, masks: _Masks) -> Any:
+    masks += place.masks
+    if place.is_indifferent and not masks:
         return value
     if isinstance(value, str):
         for mask in masks:
             value = mask.replaced(value, MASKED)
         return value
     if isinstance(value, dict):
-        members = ((key, child, _onward(walk, key)) for key, child in value.items())
-        return {key: _masked(child, on, masks) for key, child, on in members if not _is_left_out(on)}
+        members = ((key, child, place.onward(key)) for key, child in value.items())
+        return {
+            key: _masked(child, onward, masks) for key, child, onward in members if not onward.is_left_out
+        }
     if isinstance(value, list):
-        items = ((child, _onward(walk, index)) for index, child in enumerate(value))
-        return [LEFT_OUT if _is_left_out(on) else _masked(child, on, masks) for child, on in items]
+        items = ((child, place.onward(index)) for index, child in enumerate(value))
+        return [LEFT_OUT if onward.is_left_out else _masked(child, onward, masks) for child, onward in items]
     return value
-
-
-def _onward(walk: _Walk, key: str | int) -> _Walk:
-    stepped = ((rule, rule.path.after(reached, key)) for rule, reached in walk)
-    return [(rule, reached) for rule, reached in stepped if reached]
-
-
-def _is_left_out(walk: _Walk) -> bool:
-    return any(rule.mask is None and rule.path.is_met(reached) for rule, reached in walk)
