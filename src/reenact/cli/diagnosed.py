@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,29 +24,44 @@ _SOURCES: Final = 20
 _STRAYS: Final = 10
 
 
-class _Proof(Protocol):
+class Proof(NamedTuple):
+    """How a replay went."""
+
+    verdict: str
+    answered: int
+    divergences: list[ReplayDivergence]
+
     @property
-    def verdict(self) -> str: ...
-    @property
-    def answered(self) -> int: ...
-    @property
-    def divergences(self) -> list[ReplayDivergence]: ...
+    def is_good(self) -> bool:
+        return self.verdict == "reproduced"
 
 
-def as_text(
-    captures: Sequence[Path], diagnosis: Diagnosis, file: Path, rules: Sequence[VolatileRule], proof: _Proof
-) -> str:
+class Findings(NamedTuple):
+    """All there is to tell."""
+
+    captures: list[Path]
+    diagnosis: Diagnosis
+    file: Path
+    """Where rules are written to."""
+    rules: list[VolatileRule]
+    """Those that were not there before."""
+    proof: Proof
+
+
+def as_text(findings: Findings) -> str:
     """The whole report."""
-    lines = [*_sources(diagnosis), *_strays(diagnosis), *_written(file, rules), *_proved(captures[-1], proof)]
-    if proof.verdict != "reproduced":
-        lines += [f"  {printable(reason)}" for reason in diagnosis.reasons or ["see the divergence above"]]
-    return "\n".join(lines)
+    lines = [*_sources(findings.diagnosis), *_strays(findings.diagnosis)]
+    if findings.rules:
+        lines.append(f"wrote {plural(len(findings.rules), 'rule')} to {findings.file}")
+    lines += _proved(findings.captures[-1], findings.proof)
+    if not findings.proof.is_good:
+        lines += [f"  no rule covers: {reason}" for reason in findings.diagnosis.reasons]
+    return "\n".join(map(printable, lines))
 
 
-def as_json(
-    captures: Sequence[Path], diagnosis: Diagnosis, file: Path, rules: Sequence[VolatileRule], proof: _Proof
-) -> dict[str, Any]:
+def as_json(findings: Findings) -> dict[str, Any]:
     """The same as one object."""
+    captures, diagnosis, file, rules, proof = findings
     return {
         "captures": [str(path) for path in captures],
         "sources": [msgspec.to_builtins(source) for source in diagnosis.sources()],
@@ -77,33 +92,28 @@ def _sources(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _source(source: Source) -> Iterator[str]:
-    yield printable(f"  {source.call} {source.path}")
+    yield f"  {source.call} {source.path}"
     yield f"    seen    in {len(source.seqs)} of {plural(source.of, 'call')}, first in event {source.seqs[0]}"
     one, other = source.examples
     yield f"    either  {shown(one, other)}"
     yield f"    or      {shown(other, one)}"
     if source.covered_by == "rule":
-        yield from (printable(f"    rule    {rule}") for rule in source.rules or ["is in force already"])
+        yield from (f"    rule    {rule}" for rule in source.rules or ["is in force already"])
 
 
 def _strays(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.strays:
         yield "calls that not every run made:"
-        yield from (printable(f"  {stray}") for stray in diagnosis.strays[:_STRAYS])
+        yield from (f"  {stray}" for stray in diagnosis.strays[:_STRAYS])
     if len(diagnosis.strays) > _STRAYS:
         yield f"  … and {len(diagnosis.strays) - _STRAYS} more; --json has them all"
 
 
-def _written(file: Path, rules: Sequence[VolatileRule]) -> Iterator[str]:
-    if rules:
-        yield printable(f"wrote {plural(len(rules), 'rule')} to {file}")
-
-
-def _proved(path: Path, proof: _Proof) -> Iterator[str]:
+def _proved(path: Path, proof: Proof) -> Iterator[str]:
     answered = plural(proof.answered, "call")
-    if proof.verdict == "reproduced":
-        yield printable(f"proved: {path} replays strictly, {answered} answered from the capture")
+    if proof.is_good:
+        yield f"proved: {path} replays strictly, {answered} answered from the capture"
         return
-    yield printable(f"not reproduced: {path} diverges, {answered} answered from the capture")
+    yield f"not reproduced: {path} diverges, {answered} answered from the capture"
     for divergence in proof.divergences[:1]:
-        yield from (printable(f"  {line}") for line in divergence.explain().splitlines())
+        yield from (f"  {line}" for line in divergence.explain().splitlines())

@@ -11,16 +11,16 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from reenact.cli.command import invoke
-from reenact.cli.diagnosed import as_json, as_text
+from reenact.cli.diagnosed import Findings, Proof, as_json, as_text
 from reenact.cli.failure import DIFFERS, say
 from reenact.errors import CheckFailed
 from reenact.formats.divergence import ReplayDivergence
@@ -37,14 +37,8 @@ from reenact.volatile.masking import Masking
 
 _SIGNALLED: Final = 128
 """Exit statuses above are those of commands that a signal killed, as shells say it."""
-
-
-class Proof(NamedTuple):
-    """How a replay went."""
-
-    verdict: str
-    answered: int
-    divergences: list[ReplayDivergence]
+_ROUNDS: Final = 3
+"""A divergence names only so many places; rules for these may bring up others."""
 
 
 @click.command("doctor", context_settings={"allow_interspersed_args": False})
@@ -59,22 +53,37 @@ def command(output: str | None, runs: int, is_json: bool, words: tuple[str, ...]
     would mind gets rules in the nearest reenact.toml, or a new one here, and a strict replay proves them.
     The exit status is 0 when it passes and 1 when something remains that no rule can cover.
     """
-    now = datetime.now().astimezone()
-    folder = (
-        Path(output) if output is not None else Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
-    )
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
     make_empty_folder(folder)
-    captures = [
-        _recorded(folder / str(number), words, f"{number} of {runs}") for number in range(1, runs + 1)
-    ]
-    diagnosis = _diagnosed(captures)
-    diagnosis.add_replay(_replayed(captures[-1], words, "lenient").divergences)
-    file, rules = _written(diagnosis.rules())
-    proof = _replayed(captures[-1], words, "strict")
-    told = (captures, diagnosis, file, rules, proof)
-    click.echo(json.dumps(as_json(*told), indent=2) if is_json else as_text(*told))
-    return 0 if proof.verdict == "reproduced" else DIFFERS
+    try:
+        numbers = range(1, runs + 1)
+        captures = [_recorded(folder / str(number), words, f"{number} of {runs}") for number in numbers]
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # only while nothing is in it
+    findings = _examined(captures, words)
+    click.echo(json.dumps(as_json(findings), indent=2) if is_json else as_text(findings))
+    return 0 if findings.proof.is_good else DIFFERS
+
+
+def _new_folder(words: tuple[str, ...], now: datetime) -> Path:
+    return Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
+
+
+def _examined(captures: list[Path], words: tuple[str, ...]) -> Findings:
+    """Compare the captures, and let the last be replayed until it passes or no rule is left to add."""
+    diagnosis = _compared(captures)
+    file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
+    rules: list[VolatileRule] = []
+    for _ in range(_ROUNDS):
+        diagnosis.add_replay(_replayed(captures[-1], words, "lenient").divergences)
+        new = _written(file, diagnosis.rules())
+        rules += new
+        proof = _replayed(captures[-1], words, "strict")
+        if proof.is_good or not new:
+            break
+    return Findings(captures, diagnosis, file, rules, proof)
 
 
 def _recorded(path: Path, words: tuple[str, ...], number: str) -> Path:
@@ -106,9 +115,9 @@ def _stop_where_killed(path: Path, status: int) -> None:
         )
 
 
-def _diagnosed(captures: list[Path]) -> Diagnosis:
-    runs = [list(_asked(path)) for path in captures]
+def _compared(captures: list[Path]) -> Diagnosis:
     diagnosis = Diagnosis(Masking([*DEFAULTS, *project_rules(Path.cwd())]))
+    runs = [list(_asked(path)) for path in captures]
     for one, other in pairwise(runs):
         diagnosis.add_runs(aligned(one, other))
     return diagnosis
@@ -120,14 +129,13 @@ def _asked(path: Path) -> Iterator[Asked]:
         yield Asked(call.seq, call.lane, call.type, call.name, source.request(call))
 
 
-def _written(rules: list[VolatileRule]) -> tuple[Path, list[VolatileRule]]:
-    """Write the rules that are not there yet; where, and which."""
-    file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
-    known = {str(rule) for rule in project_rules(Path.cwd())}
+def _written(file: Path, rules: list[VolatileRule]) -> list[VolatileRule]:
+    """Add the rules to *file* that are not there yet; which these are."""
+    known = set(map(str, project_rules(Path.cwd())))
     new = [rule for rule in rules if str(rule) not in known]
     if new:
         append_to_project(file, "\n".join(rule.to_toml() for rule in new))
-    return file, new
+    return new
 
 
 def _first_line(told: str) -> str:

@@ -67,7 +67,8 @@ class Diagnosis:
         self.strays += [_stray(call, "only the later run") for call in alignment.only_in_other]
 
     def add_replay(self, divergences: Iterable[ReplayDivergence]) -> None:
-        """What a lenient replay of the last run came to."""
+        """What a lenient replay of the last run came to, under the rules made so far."""
+        self.reasons = []
         for divergence in divergences:
             if divergence.expected is None or not _is_same_call(divergence):
                 self.reasons.append(divergence.headline)
