@@ -41,8 +41,8 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
+from reenact.redaction import Redactor, default_profile, environment_secrets
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged
