@@ -69,6 +69,7 @@ def test_a_plain_number_may_be_anything(one, other, patterns) -> None:
 
 
 OTHERS = {
+    "another file": ("/home/ada/a.txt", "/home/ada/b.txt"),
     "a word": ("lamp", "desk"),
     "a word beside a date": ("Oslo 2026-11-15", "Bergen 2026-11-15"),
     "one more": ("9:00", "9:00 9:01"),
@@ -91,6 +92,15 @@ def test_the_rest_of_a_line() -> None:
     assert line_masks_for("Mood: a", "Mood: b") is None
     assert line_masks_for("x\nab", "x\ncd") is None
     assert line_masks_for("x\nab: c", "x\nab: c\ny") is None
+
+
+@pytest.mark.parametrize(
+    "piece", ["a-", "a_", "1,", "1.", "/a", "a1", "12:30:", "2026-11-", "Nov 1 ", "aaaaaaaa"]
+)
+def test_any_text_is_looked_through_in_time(piece) -> None:
+    """Nothing is tried again and again, however long the text."""
+    one = piece * 30_000
+    assert masks_for(f"{one} x", f"{one} y") is None
 
 
 pieces = st.lists(

@@ -53,7 +53,7 @@ class Nearest:
         """The call of its kind and name, not yet answered, that *request* comes nearest to."""
         recorded = self._lanes.expected(lane)
         kind = key.type, family(key.name)
-        in_lane = self._open(recorded.name, recorded.calls) if recorded is not None else []
+        in_lane = self._open_in(recorded) if recorded is not None else []
         anywhere = self._open(kind, self._by_kind.get(kind, []))
         return self._likest(in_lane, kind, request) or self._likest(anywhere, kind, request)
 
@@ -61,9 +61,14 @@ class Nearest:
         found = (self._lanes.take_equal(lane, key) for key in keys)
         return next(filter(None, found), None)
 
-    def _open(self, place: str | tuple[str, str], calls: list[RecordedCall]) -> list[RecordedCall]:
-        """The next of *calls* that are neither taken nor lent."""
-        position = self._positions.get(place, 0)
+    def _open_in(self, lane: RecordedLane) -> list[RecordedCall]:
+        return self._open(lane.name, lane.calls, at_least=0 if lane.is_loose else lane.position)
+
+    def _open(
+        self, place: str | tuple[str, str], calls: list[RecordedCall], *, at_least: int = 0
+    ) -> list[RecordedCall]:
+        """The next of *calls*, from that position on, that are neither taken nor lent."""
+        position = max(self._positions.get(place, 0), at_least)
         while position < len(calls) and not _is_open(calls[position]):
             position += 1
         self._positions[place] = position

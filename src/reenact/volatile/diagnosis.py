@@ -115,7 +115,9 @@ def _is_same_call(divergence: ReplayDivergence) -> bool:
     expected = divergence.expected or {}
     if expected.get("type") == "run_end" or "type" not in expected:
         return False
-    return is_request and (expected["type"] == "state_mutation" or divergence.json_path not in _NAMES)
+    is_in_place = divergence.answered_with in (None, divergence.event_seq)
+    is_named = expected["type"] == "state_mutation" or divergence.json_path not in _NAMES
+    return is_request and is_in_place and is_named
 
 
 def _call_of(event: dict[str, Any]) -> str:

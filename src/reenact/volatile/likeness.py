@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from reenact.formats.differences import Difference
 
@@ -22,12 +22,12 @@ def _apart(place: Difference) -> float:
     one, other = place.expected, place.observed
     if not isinstance(one, str) or not isinstance(other, str):
         return 1.0
-    length = min(len(one), len(other))
-    before = _agreeing(length, lambda count: one[:count] == other[:count])
-    behind = _agreeing(length - before, lambda count: one[len(one) - count :] == other[len(other) - count :])
+    before = shared_beginning(one, other)
+    behind = shared_beginning(one[before:][::-1], other[before:][::-1])
     return 1 - (before + behind) / max(len(one), len(other))
 
 
-def _agreeing(length: int, do: Callable[[int], bool]) -> int:
-    """The largest number up to *length* that does; all below it do as well."""
-    return bisect_left(range(1, length + 1), True, key=lambda count: not do(count))
+def shared_beginning(one: str, other: str) -> int:
+    """How many characters two texts begin with together; found by halving, because texts are long."""
+    lengths = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])

@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from reenact.formats.pattern import Pattern
+from reenact.volatile.likeness import shared_beginning
+from reenact.volatile.masking import MASKED
 
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
 _ZONE: Final = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
@@ -37,7 +39,7 @@ SHAPES: Final = (
     Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}"),
     Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}"),
     Shape("date", r"\d{4}-\d\d-\d\d"),
-    Shape("clock", _CLOCK + _ZONE),
+    Shape("clock", _CLOCK + _ZONE, rf"(?<![\w.:]){_CLOCK}{_ZONE}(?![\w:])"),
     Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
     Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
     Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
@@ -48,11 +50,17 @@ SHAPES: Final = (
         is_strong=False,
         is_telling=False,
     ),
-    Shape("identifier", r"[\w-]{6,}", rf"(?<!\w)(?:[A-Za-z]+[_-])*{_RANDOM}(?!\w)", is_telling=False),
+    Shape(
+        "identifier",
+        r"[\w-]{6,}",
+        rf"(?<!\w)(?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_RANDOM}(?!\w)",
+        is_telling=False,
+    ),
 )
 
 _FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
 _SPECIAL: Final = re.compile(r"[.^$*+?()\[\]{}|\\]")
+_WORDS: Final = re.compile(r".*\W")
 _CONTEXT_CHARACTERS: Final = 24
 _LINE_CHARACTERS: Final = 4
 """What the lines of two texts must at least begin with together for the rest to be masked."""
@@ -80,7 +88,8 @@ def masks_for(one: str, other: str) -> Masks | None:
             shapes[number] = shape
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
-        return Masks((), is_strong)
+        # A path that is all of a value names what is asked for, and not just where.
+        return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
     patterns = [_in_context(shape, between, number) for number, shape in shapes.items()]
     return _proved(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
 
@@ -128,15 +137,13 @@ def _last_words(line: str) -> str:
 
 def _common_words(one: str, other: str) -> str:
     """What two lines begin with together, up to the end of a word."""
-    length = next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
-    return one[:length].rstrip("".join(filter(str.isalnum, one[:length]))) if length else ""
+    found = _WORDS.match(one[: shared_beginning(one, other)])
+    return found[0] if found else ""
 
 
 def _proved(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
     for pattern in map(Pattern, patterns):
-        one, other = pattern.replaced(one, "\ufdd0"), pattern.replaced(other, "\ufdd0")
+        one, other = pattern.replaced(one, MASKED), pattern.replaced(other, MASKED)
     return Masks(tuple(patterns), is_strong) if one == other else None
 
 
