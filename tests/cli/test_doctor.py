@@ -101,6 +101,24 @@ def test_what_the_recording_holds_needs_no_rule(tmp_path: Path) -> None:
     assert not (tmp_path / "reenact.toml").exists()
 
 
+KILLED = {
+    "terminated": ("SIGTERM", 1, "reenact: d/1: the command was ended by signal 15; nothing is diagnosed\n"),
+    "interrupted": ("SIGINT", 130, ""),
+}
+
+
+@pytest.mark.parametrize(("signal", "status", "message"), KILLED.values(), ids=KILLED)
+def test_a_command_that_is_stopped_is_not_started_again(signal, status, message, tmp_path) -> None:
+    """Whoever stops it wants no further run."""
+    (tmp_path / "agent.py").write_text(
+        "import os, reenact, signal\nreenact.tool(name='a')(lambda: 1)()\n"
+        f"signal.signal(signal.{signal}, signal.SIG_DFL)\nos.kill(os.getpid(), signal.{signal})\n"
+    )
+    done = run("doctor", "-o", "d", "--", *AGENT, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", message)
+    assert [path.name for path in (tmp_path / "d").iterdir()] == ["1"]
+
+
 WRONG = {
     "nothing to record": (
         ["-o", "d", "--", "true"],

@@ -21,7 +21,7 @@ import click
 
 from reenact.cli.command import invoke
 from reenact.cli.diagnosed import Findings, Proof, as_json, as_text
-from reenact.cli.failure import DIFFERS, say
+from reenact.cli.failure import DIFFERS, INTERRUPTED, say
 from reenact.errors import CheckFailed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule
@@ -109,6 +109,8 @@ def _replayed(path: Path, words: tuple[str, ...], policy: str) -> Proof:
 
 def _stop_where_killed(path: Path, status: int) -> None:
     """Ctrl-C reaches the command; whoever stops that wants no further run."""
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
     if status > _SIGNALLED:
         raise CheckFailed(
             f"{path}: the command was ended by signal {status - _SIGNALLED}; nothing is diagnosed"
