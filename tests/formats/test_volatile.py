@@ -39,6 +39,7 @@ BAD = {
     "no path": ("user", "'user' names no path"),
     "something behind the path": ("$.a b", "'b' is neither path nor mask; write PATH =~ MASK"),
     "an empty mask": ("$.a =~ ", "is neither path nor mask"),
+    "no space before the mask": ("$.a =~x", "'=~x' is neither path nor mask; write PATH =~ MASK"),
     "no expression": ("$.a =~ (", "not a pattern of RE2's syntax"),
     "look-around": ("$.a =~ (?=x)", "not a pattern of RE2's syntax"),
     "a mask that finds nothing everywhere": ("$.a =~ x*", "the mask 'x*' finds nothing in every text"),
@@ -91,6 +92,8 @@ def test_what_is_pasted_is_read_again(path, mask, call) -> None:
     )
     [table] = tomllib.loads(rule.to_toml() + "\n" + "[test]\n")["volatile"]
     assert rule_codec.from_json(table) == rule
+    if call is None and mask is not None:
+        assert VolatileRule.parse(str(rule)) == rule
     assert read_rule(rule_codec.to_json(VolatileRule(path=path))) == VolatileRule(path=path)
 
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,18 @@ def test_an_equal_call_goes_before_one_that_is_equal_but_for_a_rule(tmp_path) ->
         ["found a", "found y"],
         ["found a", "found x"],
     ]
+
+
+def test_calls_in_no_known_order_get_their_own_answers(tmp_path) -> None:
+    """Those of threads that were there before the run, as those that come through a gateway."""
+    with ThreadPool(1) as pool:
+        captured(tmp_path / "run", lambda run: pool.starmap(search, [("a", "1"), ("b", "2"), ("c", "3")]))
+        found = replayed(
+            tmp_path / "run",
+            lambda run: pool.starmap(search, [("c", "7"), ("b", "2"), ("a", "9")]),
+            volatile=["$.when"],
+        )
+    assert found == ["found c", "found b", "found a"]
 
 
 # Where rules come from

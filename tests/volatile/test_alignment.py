@@ -36,6 +36,15 @@ def test_a_call_too_many_is_named_and_the_rest_stays_aligned() -> None:
     assert [call.request for call in aligned(other, one).only_in_one] == [2]
 
 
+def test_a_long_lane_is_aligned_in_time() -> None:
+    """One call too many among many alike ones."""
+    one = calls(*[("0", "a", number) for number in range(20_000)])
+    other = calls(*[("0", "a", 0)], *[("0", "b", 0)], *[("0", "a", number) for number in range(1, 20_000)])
+    found = aligned(one, other)
+    assert [call.name for call in found.only_in_other] == ["b"]
+    assert all(a == b for a, b in said(found))
+
+
 def test_siblings_that_changed_places_are_recognised() -> None:
     """Tasks may be started in another order; what they do inside follows them."""
     one = calls(("0.0", "a", "x"), ("0.0/1", "b", 1), ("0.1", "a", "y"), ("0.1/1", "b", 2))

@@ -27,7 +27,7 @@ TABLE: Final = "volatile"
 """The array of tables in ``reenact.toml``."""
 KINDS: Final = {"llm_request": "llm", "tool_call": "tool", "state_mutation": "state"}
 """By the type of a call's event: what a rule calls it; others have a word of their own, their source."""
-_REGEX: Final = re.compile(r"\s*=~\s*(?P<mask>\S.*)", re.DOTALL)
+_REGEX: Final = re.compile(r"\s*=~ (?P<mask>.+)", re.DOTALL)
 
 
 class VolatileRule(Record, frozen=True):

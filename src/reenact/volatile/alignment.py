@@ -102,10 +102,24 @@ def _align_lane(one: list[Asked], other: list[Asked], found: Alignment) -> None:
 
 def _in_order(one: list[Asked], other: list[Asked]) -> Iterator[tuple[Asked | None, Asked | None]]:
     kinds, other_kinds = [call.kind for call in one], [call.kind for call in other]
-    if kinds == other_kinds:
-        yield from zip(one, other, strict=True)
-        return
-    matcher = SequenceMatcher(None, kinds, other_kinds, autojunk=False)
+    # Most lanes differ in one place if at all; comparing all with all is for what is left then.
+    before = _shared(kinds, other_kinds)
+    behind = _shared(kinds[before:][::-1], other_kinds[before:][::-1])
+    end, other_end = len(one) - behind, len(other) - behind
+    yield from zip(one[:before], other[:before], strict=True)
+    yield from _by_sequence(one[before:end], other[before:other_end])
+    yield from zip(one[end:], other[other_end:], strict=True)
+
+
+def _shared(kinds: list[Any], other_kinds: list[Any]) -> int:
+    pairs = enumerate(zip(kinds, other_kinds, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(kinds), len(other_kinds)))
+
+
+def _by_sequence(one: list[Asked], other: list[Asked]) -> Iterator[tuple[Asked | None, Asked | None]]:
+    matcher = SequenceMatcher(
+        None, [call.kind for call in one], [call.kind for call in other], autojunk=False
+    )
     at, other_at = 0, 0
     for start, other_start, size in matcher.get_matching_blocks():
         yield from ((call, None) for call in one[at:start])

@@ -121,7 +121,7 @@ def _common_shape(one: str, other: str) -> Shape | None:
 def _in_context(shape: Shape, between: list[str], number: int) -> str:
     """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
     _, has_begun, before = between[number].rpartition("\n")
-    masked = _escaped(_last_words(before)) + shape.mask
+    masked = _escaped(_last_words(before).lstrip()) + shape.mask
     if before.strip() or shape.is_telling:
         return masked
     behind, has_ended, _ = between[number + 1].partition("\n")
