@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.boundary import Lane
+from reenact.boundary import ROOT, Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.replayer.frames import agent_frame
@@ -100,7 +100,12 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
 
 
 def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
-    """Whether both runs ended with an error, and of the same class; unknown where the recording broke off."""
+    """Whether both runs ended with an error, and of the same class.
+
+    Unknown where the recording broke off; and where the first lane is replayed elsewhere, so is the end.
+    """
+    if not source.is_ours(ROOT):
+        return []
     event = _event(source, len(source.reader))
     expected = str(event["data"].get("error", "")).partition(":")[0]
     observed = "" if error is None else type(error).__name__
