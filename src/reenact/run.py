@@ -137,6 +137,7 @@ class CaptureRun(Run):
     """A run that is being recorded."""
 
     mode: RunMode = "capture"
+    make_context: type[CaptureContext] = CaptureContext
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class CaptureRun(Run):
             standIns=stand_ins,
         )
         self._redactor = _redactor(profile, values, identity.salt)
-        self._context = CaptureContext(
+        self._context = self.make_context(
             sink, seed, self._redactor, on_warning=on_warning, call_prefix=call_prefix
         )
         self._stand_ins = stand_ins

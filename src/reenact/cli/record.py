@@ -82,7 +82,7 @@ def command(
                 environ, changes = diverted(os.environ, gateway.address)
                 handover.give(ToRecord(str(path.absolute()), redact, durability, identity, changes))
                 status = run(addressed(words, gateway.address), injecting(environ, handover, "capture"))
-            _report(path, status, words, handover, gateway)
+            _report(path, status, _again(path, port, words), handover, gateway)
     finally:
         with suppress(OSError):
             path.rmdir()  # only while nothing is in it
@@ -104,7 +104,13 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
-def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover, gateway: Gateway) -> None:
+def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
+    """The command that replays what was recorded."""
+    options = [] if port is None else ["--port", str(port)]
+    return shlex.join(["reenact", "replay", str(path), *options, "--", *words])
+
+
+def _report(path: Path, status: int, again: str, handover: Handover, gateway: Gateway) -> None:
     if not any(path.iterdir()):
         say(f"nothing was recorded: {_why_silent(handover, gateway)}")
         return
@@ -118,7 +124,7 @@ def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover,
         say(f"the capture is not whole: {message_of(error)}")
         return
     if manifest is not None:
-        _summarise(path, manifest, words)
+        _summarise(path, manifest, again)
 
 
 def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
@@ -134,14 +140,13 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
     return note_exit_status(path, exit_status)
 
 
-def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) -> None:
+def _summarise(path: Path, manifest: CaptureManifest, again: str) -> None:
     kinds = Counter(entry.kind for entry in entries(CaptureReader(path)) if entry.late_for is None)
     say(f"recorded {path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
     if manifest.status != "ok":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
-    again = f"reenact replay {shlex.quote(str(path))} -- {shlex.join(words)}"
     click.echo(f"  replay it with: {printable(again)}", err=True)
 
 

@@ -135,7 +135,7 @@ def _forwarded(headers: Pairs) -> Pairs:
     kept: Pairs = []
     for name, value in headers:
         if name == "accept-encoding":
-            value = ", ".join(coding for coding in value.split(",") if is_decodable(coding)).strip()
+            value = ", ".join(coding.strip() for coding in value.split(",") if is_decodable(coding))
         if name not in _OURS_TO_SAY:
             kept.append((name, value))
     return kept

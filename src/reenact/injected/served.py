@@ -11,9 +11,10 @@ from reenact.boundary import entered
 from reenact.errors import Diverged
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
 from reenact.gateway.lane import LANE, is_of_gateway
-from reenact.gateway.server import Gateway
+from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
 from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
+from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.replayer.engine import Policy
 from reenact.run import CaptureRun, Identity, ReplayRun
@@ -23,6 +24,8 @@ from reenact.store.durable import Durability
 
 class ServedCapture(CaptureRun):
     """Nothing is attached here: all that is recorded comes through the gateway."""
+
+    make_context = DerivingContext
 
     def __init__(
         self,
@@ -55,11 +58,19 @@ class ServedCapture(CaptureRun):
         return {"argv": argv, "cwd": str(Path.cwd()), "upstreams": dict(self._upstreams)}
 
     @contextmanager
-    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+    def served(
+        self, *, port: int, on_call: Callable[[], None], upstream_timeout_s: float = UPSTREAM_TIMEOUT_S
+    ) -> Iterator[Gateway]:
         """A gateway that is recorded, for the block."""
         self.__enter__()
         try:
-            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+            with Gateway(
+                self.context,
+                self._upstreams,
+                port=port,
+                on_call=on_call,
+                upstream_timeout_s=upstream_timeout_s,
+            ) as gateway:
                 yield gateway
         except BaseException as error:
             self._leave(error)
