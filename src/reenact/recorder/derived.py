@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from reenact.boundary import Call, Lane
 from reenact.formats.failures import message_of
 from reenact.providers import (
@@ -74,10 +76,15 @@ class DerivingContext(CaptureContext):
 
 
 def _answered(opened: Sequence[_Open], asked: ModelRequest) -> list[tuple[_Open, ToolResult]]:
-    """Which of the *opened* calls *asked* has the results of."""
-    by_call = {id(one.call): one for one in opened}
-    pairs = pair_tool_results([one.call for one in opened], derive_tool_results(asked))
-    return [(by_call[id(call)], result) for call, result in pairs]
+    """Which of the *opened* calls *asked* has the results of.
+
+    Where a format does without ids, a client may leave out those that it was sent.
+    """
+    results = derive_tool_results(asked)
+    with_ids = any(result.call_id is not None for result in results)
+    calls = [one.call if with_ids else msgspec.structs.replace(one.call, id=None) for one in opened]
+    by_call = {id(call): one for call, one in zip(calls, opened, strict=True)}
+    return [(by_call[id(call)], result) for call, result in pair_tool_results(calls, results)]
 
 
 def _response(step: CaptureStep) -> ModelResponse:
