@@ -72,7 +72,9 @@ def command(
     if as_json:
         click.echo(json.dumps(_as_json(directory, replayed, status), indent=2))
     else:
-        _explain(directory, replayed)
+        _explain(
+            directory, replayed, "nothing went live" if began.upstreams is ABSENT else "nothing was passed on"
+        )
     return 0 if receipt.verdict == "reproduced" else DIFFERS
 
 
@@ -168,11 +170,12 @@ def _as_json(directory: str, replayed: Replayed, status: int) -> dict[str, Any]:
     }
 
 
-def _explain(directory: str, replayed: Replayed) -> None:
+def _explain(directory: str, replayed: Replayed, alone: str) -> None:
+    """*alone* says how far it is sure that nobody outside was asked: not every program can be guarded."""
     receipt = replayed.receipt
     answered = f"{plural(replayed.answered, 'call')} answered from the capture"
     if receipt.verdict == "reproduced":
-        say(f"{directory}: reproduced, {answered}, nothing went live")
+        say(f"{directory}: reproduced, {answered}, {alone}")
     else:
         say(f"{directory}: diverged, {answered}")
     for refused in receipt.liveCallsRefused:
