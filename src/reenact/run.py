@@ -42,8 +42,8 @@ from reenact.formats.replay_receipt import (
     receipt_codec,
 )
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
+from reenact.redaction import Redactor, default_profile, environment_secrets
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged

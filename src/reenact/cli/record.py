@@ -29,7 +29,7 @@ from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
-from reenact.recorder.redaction.profile import PROFILES
+from reenact.redaction.profile import PROFILES
 from reenact.run import Identity
 from reenact.store.durable import Durability
 from reenact.store.reader import CaptureReader

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -46,3 +48,14 @@ def verify_time(text: str, json_path: str) -> None:
         raise FormatError(
             f"{text[:40]!r} is not an RFC 3339 time such as 2026-02-15T00:00:00.000Z", json_path=json_path
         )
+
+
+def moment(text: str) -> datetime:
+    """The moment of a valid *text*, to compare with others.
+
+    Python's calendar has no leap second, which is taken for the second before, and no year 0.
+    """
+    for spelled in (text, text.replace(":60", ":59")):
+        with suppress(ValueError):
+            return datetime.fromisoformat(spelled)
+    return datetime.min.replace(tzinfo=UTC)

@@ -23,9 +23,9 @@ from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
 from reenact.recorder.payloads import Payloads, frozen_piece
-from reenact.recorder.redaction import Redactor
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
+from reenact.redaction import Redactor
 from reenact.store.forks import leave_to_parent_on_fork
 
 log: Final = logging.getLogger("reenact.recorder")

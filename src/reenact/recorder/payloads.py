@@ -9,8 +9,8 @@ import msgspec
 from reenact.canonical import encode_clean
 from reenact.formats.failures import failure_text
 from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
-from reenact.recorder.redaction import Redactor
 from reenact.recorder.sink import CaptureSink
+from reenact.redaction import Redactor
 
 _MEMBERS: Final = frozenset(
     {"args", "content", "details", "error", "pieces", "request", "response", "result", "value"}

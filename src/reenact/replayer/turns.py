@@ -18,12 +18,14 @@ from heapq import heappop, heappush
 from typing import Any, Final
 
 from reenact.boundary import Lane
-from reenact.replayer.idle import MovingThread
+from reenact.replayer.idle import MovingThread, others_run
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import RecordedCall
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
+_COMPUTING_S: Final = 1.0
+"""How much longer while some thread still runs."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 _MAX_SPINS: Final = 200
@@ -392,6 +394,8 @@ class Turns:
             return
         if self._next > len(self._times_ms) or self._is_due(self._queue[0][-1].call):
             return
+        if self._clock.now_s < self._late_at_s() + _COMPUTING_S and others_run():
+            return  # who was to make the call may just have got no processor yet
         late = self._by_seq[self._next]
         self._on_note(
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
