@@ -57,7 +57,7 @@ from reenact.store.durable import Durability, write_report
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None
 MODE_VARIABLE: Final = "REENACT_MODE"
-_STALL_S: Final = 10.0
+STALL_S: Final = 10.0
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -222,12 +222,16 @@ class ReplayRun(Run):
         redact: Redact = None,
         allow: Allow | None = None,
         allow_passthrough_tools: Collection[str] = (),
-        stall_s: float = _STALL_S,
+        stall_s: float = STALL_S,
         receipt_path: Path | None = None,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
         is_ours: LaneTest = every_lane,
+        is_causal: bool = False,
     ) -> None:
-        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere."""
+        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
+
+        With *is_causal* a call may not come before one that had ended by then in the recording.
+        """
         super().__init__()
         source = ReplaySource(path, is_ours)
         source.reader.check_blobs(source.blob_digests())
@@ -243,6 +247,7 @@ class ReplayRun(Run):
             policy=policy,
             passthrough=allow_passthrough_tools,
             stall_s=stall_s,
+            is_causal=is_causal,
             on_divergence=on_divergence,
         )
         self._redactor = redactor
@@ -396,7 +401,7 @@ def replay(
     redact: Redact = None,
     allow: Allow | None = None,
     allow_passthrough_tools: Collection[str] = (),
-    stall_s: float = _STALL_S,
+    stall_s: float = STALL_S,
     receipt: str | Path | None = None,
     on_divergence: Callable[[ReplayDivergence], None] | None = None,
 ) -> ReplayRun:

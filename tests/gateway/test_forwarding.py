@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
@@ -302,6 +303,45 @@ def test_what_was_not_recorded_is_refused_and_not_to_be_tried_again(site, client
     assert "echo/two" in response.json()["error"]["message"]
     assert seen.receipt.verdict == "diverged"
     assert site.connections == before
+
+
+def test_a_call_may_not_come_before_what_had_ended_before_it(site, client, tmp_path):
+    """Equal requests exist for both, but the second could not know then what the first would be told."""
+    with recording(tmp_path / "run", {"site": site.url}) as gateway:
+        for word in ("one", "two"):
+            client.get(f"{gateway.address}/site/echo/{word}")
+    with replaying(tmp_path / "run", {"site": site.url}, stall_s=0.3) as seen:
+        answers = [client.get(f"{seen.address}/site/echo/{word}").status_code for word in ("two", "one")]
+    assert answers == [400, 400]
+    assert seen.receipt.divergences[0]["code"] == "event_unexpected"
+    assert "event 2 " in seen.receipt.divergences[0]["detail"]
+
+
+def test_calls_that_were_under_way_together_may_come_in_any_order(tmp_path):
+    """And one that comes too early waits for the one before it."""
+
+    def upstream(server):
+        socks = [server.accept()[0] for _ in range(2)]
+        asked = [sock.recv(65536) for sock in socks]
+        for sock, request in zip(socks, asked, strict=True):
+            word = request.split(b" ")[1][1:]
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(word), word))
+            sock.close()
+
+    def ask(address, word, delay_s=0.0):
+        time.sleep(delay_s)
+        return httpx2.get(f"{address}/up/{word}", timeout=30, trust_env=False).text
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread = threading.Thread(target=upstream, args=[server])
+        thread.start()
+        with recording(tmp_path / "run", {"up": url}) as gateway, ThreadPoolExecutor() as pool:
+            assert [*pool.map(ask, [gateway.address] * 2, ["a", "b"])] == ["a", "b"]
+        thread.join()
+    with replaying(tmp_path / "run", {"up": url}) as seen, ThreadPoolExecutor() as pool:
+        assert [*pool.map(ask, [seen.address] * 2, ["b", "a"], [0, 0.3])] == ["b", "a"]
+    assert seen.receipt.verdict == "reproduced", seen.receipt.divergences
 
 
 # Who may come

@@ -92,8 +92,8 @@ class Forwarding:
     async def _begun(self, exchange: Exchange, sent: Sent) -> tuple[Head, AsyncStream]:
         if not exchange.live:
             return exchange.head, AsyncStream(exchange, None)
-        request = httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
         with exchange.working():
+            request = httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
             response = await self._client().send(request, stream=True)
         head = head_of(response)
         exchange.began(head)

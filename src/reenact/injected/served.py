@@ -17,7 +17,7 @@ from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.replayer.engine import Policy
-from reenact.run import CaptureRun, Identity, ReplayRun
+from reenact.run import STALL_S, CaptureRun, Identity, ReplayRun
 from reenact.seams import stdlib
 from reenact.store.durable import Durability
 
@@ -87,8 +87,8 @@ class ServedCapture(CaptureRun):
 class ServedReplay(ReplayRun):
     """Nor here, and nothing needs a guard: a gateway that replays asks nobody."""
 
-    def __init__(self, path: Path, upstreams: Upstreams, *, policy: Policy) -> None:
-        super().__init__(path, policy=policy, is_ours=is_of_gateway)
+    def __init__(self, path: Path, upstreams: Upstreams, *, policy: Policy, stall_s: float = STALL_S) -> None:
+        super().__init__(path, policy=policy, stall_s=stall_s, is_ours=is_of_gateway, is_causal=True)
         self._upstreams = upstreams
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:

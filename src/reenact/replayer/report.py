@@ -76,6 +76,20 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
     )
 
 
+def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane) -> ReplayDivergence:
+    """*call* came where one is still to come that the recorded run had the outcome of by then."""
+    earlier = source.by_seq[earlier_seq]
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{spoken(call.type, call.name)} was called, but event {earlier_seq} "
+        f"({spoken(earlier.type, earlier.name)}) came and ended before it in the recording",
+        expected=_event(source, earlier_seq),
+        observed=Observed(call.type, _event(source, call.seq)["data"]),
+        event_seq=earlier_seq,
+        lane=lane.name,
+    )
+
+
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     """The recorded calls that never came and for which no other did.
 
