@@ -49,6 +49,17 @@ def test_an_answer_is_passed_on_and_replayed_as_it_was(target, site, client, tmp
     assert [pair for pair in first[2] if pair[0] != "date"] == kept
 
 
+def test_a_head_has_no_body(site, client, tmp_path):
+    """But the length that the body would have."""
+
+    def work(address):
+        response = client.head(f"{address}/site/page")
+        return response.headers["content-length"], response.content
+
+    first, again = both(tmp_path / "run", {"site": site.url}, work)
+    assert first == again == (str(len(PAGE.encode())), b"")
+
+
 def test_the_upstream_is_left_alone_in_replay(site, client, tmp_path):
     """Not one connection is made to it."""
     with recording(tmp_path / "run", {"site": site.url}) as gateway:
