@@ -116,7 +116,9 @@ def test_base_requirements_are_the_packages_own():
     assert names == declared
 
 
-@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint", "bench", "format", "pins"])
+@pytest.mark.parametrize(
+    "target", ["setup", "demo", "test", "test-agents", "lint", "bench", "format", "pins"]
+)
 def test_make_has_the_target(target, tmp_path):
     """Documented targets exist and are not files."""
     done = make(tmp_path, "--dry-run", target)
@@ -128,7 +130,11 @@ def test_ci_calls_make_and_nothing_else():
     """What a developer runs is what decides, within a bound of time."""
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
-    assert commands == ["make lint", "timeout --kill-after=30 20m make test"]
+    assert commands == [
+        "make lint",
+        "timeout --kill-after=30 20m make test",
+        "timeout --kill-after=30 10m make test-agents",
+    ]
 
 
 # Documents

@@ -8,10 +8,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
+
+import msgspec
 
 from reenact import seams
 from reenact._version import __version__
@@ -48,7 +50,7 @@ from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
-from reenact.replayer.source import ReplaySource
+from reenact.replayer.source import LaneTest, ReplaySource, every_lane
 from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 from reenact.seams.stdlib.chosen import Source
@@ -57,6 +59,19 @@ from reenact.store.project import find_project_file, read_project
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | None
 MODE_VARIABLE: Final = "REENACT_MODE"
+STALL_S: Final = 10.0
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What all that is recorded of one run has in common, by whichever process."""
+
+    capture_id: str
+    run_id: str
+    salt: bytes
+
+    @classmethod
+    def new(cls) -> Identity:
+        return cls(f"cap_{secrets.token_hex(8)}", f"run_{secrets.token_hex(8)}", secrets.token_bytes(16))
 
 
 class Run:
@@ -124,6 +139,7 @@ class CaptureRun(Run):
     """A run that is being recorded."""
 
     mode: RunMode = "capture"
+    make_context: type[CaptureContext] = CaptureContext
 
     def __init__(
         self,
@@ -134,37 +150,55 @@ class CaptureRun(Run):
         stand_ins: StandIns,
         volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
+        identity: Identity | None = None,
+        call_prefix: str = "c",
     ) -> None:
         super().__init__()
         profile, values = _redaction(redact)
-        salt = secrets.token_bytes(16)
+        identity = identity or Identity.new()
         seed = CaptureSeed(
             version=1,
-            captureId=f"cap_{secrets.token_hex(8)}",
-            runId=f"run_{secrets.token_hex(8)}",
+            captureId=identity.capture_id,
+            runId=identity.run_id,
             createdAt=int(time.time() * 1000),
             mode="capture",
             model=NO_MODEL,
             eventLogPath=EVENT_LOG_NAME,
-            redaction=Redaction(enabled=profile != "none", profile=profile, salt=salt.hex()),
+            redaction=Redaction(enabled=profile != "none", profile=profile, salt=identity.salt.hex()),
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
             standIns=stand_ins,
             volatile=list(volatile) or ABSENT,
         )
-        self._redactor = _redactor(profile, values, salt)
-        self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
+        self._redactor = _redactor(profile, values, identity.salt)
+        self._context = self.make_context(
+            sink, seed, self._redactor, on_warning=on_warning, call_prefix=call_prefix
+        )
         self._stand_ins = stand_ins
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         self._context.start()
-        self._open.enter_context(seams.attached())
-        self._open.enter_context(stdlib.attached(self._stand_ins, self._context))
+        for attached in self.attachments():
+            self._open.enter_context(attached)
         self._open.enter_context(entered(self._context))
-        self._context.record_event("run_start", _surroundings(self._redactor))
+        self._context.record_event("run_start", self.surroundings())
         return self
+
+    @property
+    def context(self) -> CaptureContext:
+        return self._context
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._context)
+
+    def surroundings(self) -> dict[str, Any]:
+        """What the run says of where and how it began."""
+        argv = self._redactor.redact_arguments(sys.orig_argv)
+        return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -188,17 +222,23 @@ class ReplayRun(Run):
         self,
         path: str | Path,
         *,
-        policy: Policy,
-        redact: Redact,
-        allow: Allow,
-        allow_passthrough_tools: Collection[str],
+        policy: Policy = "strict",
+        redact: Redact = None,
+        allow: Allow | None = None,
+        allow_passthrough_tools: Collection[str] = (),
         volatile: Iterable[VolatileRule] = (),
-        stall_s: float,
-        receipt_path: Path | None,
-        on_divergence: Callable[[ReplayDivergence], None] | None,
+        stall_s: float = STALL_S,
+        receipt_path: Path | None = None,
+        on_divergence: Callable[[ReplayDivergence], None] | None = None,
+        is_ours: LaneTest = every_lane,
+        is_causal: bool = False,
     ) -> None:
+        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
+
+        With *is_causal* a call may not come before one that had ended by then in the recording.
+        """
         super().__init__()
-        source = ReplaySource(path)
+        source = ReplaySource(path, is_ours)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = _redaction(redact)
@@ -213,12 +253,13 @@ class ReplayRun(Run):
             passthrough=allow_passthrough_tools,
             volatile=[*project_rules(Path.cwd()), *volatile],
             stall_s=stall_s,
+            is_causal=is_causal,
             on_divergence=on_divergence,
         )
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(allow_passthrough_tools)
-        self._guard = Guard(allow, self._is_guarded)
+        self._guard = Guard(allow or Allow(), self._is_guarded)
         self._receipt_path = receipt_path
         self._open = ExitStack()
 
@@ -233,11 +274,20 @@ class ReplayRun(Run):
         return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
-        self._open.enter_context(seams.attached())
-        self._open.enter_context(stdlib.attached(self._stand_ins, self._engine))
-        self._open.enter_context(entered(self._engine))
-        self._open.enter_context(self._guard)
+        for attached in self.attachments():
+            self._open.enter_context(attached)
         return self
+
+    @property
+    def context(self) -> ReplayEngine:
+        return self._engine
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us and none gets past."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._engine)
+        yield entered(self._engine)
+        yield self._guard
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -362,7 +412,7 @@ def replay(
     allow: Allow | None = None,
     allow_passthrough_tools: Collection[str] = (),
     volatile: Iterable[AnyRule] = (),
-    stall_s: float = 10.0,
+    stall_s: float = STALL_S,
     receipt: str | Path | None = None,
     on_divergence: Callable[[ReplayDivergence], None] | None = None,
 ) -> ReplayRun:
@@ -382,7 +432,7 @@ def replay(
         path,
         policy=policy,
         redact=redact,
-        allow=allow or Allow(),
+        allow=allow,
         allow_passthrough_tools=allow_passthrough_tools,
         volatile=_rules(volatile),
         stall_s=stall_s,
@@ -418,11 +468,6 @@ def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> 
     """Hides *values*, and unless nothing is to be hidden, the keys that this process's environment holds."""
     known = environment_secrets(os.environ) if profile != "none" else []
     return Redactor(profile, secrets=[*values, *known], salt=salt)
-
-
-def _surroundings(redactor: Redactor) -> dict[str, Any]:
-    argv = redactor.redact_arguments(sys.orig_argv)
-    return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

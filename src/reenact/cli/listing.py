@@ -42,6 +42,8 @@ class Entry(msgspec.Struct, rename="camel", omit_defaults=True):
     """``tool``, ``model``, ``state``, or the source of a value: ``clock``, ``rng``, ``network``, …"""
     name: str
     asked: str
+    derived: bool = False
+    """Read from the model traffic, not seen happening."""
     state: State = "open"
     came: str = ""
     took_ms: int | float | None = None
@@ -103,7 +105,15 @@ def entries(log: EventLog) -> Iterator[Entry]:
 def _entry(event: Event, start_ms: int | float) -> Entry:
     data = event.data
     kind, name, asked = _asked(event)
-    entry = Entry(event.seq, event.ts - start_ms, str(data.get("lane", "0")), kind, name, asked)
+    entry = Entry(
+        event.seq,
+        event.ts - start_ms,
+        str(data.get("lane", "0")),
+        kind,
+        name,
+        asked,
+        derived=data.get("derived") is True,
+    )
     if "callId" not in data:
         entry.state, entry.outcome_seq = "ok", event.seq
         entry.came = brief(data["value"]) if data.get("value") is not None else ""

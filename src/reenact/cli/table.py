@@ -106,7 +106,8 @@ class _Layout:
 
 def _call(entry: Entry) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
-    what = f"{'  ' * entry.depth}{entry.kind} {entry.name}"
+    kind = f"derived {entry.kind}" if entry.derived else entry.kind
+    what = f"{'  ' * entry.depth}{kind} {entry.name}"
     if entry.late_for is not None:
         return f"{what}, of event {entry.late_for}"
     return f"{what}({entry.asked})" if entry.kind == "tool" else f"{what} {entry.asked}"

@@ -118,6 +118,8 @@ class RunStartData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
+    upstreams: dict[str, str] | Absent = ABSENT
+    """Where the gateway led to, by name; absent where it did not begin the run."""
 
 
 class RunEndData(Record, frozen=True):

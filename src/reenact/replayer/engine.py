@@ -67,6 +67,7 @@ class ReplayEngine:
         passthrough: Collection[str] = (),
         volatile: Iterable[VolatileRule] = (),
         stall_s: float = 10.0,
+        is_causal: bool = False,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
     ) -> None:
         self.source = source
@@ -85,7 +86,9 @@ class ReplayEngine:
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
-        self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
+        self.turns = Turns(
+            source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append, is_causal=is_causal
+        )
 
     # The boundary's side
 
@@ -353,6 +356,9 @@ class ReplayStep:
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
+        earlier_seq = self._engine.turns.came_early.get(recorded.seq)
+        if earlier_seq is not None:
+            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data: dict[str, Any] = _decode(line)["data"]
         self._is_plain = is_plain(line)

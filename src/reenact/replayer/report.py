@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.boundary import Lane
+from reenact.boundary import ROOT, Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.replayer.frames import agent_frame
@@ -82,6 +82,20 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
     )
 
 
+def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane) -> ReplayDivergence:
+    """*call* came where one is still to come that the recorded run had the outcome of by then."""
+    earlier = source.by_seq[earlier_seq]
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{spoken(call.type, call.name)} was called, but event {earlier_seq} "
+        f"({spoken(earlier.type, earlier.name)}) came and ended before it in the recording",
+        expected=_event(source, earlier_seq),
+        observed=Observed(call.type, _event(source, call.seq)["data"]),
+        event_seq=earlier_seq,
+        lane=lane.name,
+    )
+
+
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     """The recorded calls that never came and for which no other did.
 
@@ -106,7 +120,12 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
 
 
 def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
-    """Whether both runs ended with an error, and of the same class; unknown where the recording broke off."""
+    """Whether both runs ended with an error, and of the same class.
+
+    Unknown where the recording broke off; and where the first lane is replayed elsewhere, so is the end.
+    """
+    if not source.is_ours(ROOT):
+        return []
     event = _event(source, len(source.reader))
     expected = str(event["data"].get("error", "")).partition(":")[0]
     observed = "" if error is None else type(error).__name__
