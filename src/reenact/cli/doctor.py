@@ -15,7 +15,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -41,12 +41,29 @@ _ROUNDS: Final = 3
 """A divergence names only so many places; rules for these may bring up others."""
 
 
+class Command(NamedTuple):
+    """What is run, and how the gateway is to serve it."""
+
+    words: tuple[str, ...]
+    upstreams: tuple[str, ...]
+    port: tuple[str, ...]
+
+
 @click.command("doctor", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/doctor-COMMAND-TIME if not given.")
 @click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
+@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(output: str | None, runs: int, is_json: bool, words: tuple[str, ...]) -> int:
+def command(
+    output: str | None,
+    runs: int,
+    upstream: tuple[str, ...],
+    port: int | None,
+    is_json: bool,
+    words: tuple[str, ...],
+) -> int:
     """Find what differs from run to run, and write rules for it.
 
     COMMAND is recorded several times, for real, and its runs are compared. What a replay of the last one
@@ -55,14 +72,17 @@ def command(output: str | None, runs: int, is_json: bool, words: tuple[str, ...]
     """
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
+    how = Command(
+        words, tuple(f"--upstream={name}" for name in upstream), (f"--port={port}",) if port else ()
+    )
     make_empty_folder(folder)
     try:
         numbers = range(1, runs + 1)
-        captures = [_recorded(folder / str(number), words, f"{number} of {runs}") for number in numbers]
+        captures = [_recorded(folder / str(number), how, f"{number} of {runs}") for number in numbers]
     finally:
         with suppress(OSError):
             folder.rmdir()  # only while nothing is in it
-    findings = _examined(captures, words)
+    findings = _examined(captures, how)
     click.echo(json.dumps(as_json(findings), indent=2) if is_json else as_text(findings))
     return 0 if findings.proof.is_good else DIFFERS
 
@@ -71,25 +91,25 @@ def _new_folder(words: tuple[str, ...], now: datetime) -> Path:
     return Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
 
 
-def _examined(captures: list[Path], words: tuple[str, ...]) -> Findings:
+def _examined(captures: list[Path], how: Command) -> Findings:
     """Compare the captures, and let the last be replayed until it passes or no rule is left to add."""
     diagnosis = _compared(captures)
     file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
     rules: list[VolatileRule] = []
     for _ in range(_ROUNDS):
-        diagnosis.add_replay(_replayed(captures[-1], words, "lenient").divergences)
+        diagnosis.add_replay(_replayed(captures[-1], how, "lenient").divergences)
         new = _written(file, diagnosis.rules())
         rules += new
-        proof = _replayed(captures[-1], words, "strict")
+        proof = _replayed(captures[-1], how, "strict")
         if proof.is_good or not new:
             break
     return Findings(captures, diagnosis, file, rules, proof)
 
 
-def _recorded(path: Path, words: tuple[str, ...], number: str) -> Path:
+def _recorded(path: Path, how: Command, number: str) -> Path:
     """Where the command was recorded now."""
     with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
-        status = invoke("record", ["-o", str(path), "--", *words])
+        status = invoke("record", ["-o", str(path), *how.upstreams, *how.port, "--", *how.words])
     _stop_where_killed(path, status)
     if not path.is_dir():
         raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
@@ -97,10 +117,10 @@ def _recorded(path: Path, words: tuple[str, ...], number: str) -> Path:
     return path
 
 
-def _replayed(path: Path, words: tuple[str, ...], policy: str) -> Proof:
+def _replayed(path: Path, how: Command, policy: str) -> Proof:
     say(f"replaying {path} ({policy})")
     with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
-        invoke("replay", [str(path), "--policy", policy, "--json", "--", *words])
+        invoke("replay", [str(path), "--policy", policy, "--json", *how.port, "--", *how.words])
     found: dict[str, Any] = json.loads(printed.getvalue())
     _stop_where_killed(path, found["exitStatus"])
     divergences = [ReplayDivergence.from_json(value) for value in found["receipt"]["divergences"]]
