@@ -33,7 +33,7 @@ STRONG = {
     "two of them": (
         "2026-11-15, took 3 ms",
         "2026-11-16, took 4 ms",
-        (r"\d{4}-\d\d-\d\d", r", took \d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|seconds?)"),
+        (r"(?m)^\d{4}-\d\d-\d\d", r", took \d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|seconds?)"),
     ),
     "on one of many lines": ("a\nb 9:00\nc", "a\nb 9:01\nc", None),
     "nothing else": ("2026-11-15", "2026-11-16", ()),

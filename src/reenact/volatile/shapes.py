@@ -30,8 +30,6 @@ class Shape(NamedTuple):
     """In Python's, where finding it in a text takes more than the mask says."""
     is_strong: bool = True
     """Hardly anything else has this form; a plain number may be anything."""
-    is_telling: bool = True
-    """The mask by itself finds hardly anything else; otherwise it needs words around it."""
 
 
 SHAPES: Final = (
@@ -43,19 +41,8 @@ SHAPES: Final = (
     Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
     Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
     Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
-    Shape(
-        "number",
-        r"-?\d+(?:[.,]\d+)*",
-        r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)",
-        is_strong=False,
-        is_telling=False,
-    ),
-    Shape(
-        "identifier",
-        r"[\w-]{6,}",
-        rf"(?<!\w)(?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_RANDOM}(?!\w)",
-        is_telling=False,
-    ),
+    Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
+    Shape("identifier", r"[\w-]{6,}", rf"(?<!\w)(?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_RANDOM}(?!\w)"),
 )
 
 _FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
@@ -90,7 +77,10 @@ def masks_for(one: str, other: str) -> Masks | None:
     if between == ["", ""]:
         # A path that is all of a value names what is asked for, and not just where.
         return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
-    patterns = [_in_context(shape, between, number) for number, shape in shapes.items()]
+    patterns = [
+        _in_context(shape, between, number, is_next_masked=number + 1 in shapes)
+        for number, shape in shapes.items()
+    ]
     return _proved(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
 
 
@@ -118,15 +108,17 @@ def _common_shape(one: str, other: str) -> Shape | None:
     return next(fitting, None)
 
 
-def _in_context(shape: Shape, between: list[str], number: int) -> str:
+def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked: bool) -> str:
     """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
     _, has_begun, before = between[number].rpartition("\n")
     masked = _escaped(_last_words(before).lstrip()) + shape.mask
-    if before.strip() or shape.is_telling:
+    if before.strip():
         return masked
     behind, has_ended, _ = between[number + 1].partition("\n")
-    is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
     begin = "(?m)^" if has_begun or number == 0 else ""
+    if is_next_masked and not has_ended:
+        return begin + masked  # the words between the two are the next one's
+    is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
     return f"{begin}{masked}{_escaped(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
 
 
