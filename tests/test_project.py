@@ -32,6 +32,8 @@ def test_public_names_are_pinned():
         "FormatError",
         "LiveCallBlocked",
         "ReenactError",
+        "ReplayReader",
+        "ReplayWriter",
         "Run",
         "StoreError",
         "UnknownVersion",
@@ -180,6 +182,7 @@ def test_the_demo_runs(tmp_path):
 
 EXECUTED = (
     "docs/cli.md",
+    "docs/howto/audit.md",
     "docs/howto/publish.md",
     "docs/howto/record-and-replay.md",
     "docs/howto/volatile-values.md",

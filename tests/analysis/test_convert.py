@@ -9,6 +9,7 @@ import pytest
 import reenact
 from reenact.analysis.convert import TARGETS, convert_artifact, convert_to_capture
 from reenact.check.action import ACTION
+from reenact.check.artifact import check_artifact
 from reenact.check.capture import check_capture
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.bundle import read_bundle
@@ -17,9 +18,10 @@ from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import ReplayReader
 from reenact.formats.trace import read_trace
 from reenact.store.reader import CaptureReader
-from reenact.testing import Reply, ScriptedProvider
+from reenact.testing import Reply, ScriptedProvider, ToolCall
 from tests.formats import GOLDEN
 
+DERIVED = {"derived": True}
 CURRENT = GOLDEN / "replay_log" / "current.jsonl"
 LEGACY = GOLDEN / "replay_log" / "legacy.jsonl"
 
@@ -38,16 +40,17 @@ def send(to: str) -> None:
 def capture(tmp_path: Path) -> Path:
     """A run with a model, a tool that returns, one that fails, and chance."""
     path = tmp_path / "run"
-    with ScriptedProvider([Reply("tea it is")]) as provider, reenact.capture(path) as run:
-        client = anthropic.Anthropic(base_url=provider.url, api_key="k")
+    with (
+        ScriptedProvider([Reply("tea it is")]) as provider,
+        anthropic.Anthropic(base_url=provider.url, api_key="k") as client,
+        reenact.capture(path) as run,
+    ):
         run.rng.random()
         search("tea")
         with pytest.raises(TimeoutError):
             send(to="ann")
-        said = client.messages.create(
-            model="m", max_tokens=9, messages=[{"role": "user", "content": "what to drink?"}]
-        )
-        run.final_output = said.content[0].text
+        asked = [{"role": "user", "content": "what to drink?"}]
+        run.final_output = client.messages.create(model="m", max_tokens=9, messages=asked).content[0].text
     return path
 
 
@@ -87,6 +90,36 @@ def test_a_capture_becomes_a_log_of_the_older_dialect(capture: Path, tmp_path: P
     text, lost = converted(capture, "replay-log-legacy")
     assert ReplayReader(lambda: written(tmp_path / "log", text).open("rb")).dialect == "legacy"
     assert {"llm_request", "SessionEnd.summary"} <= lost
+
+
+def test_tools_that_nobody_saw_are_derived_from_the_model_traffic(tmp_path: Path) -> None:
+    """An agent whose tools are plain functions: a call in one answer, its result in the next request."""
+    asked = [{"role": "user", "content": "what to drink?"}]
+    wanted = [ToolCall("search", {"query": "tea"}), ToolCall("send", {"to": "ann"})]
+    script = [Reply(tool_calls=wanted), Reply("tea")]
+    with (
+        ScriptedProvider(script) as provider,
+        anthropic.Anthropic(base_url=provider.url, api_key="k") as client,
+        reenact.capture(tmp_path / "run"),
+    ):
+        made = client.messages.create(model="m", max_tokens=9, messages=asked).content
+        contents = [("green", False), ("no such address", True)]
+        results = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": content, "is_error": is_error}
+            for block, (content, is_error) in zip(made, contents, strict=True)
+        ]
+        asked += [{"role": "assistant", "content": made}, {"role": "user", "content": results}]
+        client.messages.create(model="m", max_tokens=9, messages=asked)
+    log = written(tmp_path / "REPLAY.jsonl", converted(tmp_path / "run", "replay-log")[0])
+    assert check_artifact(log).findings == []
+    events = [*ReplayReader(lambda: log.open("rb"))]
+    calls = [(event.tool, event.params, event.extra) for event in events if hasattr(event, "tool")]
+    assert calls == [("search", {"query": "tea"}, DERIVED), ("send", {"to": "ann"}, DERIVED)]
+    found = [(event.ok, event.output_hash) for event in events if hasattr(event, "output_hash")]
+    assert found == [
+        (True, output_hash(success=True, content="green", error=None)),
+        (False, output_hash(success=False, content="", error="no such address")),
+    ]
 
 
 def test_the_receipt_of_a_capture_is_that_of_its_log(capture: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,23 +10,17 @@ import msgspec
 from reenact.check.findings import Finding, Severity
 from reenact.check.links import SegmentLinks
 from reenact.errors import FormatError
-from reenact.formats.blocks import TextBlock, lines_of, read_text_blocks
-from reenact.formats.capture import (
-    CaptureEvent,
-    LlmRequest,
-    Nondeterministic,
-    RunEnd,
-    RunStart,
-    StateMutation,
-    ToolCall,
-    event_codec,
-)
+from reenact.formats.blocks import TextBlock, lines_of, split_block
+from reenact.formats.capture import CaptureEvent, event_codec
+from reenact.formats.glance import Glance
 from reenact.formats.record import ABSENT
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
 """Clocks are set back by small steps; more than this in one step is worth a word."""
 
 _BLOB: Final = b'"$blob"'
+_glance: Final = Glance(CaptureEvent)
+_decode: Final = msgspec.json.Decoder().decode
 
 
 class EventSegment(msgspec.Struct):
@@ -55,7 +48,8 @@ class EventBlock(NamedTuple):
     """Some events, the lines they stand on, and those lines."""
 
     numbers: Sequence[int]
-    events: Sequence[CaptureEvent]
+    events: Sequence[Any]
+    """Of the types of :mod:`reenact.formats.capture`, or those that stand for them at a glance."""
     text: bytes
 
 
@@ -83,9 +77,8 @@ class _Scan:
 
     def read(self, block: TextBlock) -> Iterator[EventBlock]:
         """The events of *block*: many at once where nothing is odd, else one by one."""
-        for inner in read_text_blocks(BytesIO(block.text)):
-            part = TextBlock(block.number + inner.number - 1, block.offset + inner.offset, inner.text)
-            events = event_codec.from_block(part.text)
+        for part in split_block(block):
+            events = _glance.from_block(part.text)
             if events is None:
                 yield from self._read_each(part)
             else:
@@ -113,21 +106,32 @@ class _Scan:
         segment = self.segment
         if segment.first_event is None:
             segment.first_event = block.numbers[0]
-            segment.starts_run = isinstance(block.events[0], RunStart)
+            segment.starts_run = _name(block.events[0]) == "RunStart"
         self._check_times(block)
+        self._check_identity(block)
+        links = segment.links
         for number, event in zip(block.numbers, block.events, strict=True):
-            if event.seq != number:
-                self._find("sequence", f"seq {event.seq} stands where {number} should", number)
-            segment.runs.setdefault((event.captureId, event.runId), number)
             if segment.end is not None and segment.behind_end is None:
                 segment.behind_end = number
-            if type(event) is RunEnd:
-                segment.end = segment.end or number
-            elif (link := link_of(event)) is not None:
+            link = link_of(event)
+            if link is not None:
                 is_call, call_id = link
-                (segment.links.call if is_call else segment.links.outcome)(call_id, number)
+                (links.call if is_call else links.outcome)(call_id, number)
+            elif _name(event) == "RunEnd":
+                segment.end = segment.end or number
         if _BLOB in block.text:
             self._note_blobs(block)
+
+    def _check_identity(self, block: EventBlock) -> None:
+        """Whether each event is the one of its line, in its run."""
+        runs = self.segment.runs
+        if not runs.keys() >= {(event.captureId, event.runId) for event in block.events}:
+            for number, event in zip(block.numbers, block.events, strict=True):
+                runs.setdefault((event.captureId, event.runId), number)
+        if [event.seq for event in block.events] != [*block.numbers]:
+            for number, event in zip(block.numbers, block.events, strict=True):
+                if event.seq != number:
+                    self._find("sequence", f"seq {event.seq} stands where {number} should", number)
 
     def _check_times(self, block: EventBlock) -> None:
         times = [event.ts for event in block.events]
@@ -141,22 +145,24 @@ class _Scan:
         segment.last_time_ms = times[-1]
 
     def _note_blobs(self, block: EventBlock) -> None:
-        for number, event in zip(block.numbers, block.events, strict=True):
-            for digest in _blobs_in(event_codec.to_json(event)):
+        for number, line in zip(block.numbers, block.text.split(b"\n"), strict=False):
+            for digest in _blobs_in(_decode(line)) if _BLOB in line else ():
                 self.segment.blobs.setdefault(digest, number)
 
 
-def link_of(event: CaptureEvent) -> tuple[bool, str] | None:
+def link_of(event: Any) -> tuple[bool, str] | None:
     """Whether *event* is a call, and its id; ``None`` for one that stands by itself."""
-    kind = type(event)
-    if kind is StateMutation:
-        return None
+    name = _name(event)
     call_id = getattr(event.data, "callId", ABSENT)
-    if not isinstance(call_id, str):
+    if call_id is ABSENT or name == "StateMutation":
         return None
-    if isinstance(event, Nondeterministic):
+    if name == "Nondeterministic":
         return event.data.request is not ABSENT, call_id
-    return kind is ToolCall or kind is LlmRequest, call_id
+    return name in ("ToolCall", "LlmRequest"), call_id
+
+
+def _name(event: Any) -> str:
+    return type(event).__name__
 
 
 def went_back(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:

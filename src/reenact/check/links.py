@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-_PART_KEYS: Final = 1 << 19
+_PART_KEYS: Final = 1 << 18
 """How many keys are compared at a time."""
 
 Fault: TypeAlias = Literal["second_call", "second_outcome", "no_call", "no_outcome"]
@@ -26,33 +26,26 @@ class LinkFault(NamedTuple):
 
 
 class SegmentLinks(msgspec.Struct):
-    """The calls and outcomes of one segment; every key is in one of the members, but for the odd ones."""
+    """The calls and outcomes of one segment."""
 
-    done: set[str] = msgspec.field(default_factory=set)
-    """Called once, and then answered once."""
-    open: dict[str, int] = msgspec.field(default_factory=dict)
-    """Called once; the line of the call."""
-    answered: dict[str, int] = msgspec.field(default_factory=dict)
-    """Answered once, without a call; the line of the outcome."""
+    places: dict[str, int] = msgspec.field(default_factory=dict)
+    """By key: the line of a call without an outcome; 0 once it has one; of an outcome without a call, the
+    line below zero. One number, because every line of a log comes by here."""
     odd: set[str] = msgspec.field(default_factory=set)
-    """Anything else."""
+    """Keys with more to them than that."""
 
     def call(self, key: str, line: int) -> None:
         """Take note of a call."""
-        if key in self.open or key in self.done or key in self.answered:
+        if self.places.setdefault(key, line) != line:
             self.odd.add(key)
-        else:
-            self.open[key] = line
 
     def outcome(self, key: str, line: int) -> None:
         """Take note of an outcome."""
-        if key in self.open:
-            del self.open[key]
-            self.done.add(key)
-        elif key in self.done or key in self.answered:
+        place = self.places.setdefault(key, -line)
+        if place > 0:
+            self.places[key] = 0
+        elif place != -line:
             self.odd.add(key)
-        else:
-            self.answered[key] = line
 
 
 class Links:
@@ -60,19 +53,22 @@ class Links:
 
     def __init__(self) -> None:
         self._hashes = array("q")
-        """Of every key once per segment in which it was called: 8 bytes each."""
+        """Of every key that is called, once per segment: 8 bytes each."""
         self._waiting: dict[str, int] = {}
         self._suspects: set[str] = set()
 
     def join(self, segment: SegmentLinks) -> None:
         """Take the next segment."""
         self._suspects |= segment.odd
-        for key in segment.answered:
-            if self._waiting.pop(key, None) is None:
-                self._suspects.add(key)
-        self._waiting |= segment.open
-        self._hashes.extend(map(hash, segment.done))
-        self._hashes.extend(map(hash, segment.open))
+        called = dict(segment.places)
+        for key, place in segment.places.items() if any(called.values()) else ():
+            if place > 0:
+                self._waiting[key] = place
+            elif place < 0:
+                del called[key]
+                if self._waiting.pop(key, None) is None:
+                    self._suspects.add(key)
+        self._hashes.extend(map(hash, called))
 
     def suspects(self) -> Suspects:
         """The keys that need a second look."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from hashlib import sha256
-from io import BytesIO
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import encode_clean, is_digest
+from reenact.canonical import are_digests, encode_clean, is_digest
 from reenact.check.findings import Finding, Severity
 from reenact.check.links import SegmentLinks
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.blocks import TextBlock, lines_of, read_text_blocks
+from reenact.formats.blocks import TextBlock, lines_of, split_block
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import Dialect, DialectName
 from reenact.formats.hashes import BLINDED
+from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 
@@ -103,8 +103,7 @@ class _Scan:
 
     def read(self, block: TextBlock) -> Iterator[EventBlock]:
         """The events of *block*: many at once where nothing is odd, else one by one."""
-        for inner in read_text_blocks(BytesIO(block.text)):
-            part = TextBlock(block.number + inner.number - 1, block.offset + inner.offset, inner.text)
+        for part in _parts(block):
             events = self._dialect.from_block(part.text)
             if events is None:
                 yield from self._read_each(part)
@@ -114,7 +113,7 @@ class _Scan:
     def _read_each(self, part: TextBlock) -> Iterator[EventBlock]:
         for line in lines_of(part, file=self._file, report=self._unreadable):
             try:
-                event = self._dialect.from_bytes(line.text)
+                event = self._event(line.text)
             except UnknownVersion as error:
                 raise error.at(file=self._file, line=line.number) from None
             except FormatError as error:
@@ -122,6 +121,13 @@ class _Scan:
             else:
                 if self.segment.cut_at is None:
                     yield EventBlock((line.number,), (event,))
+
+    def _event(self, text: bytes) -> Event:
+        """One event, with whatever unknown fields it has."""
+        try:
+            return self._dialect.from_json(read_json(text))
+        except FormatError:
+            return self._dialect.from_bytes(text)  # which says exactly what is wrong
 
     def _unreadable(self, error: FormatError) -> None:
         self.segment.unreadable.append(Finding.of("line_unreadable", error, file=self._file))
@@ -136,13 +142,15 @@ class _Scan:
     def take(self, block: EventBlock) -> None:
         """Check the events of one block."""
         segment, links = self.segment, self.segment.links
-        key_of = _KEYS[self._dialect.name]
         if segment.first_event is None:
             segment.first_event = block.numbers[0]
         segment.last_event = block.numbers[-1]
         segment.events += len(block.events)
         self._check_times(block)
         self._note_sessions(block)
+        self._check_outputs(block)
+        key_of = _KEYS[self._dialect.name]
+        event: Any
         for number, event in zip(block.numbers, block.events, strict=True):
             kind: type[Any] = type(event)
             if kind in _CALLS:
@@ -151,9 +159,8 @@ class _Scan:
                 self._check_params(event, number)
             elif kind in _RESULTS:
                 segment.results += 1
-                segment.latency_ms += event.latency_ms  # type: ignore[union-attr]  # a result of either dialect
+                segment.latency_ms += event.latency_ms
                 links.outcome(key_of(event), number)
-                self._check_form("output_hash", event, number)
             else:
                 self._check_other(event, number)
             if segment.end is not None and segment.behind_end is None and number != segment.end.line:
@@ -166,6 +173,14 @@ class _Scan:
         found = "sha256:" + sha256(encode_clean(event.params)).hexdigest()
         if found != event.params_hash:
             self.find("params_hash", f"params have {found}, the line says {event.params_hash}", line)
+
+    def _check_outputs(self, block: EventBlock) -> None:
+        events: Sequence[Any] = block.events
+        if are_digests([event.output_hash for event in events if type(event) in _RESULTS]):
+            return
+        for number, event in zip(block.numbers, events, strict=True):
+            if type(event) in _RESULTS:
+                self._check_form("output_hash", event, number)
 
     def _check_form(self, field: str, event: Any, line: int) -> None:
         stated = getattr(event, field)
@@ -188,28 +203,44 @@ class _Scan:
 
     def _note_sessions(self, block: EventBlock) -> None:
         known = self.segment.sessions
-        if {getattr(event, "session_id", ABSENT) for event in block.events} <= {ABSENT, *known}:
+        if set(_values(block, "session_id")) <= {ABSENT, *known}:
             return
-        for number, event in zip(block.numbers, block.events, strict=True):
-            session = getattr(event, "session_id", ABSENT)
-            if isinstance(session, str):
+        for number, session in zip(block.numbers, _values(block, "session_id"), strict=True):
+            if session is not ABSENT:
                 known.setdefault(session, number)
 
     def _check_times(self, block: EventBlock) -> None:
-        times = [getattr(event, self._dialect.time_field, ABSENT) for event in block.events]
-        placed = [
-            (number, time) for number, time in zip(block.numbers, times, strict=True) if time is not ABSENT
-        ]
-        if not placed:
+        numbers, times = block.numbers, _values(block, self._dialect.time_field)
+        if ABSENT in times:
+            timed = [place for place, time in enumerate(times) if time is not ABSENT]
+            numbers, times = [numbers[place] for place in timed], [times[place] for place in timed]
+        if not times:
             return
         segment = self.segment
-        segment.first_time = segment.first_time or placed[0]
-        before = segment.last_time or placed[0][1]
-        if not _in_order([before, *(time for _, time in placed)]):
-            for number, time in placed:
+        segment.first_time = segment.first_time or (numbers[0], times[0])
+        before = segment.last_time or times[0]
+        if not _in_order([before, *times]):
+            for number, time in zip(numbers, times, strict=True):
                 segment.findings += went_back(before, (number, time), self._file)
                 before = time
-        segment.last_time = placed[-1][1]
+        segment.last_time = times[-1]
+
+
+def _values(block: EventBlock, field: str) -> list[Any]:
+    """What each event has in *field*; ``ABSENT`` where it has no such field."""
+    try:
+        return [*map(attrgetter(field), block.events)]
+    except AttributeError:
+        return [getattr(event, field, ABSENT) for event in block.events]
+
+
+def _parts(block: TextBlock) -> Iterator[TextBlock]:
+    """What is read at once; the first line of a log, its header, is read by itself."""
+    head_bytes = block.text.find(b"\n") + 1 if block.number == 1 else 0
+    if head_bytes:
+        yield TextBlock(1, block.offset, block.text[:head_bytes])
+        block = TextBlock(2, block.offset + head_bytes, block.text[head_bytes:])
+    yield from split_block(block)
 
 
 def went_back(before: str, placed: tuple[int, str], file: str) -> list[Finding]:
@@ -222,10 +253,9 @@ def went_back(before: str, placed: tuple[int, str], file: str) -> list[Finding]:
 
 
 def _in_order(times: list[str]) -> bool:
-    """Whether texts of one form are in order, which needs no calendar."""
-    return (
-        len({(len(time), time[-1]) for time in times}) == 1 and times[0][-1] == "Z" and times == sorted(times)
-    )
+    """Whether times are in order that are all written alike, in UTC: that needs no calendar."""
+    are_alike = len(set(map(len, times))) == 1 and "".join(times).count("Z") == len(times)
+    return are_alike and times == sorted(times)
 
 
 _KEYS: Final[dict[str, Any]] = {"current": attrgetter("step_id"), "legacy": attrgetter("id")}

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from reenact.check.commitment import Salts, commitments_of
+from reenact.check.commitment import Salts, commitment
 from reenact.check.layer_c import PolicyName
 from reenact.check.sealing import line_fields
 from reenact.formats.dialects.common import Dialect
@@ -53,8 +53,9 @@ def _leaf_lines(leaves: Sequence[bytes], dialect: Dialect[Any]) -> Iterator[dict
 def _proof(line: SealedLine, position: int, seed: bytes, policy: PolicyName) -> dict[str, Any]:
     fields, shown = line_fields(line)
     salts = Salts(seed, "log", position)
+    opened = {name: salts.of(name).hex() for name in shown[policy]}
     entries: list[str | tuple[str, str]] = [
-        (name, salts.of(name).hex()) if name in shown[policy] else commitment.hex()
-        for name, commitment in commitments_of(fields, salts).items()
+        (name, opened[name]) if name in opened else commitment(name, fields[name], salts.of(name)).hex()
+        for name in sorted(fields)
     ]
     return line_proof_codec.to_json(LineProof(at=position, fields=entries))

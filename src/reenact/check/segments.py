@@ -10,9 +10,9 @@ from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 from reenact.formats.blocks import TextBlock, read_text_blocks
 
-SEGMENT_BYTES: Final = 2 * 1024 * 1024
-_IN_FLIGHT: Final = 2
-"""Segments per process: one in work, one ready."""
+SEGMENT_BYTES: Final = 512 * 1024
+_IN_FLIGHT: Final = 4
+"""Segments per process: one in work, the others ready."""
 
 S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]

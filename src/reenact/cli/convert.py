@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +14,11 @@ import click
 from reenact.analysis.convert import TARGETS, Target, convert_artifact, convert_to_capture
 from reenact.analysis.convert.source import UNREADABLE
 from reenact.cli.failure import printable, say
+from reenact.cli.progress import progress_bar
 from reenact.errors import UsageError
 from reenact.formats.dialects.turn import Loss
 from reenact.store.durable import writing_whole
+from reenact.store.rundir import EVENTS
 
 STDOUT: Final = "-"
 
@@ -42,7 +44,9 @@ def command(path: Path, target: Target, out: str, force: bool, lenient: bool, as
     if target == "capture":
         convert_to_capture(path, Path(out), on_loss=losses.add, lenient=lenient)
     else:
-        _write(convert_artifact(path, target, on_loss=losses.add, lenient=lenient), out, force)
+        pieces = convert_artifact(path, target, on_loss=losses.add, lenient=lenient)
+        with progress_bar(0 if out == STDOUT else _size_bytes(path), "converting") as advance:
+            _write(pieces, out, force, advance)
     if as_json:
         report = {"path": str(path), "to": target, "out": out, "losses": losses.to_json()}
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
@@ -51,7 +55,12 @@ def command(path: Path, target: Target, out: str, force: bool, lenient: bool, as
     return 0
 
 
-def _write(pieces: Iterable[bytes], out: str, force: bool) -> None:
+def _size_bytes(path: Path) -> int:
+    """About as large as what is made of it."""
+    return (path / EVENTS if path.is_dir() else path).stat().st_size
+
+
+def _write(pieces: Iterable[bytes], out: str, force: bool, advance: Callable[[int], None]) -> None:
     if out == STDOUT:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -62,7 +71,9 @@ def _write(pieces: Iterable[bytes], out: str, force: bool) -> None:
         remedy = "name a file in it" if file.is_dir() else "name another, or add --force"
         raise UsageError(f"{file}: exists already; {remedy}")
     with writing_whole(file) as stream:
-        stream.writelines(pieces)
+        for piece in pieces:
+            stream.write(piece)
+            advance(len(piece))
 
 
 class Losses:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,9 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 @click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
 @click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
-@click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all if large].")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
     path: Path,
@@ -84,7 +87,9 @@ def _print(report: Report, other: str, as_json: bool) -> None:
         mark = "warning" if finding.severity == "warning" else "error  "
         click.echo(f"{mark}  {printable(finding.describe())}")
     if len(report.findings) > _SHOWN_FINDINGS:
-        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS} more; --json lists all")
+        codes = Counter(finding.code for finding in report.findings).most_common()
+        counts = ", ".join(f"{code} {count:,}" for code, count in codes)
+        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS:,} more; --json lists all ({counts})")
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     verdict = "is what it says it is" if report.is_good else f"does not agree with {other}"
@@ -94,4 +99,6 @@ def _print(report: Report, other: str, as_json: bool) -> None:
 
 
 def _told(value: object) -> str:
-    return printable(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else str(value)
+    if not isinstance(value, list | dict):
+        return str(value)
+    return printable(json.dumps(value, ensure_ascii=False)) if value else "none"

@@ -40,15 +40,25 @@ def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterato
         on_loss(Loss(asked.seq, "llm_request", None, "it was never answered"))
 
 
-def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> Exchange | Loss:
+def request_of(reader: CaptureReader, asked: LlmRequest) -> ModelRequest | None:
+    """What a model was asked; ``None`` where the request is of no known wire format."""
     stored = asked.data.request
-    request = None if stored is ABSENT else model_request(reader.resolved(stored))
-    if request is None:
-        return Loss(asked.seq, "llm_request", None, "its body is of no known wire format")
+    return None if stored is ABSENT else model_request(reader.resolved(stored))
+
+
+def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse | None:
+    """What a model answered; ``None`` where there was no answer, or of no known wire format."""
     data = answered.data
     body = None if data.response is ABSENT else reader.resolved(data.response)
     pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
-    response = model_response(request.provider, body, pieces)
+    return model_response(data.provider, body, pieces)
+
+
+def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> Exchange | Loss:
+    request = request_of(reader, asked)
+    if request is None:
+        return Loss(asked.seq, "llm_request", None, "its body is of no known wire format")
+    response = response_of(reader, answered)
     if response is None:
         return Loss(answered.seq, "llm_response", None, "it failed before there was an answer")
-    return Exchange(data.callId, asked.seq, asked.ts, request, response)
+    return Exchange(asked.data.callId, asked.seq, asked.ts, request, response)
