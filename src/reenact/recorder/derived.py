@@ -24,7 +24,8 @@ from reenact.providers import (
     read_request,
     read_response,
 )
-from reenact.recorder.context import CaptureContext, CaptureStep
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.step import CaptureStep
 
 
 class _Open(NamedTuple):
