@@ -1,10 +1,10 @@
-# setup · demo · test · lint · bench: each works in a fresh clone; setup is made on demand.
+# setup · demo · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench format pins
+.PHONY: setup demo test test-agents lint bench format pins
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -20,6 +20,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q
+
+# Real agents from npm; where there is no npm, the tests are reported as skipped.
+test-agents: $(READY)
+	REENACT_NPM_AGENTS=$(VENV)/npm-agents $(BIN)/python -m pytest -q -rs -n 0 tests/npm
 
 lint: $(READY)
 	$(BIN)/ruff check .

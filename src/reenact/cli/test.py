@@ -16,11 +16,12 @@ import click
 from reenact.cli.failure import DIFFERS, INVALID, printable
 from reenact.errors import UsageError
 from reenact.formats.result import SuiteSummary, summarize, write_summary
+from reenact.store.project import PROJECT_FILE
 from reenact.suite.collect import find_tests
 from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports import github, json, junit, text
 from reenact.suite.runner import run_tests
-from reenact.suite.settings import FILE_NAME, find_settings
+from reenact.suite.settings import find_settings
 from reenact.trace.normalize import rfc3339
 
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
@@ -149,13 +150,13 @@ def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
     from reenact.suite.watching import snapshot
 
     while True:
-        before = snapshot([*paths, Path(FILE_NAME)])
+        before = snapshot([*paths, Path(PROJECT_FILE)])
         try:
             run()
         except Exception as error:
             report(error)
         click.echo(f"\nwatching {len(before)} files; Ctrl-C ends it", err=True)
-        while snapshot([*paths, Path(FILE_NAME)]) == before:
+        while snapshot([*paths, Path(PROJECT_FILE)]) == before:
             time.sleep(_LOOK_S)
 
 

@@ -11,7 +11,7 @@ blobs/                payloads too large for a line
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -30,6 +30,7 @@ from reenact.store.paths import inside, open_inside
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"
 EVENTS: Final = "events.jsonl"
+_NEW_EVENTS: Final = "events.new.jsonl"
 BLOBS: Final = "blobs"
 
 
@@ -104,6 +105,16 @@ class RunDir:
         if self.state in (RunState.OPEN, RunState.INTERRUPTED):
             raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
+
+    def replace_events(self, events: bytes, manifest: Callable[[str], bytes]) -> None:
+        """Put another journal in the place of a finished run's; *manifest* is the text that names it so.
+
+        By way of another name: at every moment the manifest has the journal that it counts.
+        """
+        for name in (_NEW_EVENTS, EVENTS):
+            write_whole(inside(self.path, name), events, temp_folder=self.path, sync=True)
+            self.replace_manifest(manifest(name))
+        inside(self.path, _NEW_EVENTS).unlink()
 
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
