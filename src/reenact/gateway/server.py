@@ -112,6 +112,7 @@ class Gateway:
         self._server = uvicorn.Server(config)
         self._server.should_exit = self._closing.fileno() < 0
         await self._server.serve(sockets=[self._socket])
+        await _end_others()
         if self._client is not None:
             await self._client.aclose()
 
@@ -125,6 +126,14 @@ class Gateway:
                 limits=httpx2.Limits(max_connections=None),
             )
         return self._client
+
+
+async def _end_others() -> None:
+    """End what is under way on this loop: it may still give a connection back to the client."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _listening(port: int) -> socket.socket:
