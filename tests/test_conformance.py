@@ -10,6 +10,7 @@ import pytest
 from conformance.make import make
 
 from reenact import canonical
+from reenact.check.against_seal import with_seal
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import parse
@@ -49,6 +50,8 @@ def checked(folder: Path, expected: dict[str, Any]) -> Any:
     report = check_artifact(folder / expected["artifact"], lenient=expected.get("lenient", False))
     if "receipt" in expected:
         report = with_receipt(report, folder / expected["receipt"])
+    if "seal" in expected:
+        report = with_seal(report, folder / expected["seal"], folder / expected["key"])
     if "against" in expected:
         report = with_other_log(report, folder / expected["against"])
     return report
@@ -76,5 +79,5 @@ def test_every_format_has_a_good_and_a_bad_case() -> None:
         by_format.setdefault(case.parts[0], set()).add(expected["exit"])
         if case.parts[0] not in ("bundle", "action", "record", "pack"):
             assert all(f"`{finding['code']}`" in page for finding in expected["findings"])
-    assert len(by_format) == 11
+    assert len(by_format) == 13
     assert all({0, 1} <= exits for exits in by_format.values())

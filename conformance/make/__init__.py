@@ -18,6 +18,7 @@ from conformance.make.receipt import receipt_cases
 from conformance.make.replay_log import log_cases
 from conformance.make.replay_log_legacy import legacy_cases
 from conformance.make.replay_receipt import replay_receipt_cases
+from conformance.make.sealed import disclosure_cases, published_cases
 from conformance.make.trace import bundle_cases, trace_cases
 
 FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
@@ -32,6 +33,8 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "action": action_cases,
     "record": record_cases,
     "pack": pack_cases,
+    "published-log": published_cases,
+    "disclosure": disclosure_cases,
 }
 
 

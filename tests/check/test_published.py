@@ -1,12 +1,16 @@
 """A published log proves itself against the seal, and every way to tamper with it is found out."""
 
+from io import BytesIO
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reenact import canonical
 from reenact.check.layer_c import POLICIES
 from reenact.check.sealing import log_leaves
 from reenact.formats.dialects import DIALECTS
+from reenact.formats.replay_log import read_replay_log
 from tests.check.sealed_logs import (
     DIALECT_NAMES,
     SEED,
@@ -18,7 +22,9 @@ from tests.check.sealed_logs import (
     sealed_lines,
 )
 from tests.formats import law
+from tests.formats.replay_log_strategies import json_values, of_kind, patient, texts
 
+HEADER = {"created_at": "2026-02-15T00:00:00Z", "producer": "p", "replay_version": 1}
 TEXT = golden_log("current")
 SEAL = seal_of(TEXT, "current")
 LINES = publish(TEXT, "current")
@@ -214,6 +220,30 @@ def test_only_the_whole_log_in_its_order_is_good(order):
     is_whole = [at for at in order if at != 1] == [0, *range(2, len(LINES))] and 1 in order
     found = check([LINES[at] for at in order], SEAL).findings
     assert (not found) is (is_whole and order.count(1) == 1)
+
+
+@st.composite
+def logs(draw):
+    """A log of any events, known and unknown, with unknown members at every level."""
+    dialect = DIALECTS[draw(st.sampled_from(DIALECT_NAMES))]
+    header = {dialect.tag_field: "ReplayHeader", **HEADER}
+    odd = st.dictionaries(texts, json_values, max_size=2).map(
+        lambda value: value | {dialect.tag_field: "Odd"}
+    )
+    events = draw(st.lists(of_kind(dialect.kind) | odd, max_size=4))
+    lines = [header, *(line for line in events if line[dialect.tag_field] != "ReplayHeader")]
+    return dialect.name, b"".join(canonical.encode(line) + b"\n" for line in lines)
+
+
+@settings(patient, max_examples=40)
+@given(logs(), st.sampled_from(POLICIES), st.sets(st.integers(2, 5)))
+def test_every_log_can_be_sealed_published_and_verified(log, policy, withhold):
+    """Whatever is in it; and what is published is a log."""
+    dialect, text = log
+    lines = publish(text, dialect, policy, withhold=withhold)
+    assert check(lines, seal_of(text, dialect)).findings == []
+    published = b"".join(canonical.encode(line) + b"\n" for line in lines)
+    assert len([*read_replay_log(BytesIO(published), file="published")]) == len(lines)
 
 
 DAMAGED = {

@@ -125,6 +125,14 @@ def test_a_log_can_be_sealed_alone(dialect, place, capsys):
         assert report["facts"]["sealedLines"] == 8
 
 
+def test_a_capture_is_sealed_from_inside_too(place, monkeypatch):
+    """Its seal goes beside it, whatever it is called from there."""
+    monkeypatch.chdir(place / "run")
+    assert main(["seal", ".", "--key", "../signer", "--force"]) == 0
+    assert main(["verify", ".", "--seal", "../run.seal.json", "--key", "../signer.pub"]) == 0
+    assert main(["seal", "..", "--key", "../signer"]) == 2
+
+
 def test_withheld_lines_are_told_and_excuse_what_they_hide(place, capsys):
     """A call without its result is no fault of a log that says so."""
     assert main(["publish", "run", "-o", "out.jsonl", *SEALED, "--withhold", "3", "--withhold", "6"]) == 0
@@ -329,6 +337,7 @@ REFUSED = {
         3,
         "run.seal.secret: exists already; name another, or add",
     ),
+    "a key that is a directory": (["keygen", "-o", "."], 3, ".: exists already; name a file in it"),
     "a new key over an old one": (
         ["keygen", "-o", "signer"],
         3,

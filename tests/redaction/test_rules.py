@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from time import process_time
 from typing import Any
 
 import pytest
@@ -285,3 +287,40 @@ def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     assert redacted.startswith("ids ACME-<secret:")
     assert "123456" not in redacted
     assert "<secret:github-token:" in redacted
+
+
+def test_what_one_redactor_knows_another_does_not() -> None:
+    """Rules are made ready once for a process; secrets, rules and profile still belong to one capture."""
+    text = "the word swordfish, sent to ann@example.org"
+    plain = Redactor("default", salt=b"1")
+    assert Redactor("default", secrets=["swordfish"], salt=b"1").redact_text(text) != text
+    assert Redactor("default", extra_rules=[Rule("fish", "swordfish")], salt=b"1").redact_text(text) != text
+    assert Redactor("strict", salt=b"1").redact_text(text) != text
+    assert [redactor.redact_text(text) for redactor in (plain, Redactor("default", salt=b"1"))] == [text] * 2
+
+
+def test_equal_secrets_look_different_under_another_salt() -> None:
+    """Redactors of two captures share their rules, not their placeholders."""
+    first, second = (Redactor("none", secrets=["swordfish"], salt=salt) for salt in (b"1", b"2"))
+    assert first.redact_text("swordfish") != second.redact_text("swordfish")
+    assert (first.count, second.count) == (1, 1)
+
+
+NESTED = ("secret=", "?secret=(", "secret=your-", "a=b&secret=", "secret='", "eyJ-", "http://a:b@")
+
+
+@pytest.mark.parametrize("piece", NESTED)
+def test_a_hostile_text_is_redacted_soon(redactor: Redactor, piece: str) -> None:
+    """Where each value holds all that follow, none is read to its end but the one that is replaced."""
+    start = process_time()
+    redactor.redact_text(piece * (60_000 // len(piece)))
+    assert process_time() - start < 3
+
+
+def test_a_long_value_is_replaced_to_its_end(redactor: Redactor) -> None:
+    """Also where it is judged by its beginning, and what stands behind it is another value."""
+    found = redactor.redact_text(
+        f"token={'a1' * 3000} url?secret={'z' * 5000}&a=b password=ab12cd34token='x9yz'"
+    )
+    assert not {"a1a1", "zzzz", "ab12", "x9yz"} & set(re.findall("a1a1|zzzz|ab12|x9yz", found))
+    assert "&a=b " in found

@@ -31,7 +31,7 @@ def command(output: Path, force: bool, as_json: bool) -> None:
     who verify.
     """
     key = Ed25519PrivateKey.generate()
-    public = output.with_name(f"{output.name}.pub")
+    public = output.parent / f"{output.name}.pub"
     with new_file(output, replace=force, private=True) as private_file:
         private_file.write(private_pem(key))
         with new_file(public, replace=force) as public_file:

@@ -7,7 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -67,27 +67,27 @@ def command(
         lines = _sealed(run, policy, withhold, seal_path, Secret.of(seal_path, secret_path))
     elif secret_path is not None:
         raise UsageError("--secret belongs to a seal; add --seal FILE")
-    counts = Counter[str]()
     with new_file(output, replace=force) as stream:
-        for line in lines:
-            counts[_class_of(line, run.dialect.tag_field)] += 1
-            if line is not None:
-                stream.write(canonical.encode(line) + b"\n")
+        counts = _write(lines, stream, run.dialect.tag_field)
         _refuse_beyond(withhold, counts["shown"] + counts["withheld"])
     if as_json:
-        facts = {
-            "output": str(output),
-            "policy": policy,
-            "shown": counts["shown"],
-            "withheld": counts["withheld"],
-        }
-        click.echo(json.dumps(facts | {"seal": seal_path and str(seal_path)}, indent=2))
+        done = {"output": str(output), "policy": policy, "seal": seal_path and str(seal_path)}
+        click.echo(json.dumps({**done, "shown": counts["shown"], "withheld": counts["withheld"]}, indent=2))
         return
-    withheld = f", {counts['withheld']} withheld" if counts["withheld"] else ""
     under = f" under {seal_path}" if seal_path else ""
-    click.echo(
-        printable(f"{output}: {plural(counts['shown'], 'line')} published{under}{withheld}, policy {policy}")
-    )
+    withheld = f", {counts['withheld']} withheld" if counts["withheld"] else ""
+    shown = plural(counts["shown"], "line")
+    click.echo(printable(f"{output}: {shown} published{under}{withheld}, policy {policy}"))
+
+
+def _write(lines: Iterator[dict[str, Any] | None], stream: BinaryIO, tag_field: str) -> Counter[str]:
+    """Write the lines that there are; how many are shown and how many withheld."""
+    counts = Counter[str]()
+    for line in lines:
+        counts[_class_of(line, tag_field)] += 1
+        if line is not None:
+            stream.write(canonical.encode(line) + b"\n")
+    return counts
 
 
 def _refuse_beyond(withhold: tuple[int, ...], count: int) -> None:

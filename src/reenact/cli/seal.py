@@ -18,7 +18,7 @@ from reenact.check.keys import key_id, read_private_key
 from reenact.check.sealing import event_leaves, log_leaves, signed, tree_of
 from reenact.cli.brief import plural
 from reenact.cli.failure import printable
-from reenact.cli.sealed_run import SEAL_SUFFIX, RunLog, default_secret
+from reenact.cli.sealed_run import RunLog, default_seal, default_secret
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.seal import VERSION, Seal, SealedCapture, SealedLog, Tree
 from reenact.formats.seal_secret import SEED_BYTES, SealedLine, head_to_bytes, line_to_bytes
@@ -49,26 +49,24 @@ def command(path: Path, key_path: Path, output: Path | None, force: bool, as_jso
     """
     key = read_private_key(key_path.read_bytes(), file=str(key_path))
     run = RunLog(path)
-    seal_path = output or path.with_name(path.name + SEAL_SUFFIX)
-    secret_path = default_secret(seal_path)
+    seal_path = output or default_seal(path)
     seed = secrets.token_bytes(SEED_BYTES)
     with (
-        new_file(secret_path, replace=force, private=True) as secret,
+        new_file(default_secret(seal_path), replace=force, private=True) as secret,
         new_file(seal_path, replace=force) as file,
     ):
         seal = _seal(run, seed, _sealed_log(run, seed, secret))
         file.write(signed(seal, key))
+    _tell(seal_path, seal, key_id(key.public_key()), as_json)
+
+
+def _tell(seal_path: Path, seal: Seal, keyid: str, as_json: bool) -> None:
+    secret_path = default_secret(seal_path)
     events = None if seal.capture is ABSENT else seal.capture.events.count
-    lines, keyid = seal.log.lines.count, key_id(key.public_key())
+    lines = seal.log.lines.count
     if as_json:
-        facts = {
-            "seal": str(seal_path),
-            "secret": str(secret_path),
-            "events": events,
-            "lines": lines,
-            "key": keyid,
-        }
-        click.echo(json.dumps(facts, indent=2))
+        files = {"seal": str(seal_path), "secret": str(secret_path)}
+        click.echo(json.dumps({**files, "events": events, "lines": lines, "key": keyid}, indent=2))
         return
     counted = "" if events is None else f"{plural(events, 'event')}, "
     click.echo(printable(f"{seal_path}: {counted}{plural(lines, 'line')} of log sealed"))

@@ -20,8 +20,7 @@ from reenact.formats.seal_secret import SealedLine, read_sealed_lines, read_seed
 from reenact.store.reader import CaptureReader
 from reenact.trace.to_replay_log import replay_log_of_capture
 
-SEAL_SUFFIX: Final = ".seal.json"
-SECRET_SUFFIX: Final = ".seal.secret"
+_SEAL: Final = ".seal.json"
 
 
 class RunLog:
@@ -99,9 +98,15 @@ class Secret:
             ) from None
 
 
+def default_seal(path: Path) -> Path:
+    """Where the seal of a run goes: beside it, since nothing else belongs into a capture."""
+    named = path if path.name not in ("", "..") else path.resolve()
+    return named.parent / f"{named.name}{_SEAL}"
+
+
 def default_secret(seal_path: Path) -> Path:
     """Where the secret of a seal lies unless somebody moved it."""
-    return seal_path.with_name(seal_path.name.removesuffix(".json") + ".secret")
+    return seal_path.parent / f"{seal_path.name.removesuffix('.json')}.secret"
 
 
 def seal_in(path: Path) -> Seal:

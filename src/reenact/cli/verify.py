@@ -93,5 +93,6 @@ def _print(report: Report, other: str, as_json: bool) -> None:
 
 
 def _told(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-    return printable(text)
+    if not isinstance(value, list | dict):
+        return printable(str(value))
+    return printable(json.dumps(value, ensure_ascii=False)) if value else "none"

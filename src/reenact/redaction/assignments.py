@@ -23,11 +23,18 @@ _MAX_NAME: Final = 100
 _ASSIGNED: Final = re.compile(
     r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
     (?:(?P<quote>\\*["'`])(?P<quoted>.{0,4096}?)(?<!\\)(?P=quote)
-      |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]++)(?![(\[{]))""",
+      |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
     re.VERBOSE,
 )
+_BARE_REST: Final = re.compile(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
 _FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
-_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]+)(?P<joint>[&#\s]|\Z)")
+_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]{1,1024}+)(?P<joint>[&#\s]|\Z|)")
+_FIELD_REST: Final = re.compile(r"[^&\s#\"'<>\\]*+")
+_MAX_JOINT: Final = 3
+"""What can stand between a name and its value inside another value: ``]:=``."""
+_JUDGED_CHARS: Final = 1024
+"""A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
+each to its end would take time quadratic in the text; what is replaced is read to its end once."""
 
 AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*(?:\[|\{(?!\"\$py\")))"
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
@@ -36,12 +43,15 @@ AFTER_NAME: Final = rb"[\w\-]*+(?:%5d)?[\]\\\"'`\st]*+[:=](?!\s*(?:\[|\{(?!\"\$p
 def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> Iterator[Edit]:
     """Edits for the values that *text* assigns to secret names."""
     has_logprobs = "logprob" in text
+    done = 0
     for start, end in _names(text):
         name = text[start:end]
-        if not is_secret_name(name) or (has_logprobs and name == "token"):
+        is_inside = end + _MAX_JOINT < done
+        if is_inside or not is_secret_name(name) or (has_logprobs and name == "token"):
             continue
         span = _field_value(text, start, end) or _assigned_value(text, name, end, strict=strict)
         if span is not None:
+            done = span[1]
             yield Edit(*span, placeholders.of(_plain(text[slice(*span)])))
 
 
@@ -59,12 +69,15 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
 
 def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The value of a form field or query parameter: it stands between separators, so it is a value."""
-    field = _FIELD.match(text, end)
     before = _FIELD_START.search(text, max(0, start - _MAX_NAME), start)
-    if field is None or before is None or HARMLESS.match(field["value"]):
+    field = _FIELD.match(text, end) if before is not None else None
+    if before is None or field is None or HARMLESS.match(field["value"]):
+        return None
+    is_long = len(field["value"]) == _JUDGED_CHARS
+    if not (is_long or field["joint"] or field.end() == len(text)):
         return None
     is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
-    return None if is_call else field.span("value")
+    return None if is_call else _whole(text, field.span("value"), _FIELD_REST)
 
 
 def _assigned_value(text: str, name: str, end: int, *, strict: bool) -> tuple[int, int] | None:
@@ -82,7 +95,16 @@ def _assigned_value(text: str, name: str, end: int, *, strict: bool) -> tuple[in
     else:
         is_variable = found["joint"] == "=" and (strict or name.isupper())
         is_value = _looks_secret(value) or (is_variable and _is_word(value))
-    return found.span(group) if is_value else None
+    if not is_value:
+        return None
+    return found.span("quoted") if group == "quoted" else _whole(text, found.span("bare"), _BARE_REST)
+
+
+def _whole(text: str, span: tuple[int, int], rest: re.Pattern[str]) -> tuple[int, int]:
+    """The span of a value whose beginning was judged, to its end."""
+    found = rest.match(text, span[1])
+    assert found is not None
+    return span[0], found.end()
 
 
 def _looks_secret(value: str) -> bool:

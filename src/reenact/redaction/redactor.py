@@ -13,18 +13,16 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import UsageError
+from reenact.redaction.compiled import compiled
 from reenact.redaction.edits import apply, in_order, moved
 from reenact.redaction.members import cookie_edits, member_edits
 from reenact.redaction.names import is_cookie_name, is_secret_header
 from reenact.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.redaction.prefilter import Prefilter
 from reenact.redaction.profile import PROFILES, Profile
-from reenact.redaction.registered import Registered
-from reenact.redaction.rules import SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.redaction.rules import Rule
 from reenact.redaction.streams import delta_edits, is_interleaved, joined_deltas
 from reenact.redaction.tagged import is_tagged_scalar, redacted_scalar
 from reenact.redaction.text import TextRules
-from reenact.redaction.triggers import base64_triggers, checks, triggers
 from reenact.redaction.urls import url_edits
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -48,41 +46,32 @@ class Redactor:
     ) -> None:
         if profile not in PROFILES:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
-        by_name = profile != "none"
-        strict = profile == "strict"
-        rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
-        registered = Registered(secrets)
-        shapes = Shapes(rules)
-        self._is_suspect = Prefilter(
-            triggers(registered, rules, by_name=by_name), checks(extra_rules, by_name=by_name, strict=strict)
-        ).may_hold_secret
-        is_base64_suspect = Prefilter(base64_triggers(registered, rules)).may_hold_secret
+        known = compiled(profile, tuple(secrets), tuple(extra_rules))
+        self._is_suspect = known.may_hold_secret
         self.count = 0
         """How many values were replaced so far."""
         self._count_lock = RLock()  # a finaliser may record in the middle
-        self._placeholders = Placeholders(salt, Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)).kind_of)
+        self._placeholders = Placeholders(salt, known.every_shape.kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
-            registered=registered,
-            shapes=shapes,
+            registered=known.registered,
+            shapes=known.shapes,
             is_suspect=lambda text: self._is_suspect(_to_bytes(text)),
-            is_base64_suspect=lambda text: is_base64_suspect(_to_bytes(text)),
-            by_name=by_name,
-            strict=strict,
+            is_base64_suspect=lambda text: known.may_hold_base64(_to_bytes(text)),
+            by_name=profile != "none",
+            strict=profile == "strict",
         )
         self._redact_known_member = lru_cache(4096)(self._text.redact_member)
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
-        return self._redact_json(text, canonical.encode_clean)
+        return self._redact_json(text, canonical.encode_clean) if self._is_suspect(text) else text
 
     def redact_ordered_json(self, text: bytes) -> bytes:
         """JSON without secrets, its members in the order they had."""
-        return self._redact_json(text, msgspec.json.encode)
+        return self._redact_json(text, msgspec.json.encode) if self._is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
-        if not self._is_suspect(text):
-            return text
         return self._counted(text, encode(self._redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:

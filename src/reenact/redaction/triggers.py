@@ -62,12 +62,12 @@ _TO_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS else 32 for code in 
 
 def checks(rules: Sequence[Rule], *, by_name: bool, strict: bool) -> list[Check]:
     """What no literal announces, or only a frequent one."""
-    chosen: list[Check] = [lambda _: True] if any(not rule.anchors for rule in rules) else []
+    chosen = [Check(lambda _: True)] if any(not rule.anchors for rule in rules) else []
     if by_name:
-        chosen.append(lambda text: b"@" in text and _USER.search(text))
+        chosen.append(Check(_USER.search, needs="@"))
     if strict:
-        chosen.append(lambda text: b"@" in text and _EMAIL.search(text))
-        chosen.append(lambda text: _RUN in text.translate(_TO_RUN))
+        chosen.append(Check(_EMAIL.search, needs="@"))
+        chosen.append(Check(lambda text: _RUN in text.translate(_TO_RUN)))
     return chosen
 
 

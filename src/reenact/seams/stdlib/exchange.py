@@ -53,7 +53,9 @@ class _Open:
 
     def add(self, names: Iterable[Exchanged]) -> None:
         for module, name, original, standing in names:
-            stand_in = self._modules.setdefault(module, StandIn(module))
+            if module not in self._modules:
+                self._modules[module] = StandIn(module)
+            stand_in = self._modules[module]
             stand_in.exchange(name, original, standing)
             if module is builtins:
                 self._built_in[name] = standing
