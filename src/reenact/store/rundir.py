@@ -11,6 +11,7 @@ blobs/                payloads too large for a line
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -237,6 +238,23 @@ def make_empty_folder(path: Path) -> None:
         raise unwritable(path, error) from error
     if names:
         raise StoreError(f"{path}: {_describe(path, names)}; remove it or record into another directory")
+
+
+@contextmanager
+def making_folder(path: Path) -> Iterator[Path]:
+    """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone."""
+    was_there = path.exists()
+    make_empty_folder(path)
+    temp = path.parent / f"{TEMP_PREFIX}{os.getpid()}-{path.name}"
+    try:
+        temp.mkdir()
+        yield temp
+        os.replace(temp, path)
+    except BaseException:
+        shutil.rmtree(temp, ignore_errors=True)
+        if not was_there:
+            path.rmdir()
+        raise
 
 
 def _describe(path: Path, names: list[str]) -> str:
