@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from reenact import seams
 from reenact._version import __version__
@@ -41,6 +41,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
+from reenact.recorder.redaction.profile import PROFILES
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
@@ -53,7 +54,8 @@ from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability, write_report
 
-Redact: TypeAlias = RedactionProfile | Sequence[str] | None
+Redact: TypeAlias = RedactionProfile | Sequence[str] | tuple[RedactionProfile | None, Sequence[str]] | None
+"""A profile, a list of secrets to hide in every form, or both as a pair."""
 MODE_VARIABLE: Final = "REENACT_MODE"
 
 
@@ -133,7 +135,8 @@ class CaptureRun(Run):
         on_warning: Callable[[str], None] | None,
     ) -> None:
         super().__init__()
-        profile, values = _redaction(redact)
+        named, values = profile_and_secrets(redact)
+        profile = named or default_profile(os.environ)
         salt = secrets.token_bytes(16)
         seed = CaptureSeed(
             version=1,
@@ -196,7 +199,7 @@ class ReplayRun(Run):
         source = ReplaySource(path)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
-        _, values = _redaction(redact)
+        _, values = profile_and_secrets(redact)
         salt = self.manifest.redaction.salt
         redactor = _redactor(
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
@@ -315,12 +318,12 @@ def capture(
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
 
-    *redact* is a profile (``none``, ``default``, ``strict``) or a list of secrets to hide in every form;
-    the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is ``process``, which
-    survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what of the standard
-    library is recorded in the agent's own modules (``time``, ``random``, ``uuid``, ``secrets``,
-    ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says which modules
-    these are, by name or pattern, and without it they are all that are no library. With
+    *redact* is a profile (``none``, ``default``, ``strict``), a list of secrets to hide in every form, or
+    both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
+    ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
+    of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
+    ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
+    which modules these are, by name or pattern, and without it they are all that are no library. With
     *mode*, or ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
@@ -378,14 +381,21 @@ def replay(
     )
 
 
-def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
+def profile_and_secrets(redact: Redact) -> tuple[RedactionProfile | None, tuple[str, ...]]:
+    """Both parts of *redact*; no profile where it names none."""
     if redact is None:
-        return default_profile(os.environ), ()
-    if redact == "none" or redact == "default" or redact == "strict":
-        return redact, ()
+        return None, ()
     if isinstance(redact, str):
-        raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
-    return default_profile(os.environ), tuple(redact)
+        return _known_profile(redact), ()
+    if isinstance(redact, tuple) and len(redact) == 2 and not isinstance(redact[1], str):
+        return _known_profile(redact[0]), tuple(redact[1])
+    return None, tuple(cast(Sequence[str], redact))
+
+
+def _known_profile(name: str | None) -> RedactionProfile | None:
+    if name is not None and name not in PROFILES:
+        raise UsageError(f"redact={name!r} is unknown; name a profile, or give a list of secrets")
+    return name
 
 
 def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:
