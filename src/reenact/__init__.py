@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnknownVersion,
         UsageError,
     )
+    from reenact.formats.replay_log import ReplayReader, ReplayWriter
     from reenact.run import Run, capture, replay
     from reenact.seams.tool import tool
 
@@ -30,6 +31,8 @@ _HOMES = {
     "FormatError": "errors",
     "LiveCallBlocked": "errors",
     "ReenactError": "errors",
+    "ReplayReader": "formats.replay_log",
+    "ReplayWriter": "formats.replay_log",
     "Run": "run",
     "StoreError": "errors",
     "UnknownVersion": "errors",
@@ -46,6 +49,8 @@ __all__ = [
     "FormatError",
     "LiveCallBlocked",
     "ReenactError",
+    "ReplayReader",
+    "ReplayWriter",
     "Run",
     "StoreError",
     "UnknownVersion",

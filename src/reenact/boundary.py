@@ -12,11 +12,11 @@ thread pool) falls into the lane's *loose* child, where order means nothing.
 
 from __future__ import annotations
 
-import sys
-import threading
+from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -113,32 +113,21 @@ class Context(Protocol):
         """The thread or job of *lane* is over."""
 
 
-class Lane:
-    """One logical task of a run; see the module's docstring."""
+class Lane(msgspec.Struct, eq=False):
+    """One logical task of a run, see the module's docstring; a struct because every call makes one."""
 
-    __slots__ = ("_loose", "calls", "context", "name", "owner", "parent", "recorded", "spawned", "within")
-
-    def __init__(
-        self,
-        context: Context,
-        name: str,
-        *,
-        parent: Lane | None = None,
-        owner: int = 0,
-        within: str | None = None,
-    ) -> None:
-        self.context = context
-        self.name = name
-        self.parent = parent
-        self.owner = owner
-        """The identity of the thread or task whose code runs in this lane; 0 until it is known."""
-        self.within = within
-        """The id of the call inside which this lane lives."""
-        self.spawned = 0
-        self.calls = 0
-        self.recorded: Any = None
-        """The lane of the recording this one is bound to; owned by the replay engine."""
-        self._loose: Lane | None = None
+    context: Context
+    name: str
+    parent: Lane | None = None
+    owner: int = 0
+    """The identity of the thread or task whose code runs in this lane; 0 until it is known."""
+    within: str | None = None
+    """The id of the call inside which this lane lives."""
+    spawned: int = 0
+    calls: int = 0
+    recorded: Any = None
+    """The lane of the recording this one is bound to; owned by the replay engine."""
+    _loose: Lane | None = None
 
     def child(self) -> Lane:
         """The lane of the next task this one starts."""
@@ -152,7 +141,7 @@ class Lane:
 
     def inside(self, call_id: str, ordinal: int) -> Lane:
         """The lane of what happens inside this lane's call of that *ordinal*."""
-        return Lane(self.context, f"{self.name}/{ordinal}", parent=self, owner=self.owner, within=call_id)
+        return Lane(self.context, f"{self.name}/{ordinal}", self, self.owner, call_id)
 
     def loose(self) -> Lane:
         """The lane of code that runs in this lane's name but in no known order."""
@@ -177,15 +166,14 @@ _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
 open_runs: dict[int, Lane] = {}
 """Root lanes of the open runs, by the identity of their context."""
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def identity() -> int:
     """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
-    loops = sys.modules.get("asyncio")
-    if loops is None or loops._get_running_loop() is None:  # noqa: SLF001 — in asyncio's __all__
-        return threading.get_ident()
-    task = loops.current_task()
+    if _get_running_loop() is None:
+        return get_ident()
+    task = current_task()
     return id(task) if task is not None else 0
 
 
@@ -328,7 +316,8 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
 
     def __enter__(self) -> Any:
         step = self._begin()
-        step.wait()
+        if not step.live:
+            step.wait()
         return self._enter(step)
 
     async def __aenter__(self) -> Any:
@@ -337,17 +326,16 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         return self._enter(step)
 
     def _begin(self) -> Any:
-        lane = current_lane()
-        self._lane = lane
+        lane = self._lane = current_lane()
         if lane is None:
             if open_runs and lane_var.get() is not OUTSIDE:
                 _refuse_unplaced(self._call)
             return _Off()
         self._ordinal = lane.next_call()
-        return lane.context.step(self._call, lane)
+        step = self._step = lane.context.step(self._call, lane)
+        return step
 
     def _enter(self, step: Any) -> Any:
-        self._step = step
         if step.live and self._lane is not None:
             self._inside = self._lane.inside(step.call_id, self._ordinal)
             if not self._streaming:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import sysconfig
 from functools import cache
 from os import sep
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _MARKS: Final = (f"{sep}site-packages{sep}", f"{sep}dist-packages{sep}")
 _ROOTS: Final = (
@@ -25,3 +26,26 @@ def is_library(filename: str) -> bool:
     if filename == _DEMO_AGENT:
         return False
     return filename.startswith(_ROOTS) or any(mark in filename for mark in _MARKS)
+
+
+_libraries: Final[dict[str, Any]] = {}
+"""By name: loaded modules that were found to be libraries, so that the next run need not look again."""
+
+
+def possible_agents() -> list[tuple[str, dict[str, Any]]]:
+    """Name and namespace of every loaded module that is not known to be a library's.
+
+    A process has thousands of modules and an agent a few; each library is looked at once, unless another
+    module takes its name.
+    """
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, module in list(sys.modules.items()):
+        if _libraries.get(name) is module:
+            continue
+        namespace = getattr(module, "__dict__", {})
+        file = namespace.get("__file__")
+        if isinstance(file, str) and is_library(file):
+            _libraries[name] = module
+        else:
+            found.append((name, namespace))
+    return found

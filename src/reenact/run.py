@@ -40,9 +40,9 @@ from reenact.formats.replay_receipt import (
     receipt_codec,
 )
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor, default_profile, environment_secrets
-from reenact.recorder.redaction.profile import PROFILES
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
+from reenact.redaction import Redactor, default_profile, environment_secrets
+from reenact.redaction.profile import PROFILES
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged

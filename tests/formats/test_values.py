@@ -226,7 +226,11 @@ def test_any_value_comes_back(value: Any) -> None:
 @given(anything)
 def test_an_embedded_text_is_the_value(value: Any) -> None:
     """An answer stands in a canonical line, and loses neither its types nor the order of its members."""
-    stored = msgspec.json.decode(embedded(to_ordered_text(value)))
+    text = to_ordered_text(value)
+    line = embedded(text, value)
+    assert line == embedded(text)
+    stored = msgspec.json.decode(line)
+    assert canonical.encode(stored) == line
     if isinstance(stored, dict) and "$json" in stored:
         stored = msgspec.json.decode(stored["$json"])
     assert same(from_json(stored), value)

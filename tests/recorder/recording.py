@@ -19,8 +19,8 @@ from reenact.formats.capture import (
 )
 from reenact.formats.failures import message_of
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.redaction import Redactor
 from reenact.recorder.sink import FileCaptureSink
+from reenact.redaction import Redactor
 
 SALT = bytes(16)
 

@@ -16,7 +16,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, Instant, crossing
 from reenact.seams.chance import instant
-from tests.recorder.redaction_cases import SHAPES
+from tests.redaction.redaction_cases import SHAPES
 
 COUNT = 200
 _ALIKE = {

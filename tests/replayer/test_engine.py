@@ -16,7 +16,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.formats.divergence import ReplayDivergence
-from reenact.recorder.redaction import Redactor
+from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
 from reenact.replayer.source import ReplaySource
 from tests.twice import captured, replayed, twice

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from reenact.check.event_segment import EventScan, EventSegment, link_of, went_back
 from reenact.check.findings import Finding, Report, Severity
+from reenact.check.links import LinkFault, Links, Suspects, follow
+from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import DigestMismatch, FormatError, StoreError
-from reenact.formats.capture import (
-    CaptureEvent,
-    CaptureManifest,
-    RunEnd,
-    RunStart,
-    event_codec,
-    read_manifest,
-)
-from reenact.formats.lines import read_lines
+from reenact.formats.blocks import read_text_blocks
+from reenact.formats.capture import CaptureManifest, read_manifest
 from reenact.store.blobs import BlobStore
 from reenact.store.rundir import MANIFEST, RunDir, RunState
 
-BACKWARDS_TOLERANCE_MS: Final = 1000
-"""Clocks are set back by small steps; more than this in one step is worth a word."""
+_LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
+    "second_call": ("second_call", "error", "call {key} was made before"),
+    "second_outcome": ("second_outcome", "error", "call {key} has an outcome already"),
+    "no_call": ("outcome_without_call", "error", "call {key} was never made"),
+    "no_outcome": ("no_outcome", "warning", "call {key} has no outcome"),
+}
 
-Progress = Callable[[int], None]
-"""Told how many bytes were read since it was last told."""
 
-
-def check_capture(path: str | Path, *, progress: Progress | None = None) -> Report:
+def check_capture(
+    path: str | Path,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+) -> Report:
     """Everything that can be told from the directory alone, in constant memory.
 
     Raises :class:`~reenact.errors.StoreError` where there is no capture to look at.
@@ -40,7 +43,7 @@ def check_capture(path: str | Path, *, progress: Progress | None = None) -> Repo
         check.find("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
         return Report("capture", str(path), check.findings, {"state": state.value})
     manifest = check.read_manifest()
-    check.read_events(progress)
+    check.read_events(processes, segment_bytes, progress)
     if manifest is not None:
         check.compare(manifest)
     check.read_blobs()
@@ -50,32 +53,34 @@ def check_capture(path: str | Path, *, progress: Progress | None = None) -> Repo
 class _Hashed:
     """A stream that digests what is read from it."""
 
-    def __init__(self, stream: BinaryIO, progress: Progress | None) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._progress = progress
         self.digest = sha256()
 
-    def readline(self, limit: int = -1) -> bytes:
-        text = self._stream.readline(limit)
+    def read(self, size: int = -1) -> bytes:
+        text = self._stream.read(size)
         self.digest.update(text)
-        if self._progress is not None:
-            self._progress(len(text))
+        return text
+
+    def readline(self, size: int = -1) -> bytes:
+        text = self._stream.readline(size)
+        self.digest.update(text)
         return text
 
 
 class _CaptureCheck:
     def __init__(self, run: RunDir) -> None:
         self._run = run
+        self._file = run.events_path.name
         self.findings: list[Finding] = []
         self._count = 0
         self._digest = ""
-        self._ids: tuple[str, str] | None = None
-        self._last_ms: float = 0
-        self._last_event: CaptureEvent | None = None
-        self._open_calls: dict[str, int] = {}
-        self._ended_calls: set[str] = set()
+        self._links = Links()
+        self._runs: dict[tuple[str, str], int] = {}
         self._blobs: dict[str, int] = {}
-        self._status = ""
+        self._last_time_ms: float | None = None
+        self._end: int | None = None
+        self._behind_end: int | None = None
 
     def facts(self) -> dict[str, Any]:
         return {"events": self._count, "blobs": len(self._blobs), "eventsHash": self._digest}
@@ -94,76 +99,77 @@ class _CaptureCheck:
             self.findings.append(Finding.of("manifest_unreadable", error, file=MANIFEST))
         return None
 
-    def read_events(self, progress: Progress | None) -> None:
-        name = self._run.events_path.name
+    def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
+        scan = EventScan(self._file)
         with self._run.open_events() as stream:
-            hashed: Any = _Hashed(stream, progress)
-            lines = read_lines(hashed, file=name, on_error=lambda e: self._unreadable(e, name))
-            for line in lines:
-                self._count += 1
-                try:
-                    event = event_codec.from_bytes(line.text)
-                except FormatError as error:
-                    self._unreadable(error.at(line=line.number), name)
-                    continue
-                self._check_event(event, name, line.number)
-                if b'"$blob"' in line.text:
-                    self._note_blobs(event_codec.to_json(event), line.number)
+            hashed: Any = _Hashed(stream)
+            for block, segment in scan_segments(
+                hashed, scan, processes=processes, segment_bytes=segment_bytes
+            ):
+                self._join(segment)
+                if progress is not None:
+                    progress(len(block.text))
         self._digest = "sha256:" + hashed.digest.hexdigest()
+        self._close(scan)
 
-    def _unreadable(self, error: FormatError, name: str) -> None:
-        self.findings.append(Finding.of("event_unreadable", error, file=name))
+    def _join(self, segment: EventSegment) -> None:
+        """Take the next segment."""
+        self.findings += segment.findings
+        if segment.first_event is not None and not self._runs and not segment.starts_run:
+            self.find("no_start", "the first event is not run_start", self._file, line=segment.first_event)
+        if self._last_time_ms is not None and segment.first_time is not None:
+            self.findings += went_back(self._last_time_ms, segment.first_time, self._file)
+        self._last_time_ms = self._last_time_ms if segment.last_time_ms is None else segment.last_time_ms
+        if self._behind_end is None:
+            self._behind_end = segment.behind_end if self._end is None else segment.first_event
+        self._end = self._end or segment.end
+        self._count += segment.lines
+        self._links.join(segment.links)
+        self._runs = segment.runs | self._runs
+        self._blobs = segment.blobs | self._blobs
 
-    def _check_event(self, event: CaptureEvent, file: str, line: int) -> None:
-        if event.seq != line:
-            self.find("sequence", f"seq {event.seq} stands where {line} should", file, line=line)
-        self._ids = self._ids or (event.captureId, event.runId)
-        if (event.captureId, event.runId) != self._ids:
-            self.find("foreign_event", f"belongs to run {event.runId}, not {self._ids[1]}", file, line=line)
-        if event.ts < self._last_ms - BACKWARDS_TOLERANCE_MS:
-            back_s = (self._last_ms - event.ts) / 1000
-            self.find("time", f"goes back by {back_s:.1f} s", file, line=line, severity="warning")
-        self._last_ms = event.ts
-        if line == 1 and not isinstance(event, RunStart):
-            self.find("no_start", "the first event is not run_start", file, line=line)
-        if isinstance(self._last_event, RunEnd):
-            self.find("after_end", "stands behind run_end", file, line=line)
-        self._last_event = event
-        self._check_call(event, file, line)
+    def _close(self, scan: EventScan) -> None:
+        """Judge what only the whole log shows."""
+        own = min(self._runs, key=lambda run: self._runs[run], default=None)
+        for run, line in self._runs.items():
+            if own is not None and run != own:
+                self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
+        if self._behind_end is not None:
+            self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
+        suspects = self._links.suspects()
+        faults = follow(self._events_of(suspects, scan)) if suspects else []
+        for fault in [*faults, *self._links.unanswered(suspects)]:
+            self._link(fault)
+        self.findings.sort(key=lambda finding: (finding.file != MANIFEST, finding.line or 0, finding.code))
 
-    def _check_call(self, event: CaptureEvent, file: str, line: int) -> None:
-        call_id = getattr(event.data, "callId", None)
-        if not isinstance(call_id, str):
+    def _events_of(self, suspects: Suspects, scan: EventScan) -> Iterator[tuple[int, bool, str]]:
+        """Every line of a suspect: its number, whether it is a call, and the key."""
+        with self._run.open_events() as stream:
+            for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
+                for numbers, events, _ in scan.event_blocks(block):
+                    for number, event in zip(numbers, events, strict=True):
+                        link = link_of(event)
+                        if link is not None and link[1] in suspects:
+                            yield number, *link
+
+    def _link(self, fault: LinkFault) -> None:
+        # A run that was killed has calls without an outcome; one that ended has none.
+        if fault.fault == "no_outcome" and self._end is None:
             return
-        if _is_call(event):
-            if call_id in self._open_calls or call_id in self._ended_calls:
-                self.find("second_call", f"call {call_id} was made before", file, line=line)
-            self._open_calls[call_id] = line
-        elif call_id in self._open_calls:
-            del self._open_calls[call_id]
-            self._ended_calls.add(call_id)
-        else:
-            known = "has an outcome already" if call_id in self._ended_calls else "was never made"
-            self.find("outcome_without_call", f"call {call_id} {known}", file, line=line)
-
-    def _note_blobs(self, value: Any, line: int) -> None:
-        for digest in _blobs_in(value):
-            self._blobs.setdefault(digest, line)
+        code, severity, message = _LINK_FINDINGS[fault.fault]
+        self.find(code, message.format(key=fault.key), self._file, line=fault.line, severity=severity)
 
     def compare(self, manifest: CaptureManifest) -> None:
-        name = self._run.events_path.name
         if manifest.integrity.eventsHash != self._digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
-            self.find("events_changed", f"the events {reason}, found {self._digest}", name)
+            self.find("events_changed", f"the events {reason}, found {self._digest}", self._file)
         if manifest.eventCount != self._count:
-            self.find("event_count", f"the manifest counts {manifest.eventCount}, found {self._count}", name)
-        if self._ids is not None and self._ids != (manifest.captureId, manifest.runId):
+            reason = f"the manifest counts {manifest.eventCount}, found {self._count}"
+            self.find("event_count", reason, self._file)
+        if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
             self.find("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
-        ended = isinstance(self._last_event, RunEnd)
-        if manifest.status == "ok" and not ended:
-            self.find("no_end", "the run ended well, but has no run_end", name)
-        for call_id, line in self._open_calls.items() if ended else ():
-            self.find("no_outcome", f"call {call_id} has no outcome", name, line=line, severity="warning")
+        if manifest.status == "ok" and self._end is None:
+            self.find("no_end", "the run ended well, but has no run_end", self._file)
 
     def read_blobs(self) -> None:
         blobs = self._run.blobs
@@ -174,28 +180,9 @@ class _CaptureCheck:
                 self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
-        file = self._run.events_path.name
         try:
             blobs.get(digest)
         except DigestMismatch:
-            self.find("blob_damaged", f"the bytes of {digest} have another digest", file, line=line)
+            self.find("blob_damaged", f"the bytes of {digest} have another digest", self._file, line=line)
         except (FormatError, StoreError) as error:
-            self.find("blob_missing", str(error), file, line=line)
-
-
-def _is_call(event: CaptureEvent) -> bool:
-    kind = type(event).__struct_config__.tag
-    if kind == "nondeterministic":
-        return "request" in event.data.extra
-    return kind in ("tool_call", "llm_request")
-
-
-def _blobs_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$blob"), str):
-            yield value["$blob"]
-        for child in value.values():
-            yield from _blobs_in(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _blobs_in(child)
+            self.find("blob_missing", str(error), self._file, line=line)

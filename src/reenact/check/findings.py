@@ -11,7 +11,7 @@ from reenact.errors import FormatError
 Severity: TypeAlias = Literal["error", "warning"]
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True):
     """One problem."""
 
     code: str

@@ -1,72 +1,128 @@
-"""Whether a log is what its receipt claims, call by call: matched by id, or by order where there is none."""
+"""Whether a log is what its receipt claims: the session, every tool call, every verification."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
+from reenact.check.entries import Entry, Match, entry_of, match_entries
 from reenact.check.findings import Finding
-from reenact.check.replay_log import SeenResult
+from reenact.formats.dialects import Event, current, legacy
+from reenact.formats.lines import Line
 from reenact.formats.receipt import LegacyReceipt, Receipt
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import same_f32
+from reenact.formats.replay_log import ToolCall, ToolResult
+from reenact.formats.tool_uses import tool_uses
+
+AnyReceipt: TypeAlias = Receipt | LegacyReceipt
 
 
-class ReceiptCheck:
-    """Takes the log's results as they come, and says at the end what does not agree."""
+def check_receipt(
+    receipt: AnyReceipt,
+    lines: Iterable[tuple[Line, Event]],
+    *,
+    trajectory_hash: str,
+    file: str,
+    log_file: str,
+) -> list[Finding]:
+    """What does not agree between *receipt*, in *file*, and the log of *lines*; one pass over them.
 
-    def __init__(self, receipt: Receipt | LegacyReceipt, *, file: str, log_file: str) -> None:
-        self._file = file
-        self._log_file = log_file
-        claimed = receipt.tool_calls
-        self._claims: list[Any] = [] if claimed is ABSENT or claimed is None else list(claimed)
-        self._by_id = {claim.id: claim for claim in self._claims if hasattr(claim, "id")}
-        self._position = 0
-        self._used: set[int] = set()
-        self.findings: list[Finding] = []
+    Calls are matched by id where the receipt has ids, else by content and order.
+    """
+    session = _Session()
+    uses = (entry_of(use) for use in tool_uses(session.watch(lines)) if use.result is not None)
+    by_id = isinstance(receipt, LegacyReceipt)
+    matches = [match for match in match_entries(uses, _claims(receipt), by_id=by_id) if _is_fault(match)]
+    findings = [_of_match(match, file, log_file) for match in matches]
+    return [
+        *_of_session(receipt, session, log_file),
+        *_of_trajectory(receipt, trajectory_hash, log_file),
+        *findings,
+        *_of_verification(receipt, session, log_file),
+    ]
 
-    def take(self, seen: SeenResult) -> None:
-        """Compare one result of the log with its claim."""
-        claim = self._claim_for(seen)
-        if claim is None:
-            self._find("receipt_lacks", f"{seen.call.tool} is in the log, not in the receipt", seen.line)
-            return
-        self._used.add(id(claim))
-        for name, found in (
-            ("tool", seen.call.tool),
-            ("params_hash", seen.call.params_hash),
-            ("output_hash", seen.result.output_hash),
-            ("latency_ms", seen.result.latency_ms),
-        ):
-            stated = getattr(claim, name)
-            if stated != found:
-                self._find(
-                    "receipt_differs", f"{name}: the receipt says {stated}, the log {found}", seen.line
-                )
-        self._compare_utility(claim, seen)
 
-    def _compare_utility(self, claim: Any, seen: SeenResult) -> None:
-        stated = getattr(claim, "step_utility", ABSENT)
-        found = seen.result.step_utility
-        if stated is ABSENT or found is ABSENT or same_f32(stated, found):
-            return
-        self._find("receipt_differs", f"step_utility: the receipt says {stated}, the log {found}", seen.line)
+class _Session:
+    """What a log says beside its tool calls."""
 
-    def _claim_for(self, seen: SeenResult) -> Any:
-        key = getattr(seen.call, "id", None)
-        if self._by_id and key is not None:
-            return self._by_id.get(key)
-        if self._position < len(self._claims):
-            self._position += 1
-            return self._claims[self._position - 1]
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.line = 1
+        self.verified: list[tuple[str, int]] = []
+
+    def watch(self, lines: Iterable[tuple[Line, Event]]) -> Iterator[tuple[Line, Event]]:
+        """The same *lines*; what is needed is noted in passing."""
+        for line, event in lines:
+            if isinstance(event, ToolCall | ToolResult):
+                yield line, event
+            elif isinstance(event, current.SessionStart | legacy.SessionStart):
+                self.id, self.line = event.session_id, line.number
+            elif isinstance(event, current.Verification):
+                self.verified.append((event.command, event.exit_code))
+            elif isinstance(event, legacy.Verification):
+                self.verified += zip(event.commands, event.exit_codes, strict=False)
+
+
+def _claims(receipt: AnyReceipt) -> list[Entry]:
+    claimed: Any = receipt.tool_calls
+    return [
+        Entry(
+            tool=claim.tool,
+            params_hash=claim.params_hash,
+            output_hash=claim.output_hash,
+            latency_ms=claim.latency_ms,
+            ok=getattr(claim, "ok", ABSENT),
+            step_utility=getattr(claim, "step_utility", ABSENT),
+            side_effects=claim.side_effects,
+            id=getattr(claim, "id", None),
+        )
+        for claim in ([] if claimed is ABSENT else claimed)
+    ]
+
+
+def _is_fault(match: Match) -> bool:
+    return match.ours is None or match.theirs is None or bool(match.differing)
+
+
+def _of_match(match: Match, file: str, log_file: str) -> Finding:
+    ours, theirs = match.ours, match.theirs
+    if ours is None:
+        assert theirs is not None
+        return Finding("log_lacks", f"{theirs.name} is in the receipt, not in the log", file)
+    if theirs is None:
+        return Finding(
+            "receipt_lacks", f"{ours.tool} is in the log, not in the receipt", log_file, line=ours.line
+        )
+    told = "; ".join(
+        f"{name}: the receipt says {getattr(theirs, name)}, the log {getattr(ours, name)}"
+        for name in match.differing
+    )
+    return Finding("receipt_differs", told, log_file, line=ours.line)
+
+
+def _of_session(receipt: AnyReceipt, session: _Session, log_file: str) -> Iterator[Finding]:
+    if session.id is not None and session.id != receipt.session_id:
+        message = f"the receipt is of session {receipt.session_id!r}, the log of {session.id!r}"
+        yield Finding("receipt_session", message, log_file, line=session.line)
+
+
+def _of_trajectory(receipt: AnyReceipt, found: str, log_file: str) -> Iterator[Finding]:
+    if isinstance(receipt, Receipt) and receipt.trajectory_hash != found:
+        message = f"the receipt is for another log: it says {receipt.trajectory_hash}, this one has {found}"
+        yield Finding("trajectory_hash", message, log_file)
+
+
+def _of_verification(receipt: AnyReceipt, session: _Session, log_file: str) -> Iterator[Finding]:
+    claimed = _verified(receipt)
+    if claimed is not None and claimed != session.verified:
+        message = f"verification: the receipt says {claimed}, the log {session.verified}"
+        yield Finding("receipt_differs", message, log_file)
+
+
+def _verified(receipt: AnyReceipt) -> list[tuple[str, int]] | None:
+    verification = receipt.verification
+    if verification is ABSENT or verification is None:
         return None
-
-    def close(self) -> None:
-        """Name the claims for which the log has nothing."""
-        for claim in self._claims:
-            if id(claim) not in self._used:
-                name = f"{claim.tool} ({claim.id})" if hasattr(claim, "id") else claim.tool
-                message = f"{name} is in the receipt, not in the log"
-                self.findings.append(Finding("log_lacks", message, self._file))
-
-    def _find(self, code: str, message: str, line: int) -> None:
-        self.findings.append(Finding(code, message, self._log_file, line=line))
+    if isinstance(verification, list):
+        return [(one.command, one.exit_code) for one in verification]
+    return list(zip(verification.commands_run, verification.exit_codes, strict=False))

@@ -2,148 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+import math
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from reenact.check.findings import Finding, Report, Severity
+from reenact.check.links import LinkFault, Links, Suspects, follow
+from reenact.check.log_segment import End, LogScan, LogSegment, went_back
+from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import FormatError
-from reenact.formats.dialects import Event, current, legacy
-from reenact.formats.hashes import params_hash
+from reenact.formats.blocks import read_text_blocks
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import ReplayHeader, ToolCall, ToolResult, read_replay_log
+from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect
+from reenact.formats.tool_uses import call_key
 
-BACKWARDS_TOLERANCE: Final = timedelta(seconds=1)
-
-SessionEnd = current.SessionEnd | legacy.SessionEnd
-
-
-class SeenResult:
-    """A tool call with its result, as a receipt lists it."""
-
-    def __init__(self, line: int, call: Any, result: Any) -> None:
-        self.line = line
-        self.call = call
-        self.result = result
+_LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
+    "second_call": ("second_call", "error", "call {key!r} was made before"),
+    "second_outcome": ("second_result", "error", "call {key!r} has a result already"),
+    "no_call": ("result_without_call", "error", "no earlier call is {key!r}"),
+    "no_outcome": ("no_result", "warning", "call {key!r} has no result"),
+}
 
 
 def check_replay_log(
     open_stream: Callable[[], BinaryIO],
     *,
     file: str,
-    on_result: Callable[[SeenResult], None] | None = None,
+    lenient: bool = False,
+    processes: int = 1,
+    progress: Progress | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
 ) -> Report:
-    """Everything that can be told from the log alone; *on_result* sees each result with its call."""
-    check = _LogCheck(Path(file).name, on_result)
+    """Everything that can be told from the log alone, in constant memory.
+
+    Every line that cannot be read is reported. What the lines mean is checked up to the first of them;
+    with *lenient*, as if they were not there. *processes* above 1 are worth it for logs of some 100 MB.
+    :class:`FormatError` where nothing in the file is an event.
+    """
+    check = _LogCheck(Path(file).name)
+    scan = _scan_of(open_stream, file, lenient)
     with open_stream() as stream:
-        for line, event in read_replay_log(stream, file=check.file, on_error=check.unreadable):
-            check.event(event, line.number)
-    check.close()
-    return Report("replay log", file, check.findings, check.facts())
+        for block, segment in scan_segments(stream, scan, processes=processes, segment_bytes=segment_bytes):
+            check.join(segment)
+            if progress is not None:
+                progress(len(block.text))
+    check.close(lambda suspects: _events_of(suspects, open_stream, scan))
+    findings = sorted(check.findings, key=lambda finding: (finding.line or 0, finding.code))
+    return Report("replay log", file, findings, check.facts())
+
+
+def _scan_of(open_stream: Callable[[], BinaryIO], file: str, lenient: bool) -> LogScan:
+    with open_stream() as stream:
+        dialect = find_dialect(stream, file=file)
+    if dialect is None:
+        raise FormatError("is no REPLAY.jsonl: no line of it is an event", file=file)
+    return LogScan(Path(file).name, dialect.name, lenient=lenient)
+
+
+def _events_of(
+    suspects: Suspects, open_stream: Callable[[], BinaryIO], scan: LogScan
+) -> Iterator[tuple[int, bool, str]]:
+    """Every line of a suspect: its number, whether it is a call, and the key."""
+    with open_stream() as stream:
+        for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
+            for numbers, events in scan.event_blocks(block):
+                for number, event in zip(numbers, events, strict=True):
+                    if isinstance(event, ToolCall | ToolResult) and call_key(event) in suspects:
+                        yield number, isinstance(event, ToolCall), call_key(event)
 
 
 class _LogCheck:
-    def __init__(self, file: str, on_result: Callable[[SeenResult], None] | None) -> None:
+    """The segments of a log, joined in their order."""
+
+    def __init__(self, file: str) -> None:
         self.file = file
         self.findings: list[Finding] = []
-        self._on_result = on_result
-        self._calls: dict[str, tuple[int, Any]] = {}
-        self._answered: set[str] = set()
-        self._results = 0
-        self._latency_ms: float = 0
-        self._last_time: datetime | None = None
-        self._end: tuple[int, Any] | None = None
+        self._links = Links()
+        self._cut_at: int | None = None
         self._events = 0
+        self._calls = 0
+        self._results = 0
+        self._latency_ms: int | float = 0
+        self._sessions: dict[str, int] = {}
+        self._headers: list[int] = []
+        self._starts: list[int] = []
+        self._end: End | None = None
+        self._behind_end: int | None = None
+        self._first_event: int | None = None
+        self._last_event = 1
+        self._last_time: str | None = None
 
     def facts(self) -> dict[str, Any]:
         return {
             "events": self._events,
-            "toolCalls": len(self._calls) + len(self._answered),
+            "toolCalls": self._calls,
             "results": self._results,
             "totalLatencyMs": self._latency_ms,
         }
 
-    def unreadable(self, error: FormatError) -> None:
-        self.findings.append(Finding.of("line_unreadable", error, file=self.file))
-
     def find(self, code: str, message: str, line: int, severity: Severity = "error") -> None:
         self.findings.append(Finding(code, message, self.file, severity, line))
 
-    def event(self, event: Event, line: int) -> None:
-        self._events += 1
-        self._check_time(event, line)
-        if self._end is not None:
-            self.find("after_end", "stands behind SessionEnd", line)
-        if isinstance(event, ToolCall):
-            self._call(event, line)
-        elif isinstance(event, ToolResult):
-            self._result(event, line)
-        elif isinstance(event, SessionEnd):
-            self._end = (line, event)
-
-    def _call(self, event: Any, line: int) -> None:
-        key = _key(event)
-        if key in self._calls or key in self._answered:
-            self.find("second_call", f"call {key!r} was made before", line)
-        self._calls[key] = (line, event)
-        if event.params is not ABSENT:
-            found = params_hash(event.params)
-            if found != event.params_hash:
-                self.find("params_hash", f"params have {found}, the line says {event.params_hash}", line)
-
-    def _result(self, event: Any, line: int) -> None:
-        key = _key(event)
-        self._results += 1
-        self._latency_ms += event.latency_ms
-        if key in self._calls:
-            _, call = self._calls.pop(key)
-            self._answered.add(key)
-            if self._on_result is not None:
-                self._on_result(SeenResult(line, call, event))
-        elif key in self._answered:
-            self.find("second_result", f"call {key!r} has a result already", line)
-        else:
-            self.find("result_without_call", f"no earlier call is {key!r}", line)
-
-    def _check_time(self, event: Event, line: int) -> None:
-        text = getattr(event, "ts", getattr(event, "t", ABSENT))
-        if isinstance(event, ReplayHeader) or not isinstance(text, str):
+    def join(self, segment: LogSegment) -> None:
+        """Take the next segment; behind a cut only its unreadable lines count."""
+        self.findings += segment.unreadable
+        if self._cut_at is not None:
             return
-        moment = _moment(text)
-        if moment is None:
-            return
-        if self._last_time is not None and moment < self._last_time - BACKWARDS_TOLERANCE:
-            back = self._last_time - moment
-            self.find("time", f"goes back by {back.total_seconds():.1f} s", line, "warning")
-        self._last_time = moment
+        self._cut_at = segment.cut_at
+        self.findings += segment.findings
+        self._links.join(segment.links)
+        self._join_order(segment)
+        self._events += segment.events
+        self._calls += segment.calls
+        self._results += segment.results
+        self._latency_ms += segment.latency_ms
+        self._sessions = segment.sessions | self._sessions
+        self._headers += segment.headers
+        self._starts += segment.starts
 
-    def close(self) -> None:
+    def _join_order(self, segment: LogSegment) -> None:
+        if self._last_time is not None and segment.first_time is not None:
+            self.findings += went_back(self._last_time, segment.first_time, self.file)
+        self._last_time = segment.last_time or self._last_time
+        if self._behind_end is None:
+            self._behind_end = segment.behind_end if self._end is None else segment.first_event
+        self._end = self._end or segment.end
+        if self._first_event is None:
+            self._first_event = segment.first_event
+        self._last_event = segment.last_event or self._last_event
+
+    def close(self, events_of: Callable[[Suspects], Iterable[tuple[int, bool, str]]]) -> None:
+        """Judge what only the whole log shows; *events_of* is asked for the lines of suspects, if any."""
+        self._check_frame()
+        suspects = self._links.suspects()
+        for fault in follow(events_of(suspects)) if suspects else ():
+            self._link(fault)
+        if self._cut_at is not None:
+            reason = "links, times and totals behind this line were not checked; --lenient checks the rest"
+            self.find("not_checked", reason, self._cut_at, "warning")
+            return
+        for fault in self._links.unanswered(suspects):
+            self._link(fault)
         if self._end is None:
-            self.find("no_end", "the log has no SessionEnd", max(1, self._events), "warning")
+            self.find("no_end", "the log has no SessionEnd", self._last_event, "warning")
         else:
-            self._check_totals(*self._end)
-        for key, (line, _) in self._calls.items():
-            self.find("no_result", f"call {key!r} has no result", line, "warning")
+            self._check_totals(self._end)
 
-    def _check_totals(self, line: int, end: Any) -> None:
-        made = len(self._calls) + len(self._answered)
-        if end.total_tool_calls is not ABSENT and end.total_tool_calls != made:
-            self.find("total_tool_calls", f"{end.total_tool_calls} stated, {made} found", line)
-        if end.total_latency_ms is not ABSENT and end.total_latency_ms != self._latency_ms:
-            reason = f"{end.total_latency_ms} stated, {self._latency_ms} found"
-            self.find("total_latency_ms", reason, line)
+    def _check_frame(self) -> None:
+        first = self._first_event
+        if first is not None and first not in self._headers:
+            self.find("no_header", "the first event is not a ReplayHeader", first)
+        for line in self._headers:
+            if line != first:
+                self.find("second_header", "a second ReplayHeader; a log has one, on its first line", line)
+        for line in self._starts[1:]:
+            self.find("second_start", "a second SessionStart; a log is of one session", line)
+        for session, line in [*self._sessions.items()]:
+            if line != min(self._sessions.values()):
+                own = min(self._sessions, key=lambda name: self._sessions[name])
+                self.find("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
+        if self._behind_end is not None:
+            self.find("after_end", "stands behind SessionEnd, the last event of a log", self._behind_end)
 
+    def _link(self, fault: LinkFault) -> None:
+        if fault.fault == "no_outcome" and self._cut_at is not None:
+            return
+        code, severity, message = _LINK_FINDINGS[fault.fault]
+        self.find(code, message.format(key=fault.key), fault.line, severity)
 
-def _key(event: Any) -> str:
-    """What ties a call and its result: ``id`` in the older dialect, ``step_id`` in the current one."""
-    key: str = event.id if isinstance(event, legacy.ToolCall | legacy.ToolResult) else event.step_id
-    return key
-
-
-def _moment(text: str) -> datetime | None:
-    """``None`` for a leap second, which Python's calendar does not have."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
+    def _check_totals(self, end: End) -> None:
+        if end.total_tool_calls is not ABSENT and end.total_tool_calls != self._calls:
+            self.find("total_tool_calls", f"{end.total_tool_calls} stated, {self._calls} found", end.line)
+        stated, found = end.total_latency_ms, self._latency_ms
+        # Whoever added fractions in another order came to another last digit.
+        if stated is not ABSENT and not math.isclose(stated, found, rel_tol=1e-9):
+            self.find("total_latency_ms", f"{stated} stated, {found} found", end.line)

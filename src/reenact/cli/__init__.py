@@ -12,12 +12,18 @@ from collections.abc import Sequence
 from reenact._version import __version__
 
 VERBS = {
+    "convert": "Write one artifact as another",
     "demo": "Record, replay, break and verify a small agent, without key or network",
+    "disclose": "Tell what chosen fields of a sealed event say, with proof",
     "hash": "Print the canonical digest of JSON files",
+    "keygen": "Make a pair of keys to seal with",
+    "prove": "Prove that an event stands at its place in a sealed run",
+    "publish": "Write a run's log without what is private in it",
     "record": "Run a command and record it",
     "recover": "Complete captures that were interrupted",
     "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
+    "seal": "Sign what a run was",
     "show": "List the calls of a capture",
     "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",

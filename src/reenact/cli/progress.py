@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, Final, TypeVar
 
 LARGE_BYTES: Final = 16 * 1024 * 1024
-"""About a second's work; smaller files get no bar."""
+"""From here on work may take a second; smaller files get no bar."""
 
 _STEP: Final = 1000
 T = TypeVar("T")
 
 
-def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
-    """The same *items*, which are made by reading *stream*; quiet where nobody looks or it is over soon."""
-    size_bytes = _size_bytes(stream)
+@contextmanager
+def progress_bar(size_bytes: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A function that is told how many bytes are done more; quiet where nobody looks or it is over soon."""
     if size_bytes < LARGE_BYTES or not (sys.stdout.isatty() or sys.stderr.isatty()):
-        yield from items
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -31,9 +32,17 @@ def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T
         transient=True,
     ) as progress:
         task = progress.add_task(what, total=size_bytes)
+        yield lambda done_bytes: progress.update(task, advance=done_bytes)
+
+
+def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
+    """The same *items*, which are made by reading *stream*, with a bar."""
+    with progress_bar(_size_bytes(stream), what) as advance:
+        done_bytes = 0
         for number, item in enumerate(items):
-            if number % _STEP == 0:
-                progress.update(task, completed=stream.tell())
+            if number % _STEP == 0 and stream.seekable():
+                advance(stream.tell() - done_bytes)
+                done_bytes = stream.tell()
             yield item
 
 

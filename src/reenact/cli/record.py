@@ -24,7 +24,7 @@ from reenact.injected.launch import environment, handed_over, run
 from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.recovery import recover
-from reenact.recorder.redaction.profile import PROFILES
+from reenact.redaction.profile import PROFILES
 from reenact.store.durable import Durability
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState, make_empty_folder

@@ -3,80 +3,83 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
+from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import click
 
-from reenact.check.capture import Progress, check_capture
-from reenact.check.findings import Finding, Report
-from reenact.check.receipt import ReceiptCheck
-from reenact.check.replay_log import check_replay_log
-from reenact.cli.failure import printable
-from reenact.errors import FormatError, UsageError
-from reenact.formats.hashes import trajectory_hash
-from reenact.formats.receipt import LegacyReceipt, Receipt, read_receipt
+from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.check.findings import Report
+from reenact.cli.failure import DIFFERS, printable
+from reenact.cli.progress import progress_bar
 from reenact.store.rundir import EVENTS
 
-_SHOWN_FINDINGS = 100
+_SHOWN_FINDINGS: Final = 100
+_MANY_BYTES: Final = 64 * 1024 * 1024
+"""From here on all cores are worth their start."""
 
 
 @click.command("verify")
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
-@click.option("--receipt", "receipt_path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against its receipt."
+)
+@click.option("--seal", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against a seal.")
+@click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
+@click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
+@click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
-def command(path: Path, receipt_path: Path | None, as_json: bool) -> int:
+def command(
+    path: Path,
+    receipt: Path | None,
+    seal: Path | None,
+    key: Path | None,
+    against: Path | None,
+    lenient: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
     """Check that an artifact is what it says it is.
 
-    PATH is a capture directory or a REPLAY.jsonl; a log can be held against its receipt. Every problem is
-    printed with its line. The exit status is 0 when there is none but warnings, 1 when something does
-    not agree, and 2 when PATH cannot be read at all.
+    PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
+    action, a record, a pack of records, a seal or a disclosure. Every problem is printed with its place. The
+    exit status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH cannot
+    be read at all.
     """
-    if path.is_dir():
-        if receipt_path is not None:
-            raise UsageError(f"{path}: a receipt belongs to a REPLAY.jsonl, not to a capture")
-        report = _with_progress(path)
-    else:
-        report = _check_log(path, receipt_path)
-        if not report.facts["events"]:
-            first = report.findings[0]
-            raise FormatError(f"is no REPLAY.jsonl: {first.message}", file=str(path), line=first.line)
-    _print(report, as_json)
-    return 0 if report.is_good else 1
+    report = _checked(path, lenient, jobs)
+    if receipt is not None:
+        report = with_receipt(report, receipt)
+    if seal or key or report.what == "disclosure":
+        from reenact.check.against_seal import with_seal
+
+        report = with_seal(report, seal, key)
+    if against is not None:
+        report = with_other_log(report, against)
+    is_alone = receipt is None and seal is None and against is None
+    _print(report, "itself" if is_alone else "what it is held against", as_json)
+    return 0 if report.is_good else DIFFERS
 
 
-def _with_progress(path: Path) -> Report:
-    events = path / EVENTS
-    if not sys.stderr.isatty() or not events.exists():
-        return check_capture(path)
-    with click.progressbar(length=events.stat().st_size, label="verifying", file=sys.stderr) as bar:
-        update: Progress = bar.update
-        return check_capture(path, progress=update)
+def _checked(path: Path, lenient: bool, jobs: int | None) -> Report:
+    file = path / EVENTS if path.is_dir() else path
+    size_bytes = file.stat().st_size if file.exists() else 0
+    with progress_bar(size_bytes, "verifying") as advance:
+        return check_artifact(path, lenient=lenient, processes=_processes(jobs, size_bytes), progress=advance)
 
 
-def _check_log(path: Path, receipt_path: Path | None) -> Report:
-    if receipt_path is None:
-        return check_replay_log(lambda: path.open("rb"), file=str(path))
-    receipt = read_receipt(receipt_path.read_bytes(), str(receipt_path))
-    against = ReceiptCheck(receipt, file=str(receipt_path), log_file=path.name)
-    report = check_replay_log(lambda: path.open("rb"), file=str(path), on_result=against.take)
-    against.close()
-    findings = [*report.findings, *against.findings, *_trajectory(path, receipt)]
-    return Report(report.what, report.path, findings, report.facts)
+def _processes(jobs: int | None, size_bytes: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs is None:
+        return cores if size_bytes >= _MANY_BYTES else 1
+    return jobs or cores
 
 
-def _trajectory(path: Path, receipt: Receipt | LegacyReceipt) -> list[Finding]:
-    if not isinstance(receipt, Receipt):
-        return []
-    with path.open("rb") as stream:
-        found = trajectory_hash(stream, file=path.name)
-    if found == receipt.trajectory_hash:
-        return []
-    message = f"the receipt is for another log: it says {receipt.trajectory_hash}, this one has {found}"
-    return [Finding("trajectory_hash", message, path.name)]
-
-
-def _print(report: Report, as_json: bool) -> None:
+def _print(report: Report, other: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
         return
@@ -84,10 +87,18 @@ def _print(report: Report, as_json: bool) -> None:
         mark = "warning" if finding.severity == "warning" else "error  "
         click.echo(f"{mark}  {printable(finding.describe())}")
     if len(report.findings) > _SHOWN_FINDINGS:
-        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS} more; --json lists all")
+        codes = Counter(finding.code for finding in report.findings).most_common()
+        counts = ", ".join(f"{code} {count:,}" for code, count in codes)
+        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS:,} more; --json lists all ({counts})")
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
-    verdict = "is what it says it is" if report.is_good else "does not agree with itself"
-    facts = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    verdict = "is what it says it is" if report.is_good else f"does not agree with {other}"
+    facts = ", ".join(f"{name} {_told(value)}" for name, value in report.facts.items())
     found = f"{errors} errors, {warnings} warnings"
     click.echo(f"{printable(report.path)}: the {report.what} {verdict}: {found} ({facts})")
+
+
+def _told(value: object) -> str:
+    if not isinstance(value, list | dict):
+        return str(value)
+    return printable(json.dumps(value, ensure_ascii=False)) if value else "none"

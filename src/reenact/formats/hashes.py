@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from reenact import canonical
 from reenact.formats.lines import read_lines
+
+BLINDED: Final = "hmac-"
+"""Stands before a hash of a published log that nobody without the publisher's key can compute."""
 
 
 def params_hash(params: Any) -> str:

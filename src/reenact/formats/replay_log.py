@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cached_property
 from typing import Any, BinaryIO
 
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
 from reenact.formats.dialects.common import HEADER, Dialect, DialectName
-from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks, read_lines
 from reenact.formats.record import ABSENT, parse
 
 ReplayHeader = current.ReplayHeader | legacy.ReplayHeader
@@ -31,6 +31,14 @@ def read_replay_log(
     for block in read_blocks(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
         yield from reading.read(block)
     reading.close()
+
+
+def find_dialect(stream: BinaryIO, *, file: str) -> Dialect[Any] | None:
+    """The dialect that the first event of a log shows; ``None`` where no line is an event."""
+    for line in read_lines(stream, file=file, on_error=lambda _: None):
+        with suppress(FormatError):
+            return dialect_of(parse(line.text))
+    return None
 
 
 class _Reading:

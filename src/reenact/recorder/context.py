@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from asyncio import CancelledError, _get_running_loop, current_task
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from time import time
 from typing import Any, Final, NamedTuple
 
@@ -18,14 +17,15 @@ import msgspec
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError, UsageError
-from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus, event_codec
+from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
-from reenact.recorder.payloads import Payloads, frozen_piece
-from reenact.recorder.redaction import Redactor
+from reenact.recorder.payloads import Payloads
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
+from reenact.recorder.step import CaptureStep, leaving
+from reenact.redaction import Redactor
 from reenact.store.forks import leave_to_parent_on_fork
 
 log: Final = logging.getLogger("reenact.recorder")
@@ -43,16 +43,18 @@ class _Shape(NamedTuple):
     """How the events of one kind of call are written."""
 
     call_type: bytes
-    request_member: str
     outcome_type: bytes
     answer_member: str
 
 
+_TOOL: Final = _Shape(b"tool_call", b"tool_result", "result")
+_MODEL: Final = _Shape(b"llm_request", b"llm_response", "response")
+_OUTSIDE: Final = _Shape(b"nondeterministic", b"nondeterministic", "value")
 _SHAPES: Final[dict[CallKind, _Shape]] = {
-    "tool": _Shape(b"tool_call", "args", b"tool_result", "result"),
-    "llm": _Shape(b"llm_request", "request", b"llm_response", "response"),
-    "network": _Shape(b"nondeterministic", "request", b"nondeterministic", "value"),
-    "process": _Shape(b"nondeterministic", "request", b"nondeterministic", "value"),
+    "tool": _TOOL,
+    "llm": _MODEL,
+    "network": _OUTSIDE,
+    "process": _OUTSIDE,
 }
 
 
@@ -155,11 +157,12 @@ class CaptureContext:
 
     def record_event(self, event_type: str, data: dict[str, Any]) -> None:
         """Append one event of the caller's own making, if it is one that can be read again."""
-        if self._has_stopped():
+        if self._failure is not None:
+            self._tell_forked()
             return
         try:
             text = encode_clean(self._payloads.members(data))
-            event_codec.from_bytes(self._events.line(event_type.encode(), text))
+            self._events.refuse_unreadable(event_type.encode(), text)
             self._events.append(event_type.encode(), text)
         except Exception as error:
             self._fail(error)
@@ -184,7 +187,7 @@ class CaptureContext:
                 self._events.append(b"run_end", self._end_text(status, error, final_output))
             except Exception as failure:
                 self._fail(failure)
-        if self._failure is None and next(self._call_numbers) > 1 and self.seq == 0:
+        if self._failure is None and next(self._call_numbers) > 1 and self._sink.count == 0:
             self._fail(StoreError("calls were made, but the sink kept no event"))
         if self._failure is not None or self._missed is not None:
             status, error = "error", self._failure or self._missed
@@ -221,24 +224,26 @@ class CaptureContext:
     # Writing
 
     def _record_call(self, call: Call, lane: Lane, call_id: str) -> None:
-        if self._has_stopped():
+        if self._failure is not None:
+            self._tell_forked()
             return
         shape = _SHAPES[call.kind]
         text = self._payloads.text(call.request)
         data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within
-        if call.kind == "tool":
-            data |= self._payloads.members(_facts_of(call))
+        if shape is _MODEL:
+            self._record_model_call(call, data, text)
+            return
+        if shape is _TOOL:
+            if call.facts:
+                data |= self._payloads.members(_facts_of(call))
             data["tool"] = call.name
             data["args"] = self._payloads.stored(text)
-            self._events.append(shape.call_type, encode_clean(data))
-        elif call.kind == "llm":
-            self._record_model_call(call, data, text)
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
             data |= self._payloads.members(_facts_of(call)) | {"request": self._payloads.stored(text)}
-            self._events.append(shape.call_type, encode_clean(data))
+        self._events.append(shape.call_type, encode_clean(data))
 
     def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
         digest = digest_of_bytes(text)
@@ -263,7 +268,8 @@ class CaptureContext:
         call_id: str | None,
         error: BaseException | None = None,
     ) -> None:
-        if self._has_stopped():
+        if self._failure is not None:
+            self._tell_forked()
             return
         try:
             data = self._instant_data(instant, value, error)
@@ -283,10 +289,10 @@ class CaptureContext:
         data = self._payloads.members(instant.request)
         if error is not None:
             return data | {"error": self._payloads.failure(error)}
-        text = self._payloads.answer_text(value)
-        data["value"] = self._payloads.stored_answer(text)
+        answer = self._payloads.answer(value)
+        data["value"] = answer.stored
         if instant.type == "nondeterministic":
-            data["valueHash"] = digest_of_bytes(text)
+            data["valueHash"] = digest_of_bytes(answer.text)
         return data
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
@@ -296,58 +302,59 @@ class CaptureContext:
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
-        self._open_streams.pop(step.call_id, None)
-        if self._has_stopped():
+        if step.opened is not None:
+            self._open_streams.pop(step.call_id, None)
+        if self._failure is not None:
+            self._tell_forked()
             return
         try:
             shape = _SHAPES[step.call.kind]
-            data: dict[str, Any] = {"callId": step.call_id} | step.timing()
-            self._put_outcome(data, shape, step, error)
+            data = self._outcome_data(shape, step, error)
             self._events.append(shape.outcome_type, encode_clean(data))
         except Exception as failure:
             self._fail(failure)
 
-    def _put_outcome(
-        self, data: dict[str, Any], shape: _Shape, step: CaptureStep, error: BaseException | None
-    ) -> None:
-        kind = step.call.kind
-        if kind == "tool":
+    def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
+        data = step.timing()
+        if shape is _TOOL:
             data["ok"] = error is None
-        elif kind == "llm":
-            data |= self._payloads.members(
-                _UNKNOWN_MODEL | _model_of(_facts_of(step.call)) | _NO_ANSWER | step.facts
-            )
         else:
-            data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
-        if kind != "llm":
+            data |= self._repeated_facts(shape, step.call)
+        if step.facts:
             data |= self._payloads.members(step.facts)
-        left = _leaving(error)
-        data |= left
-        if error is not None and not left:
-            data["error"] = self._payloads.failure(error)
-        is_exact = step.exact is not None
+        if error is not None:
+            data |= leaving(error) or {"error": self._payloads.failure(error)}
+        is_redacted = False
+        # A stream that broke off had begun, and what it began with stands beside its error.
         if error is None or step.answer is not None:
-            # A stream that broke off had begun: what it began with stands beside its error.
-            plain = to_ordered_text(step.answer)
-            text = self._redactor.redact_ordered_json(plain)
-            is_exact = is_exact and text == plain
-            data[shape.answer_member] = self._payloads.stored_answer(text)
-            if kind not in ("tool", "llm"):
-                data["valueHash"] = digest_of_bytes(text)
+            answer = self._payloads.answer(step.answer)
+            is_redacted = answer.is_redacted
+            data[shape.answer_member] = answer.stored
+            if shape is _OUTSIDE:
+                data["valueHash"] = digest_of_bytes(answer.text)
+        if step.recorded_pieces is not None or step.exact is not None:
+            self._put_forms(data, step, is_redacted=is_redacted)
+        return data
+
+    def _repeated_facts(self, shape: _Shape, call: Call) -> dict[str, Any]:
+        """What an outcome repeats of its call."""
+        if shape is _OUTSIDE:
+            return {"source": call.kind, "key": self._redactor.redact_text(call.name)}
+        return self._payloads.members(_UNKNOWN_MODEL | _model_of(_facts_of(call)) | _NO_ANSWER)
+
+    def _put_forms(self, data: dict[str, Any], step: CaptureStep, *, is_redacted: bool) -> None:
+        """The answer piece by piece, and as it came over the wire if nothing had to be hidden in it."""
         if step.recorded_pieces is not None:
             text = self._payloads.pieces_text(step.recorded_pieces)
-            is_exact = is_exact and text == to_ordered_text(step.recorded_pieces)
+            is_redacted = is_redacted or text != to_ordered_text(step.recorded_pieces)
             data["pieces"] = self._payloads.stored_answer(text)
-        if is_exact:
+        if step.exact is not None and not is_redacted:
             data["exact"] = self._payloads.stored_answer(to_ordered_text(step.exact))
 
-    def _has_stopped(self) -> bool:
-        """Whether nothing is recorded any more; a forked child is told so at its first call."""
-        if self._failure is None:
-            return False
+    def _tell_forked(self) -> None:
+        """A forked child hears at its first call that nothing is recorded."""
         if self._is_forked and _FORKED not in self.warnings:
             self.warn(_FORKED)
-        return True
 
     def _fail(self, error: BaseException) -> None:
         """Recording stops here; what is written so far stays."""
@@ -355,95 +362,6 @@ class CaptureContext:
             reason = message_of(error) or type(error).__name__
             self._failure = self._redactor.redact_text(f"recording failed: {reason}")
             self.warn(f"recording failed, the run goes on unrecorded: {reason}")
-
-
-class CaptureStep:
-    """A crossing that is being recorded: the seam makes the call."""
-
-    __slots__ = (
-        "_context",
-        "_gave_way",
-        "_is_closed",
-        "_opened",
-        "answer",
-        "call",
-        "call_id",
-        "exact",
-        "facts",
-        "recorded_pieces",
-    )
-    live = True
-
-    def __init__(self, context: CaptureContext, call: Call, call_id: str) -> None:
-        self._context = context
-        self.call = call
-        self.call_id = call_id
-        self.answer: Any = None
-        self.facts: dict[str, Any] = {}
-        self.exact: Any = None
-        self.recorded_pieces: list[Any] | None = None
-        """What a stream handed out so far; ``None`` for a call that is no stream."""
-        self._opened: tuple[int, int] | None = None
-        self._is_closed = False
-        self._gave_way: bool | None = None
-
-    def wait(self) -> None:
-        """A recorded call waits for nothing."""
-
-    async def turn(self) -> None:
-        """Find out whether the call gives way to the loop: a replayed one must do the same."""
-        loop = _get_running_loop()
-        if loop is not None:
-            self._gave_way = False
-            loop.call_soon(self._loop_went_on)
-
-    def _loop_went_on(self) -> None:
-        self._gave_way = True
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        """From here on others may have seen the answer begin."""
-        self.recorded_pieces = []
-        self._opened = self._context.stream_began(self.call_id, leave)
-
-    def piece(self, value: Any) -> None:
-        """A stream handed out *value*."""
-        if self.recorded_pieces is None:
-            self.begin(lambda: self.close(GeneratorExit()))
-        self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
-
-    def pieces(self) -> Iterator[Any]:
-        """A live stream has no recorded pieces."""
-        return iter(())
-
-    async def async_pieces(self) -> AsyncIterator[Any]:
-        """Nor on an event loop."""
-        for piece in self.pieces():
-            yield piece
-
-    def timing(self) -> dict[str, Any]:
-        """What replay must know of when the outcome came."""
-        facts: dict[str, Any] = {}
-        if self._opened is not None:
-            facts["opened"], facts["opening"] = self._opened
-        if self._gave_way is False:
-            facts["inline"] = True
-        return facts
-
-    def close(self, error: BaseException | None) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self._context.record_outcome(self, error)
-
-
-def _leaving(error: BaseException | None) -> dict[str, Any]:
-    """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
-
-    A cancellation that came from within is the call's own outcome.
-    """
-    if isinstance(error, GeneratorExit):
-        return {"cancelled": True, "closed": True}
-    task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
-    return {"cancelled": True} if task is not None and task.cancelling() else {}
 
 
 def _facts_of(call: Call) -> dict[str, Any]:

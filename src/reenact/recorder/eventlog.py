@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from collections import deque
 from threading import RLock
-from time import time
+from time import time_ns
 
 from reenact.canonical import encode_clean
-from reenact.formats.capture import CaptureSeed
+from reenact.formats.capture import CaptureSeed, event_codec
 from reenact.recorder.sink import CaptureSink
 
 
 class EventLog:
     """The events of one run, from any number of threads.
 
-    An event's number follows from the sink's own count, so an append that was interrupted, by Ctrl-C
-    for one, is neither counted twice nor forgotten.
+    After an append that did not end normally, on a Ctrl-C for one, the sink is asked how many events it
+    has, so that no number is given twice or left out.
     """
 
     def __init__(self, sink: CaptureSink, seed: CaptureSeed) -> None:
         self._sink = sink
-        self._prefix = b'{"captureId":%b,"data":' % encode_clean(seed.captureId)
-        self._middle = b',"runId":%b,"seq":' % encode_clean(seed.runId)
+        ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
+        self._line = (
+            b'{"captureId":%b,"data":%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
+        )
         self.lock = RLock()
         """Held by whoever writes what must stay together."""
+        self.seq = 0
+        """The number of the latest event."""
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
         """What a signal handler or a collected generator recorded in the middle of an append."""
-
-    @property
-    def seq(self) -> int:
-        """The number of the latest event."""
-        return self._sink.count
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
@@ -41,19 +40,19 @@ class EventLog:
                 return
             self._is_writing = True
             try:
-                self._sink.append(self.line(event_type, data))
-                while self._interrupting:
-                    self._sink.append(self.line(*self._interrupting.popleft()))
+                while True:
+                    seq = self.seq + 1
+                    self._sink.append(self._line % (data, seq, time_ns() // 1_000_000, event_type))
+                    self.seq = seq
+                    if not self._interrupting:
+                        return
+                    event_type, data = self._interrupting.popleft()
+            except BaseException:
+                self.seq = self._sink.count
+                raise
             finally:
                 self._is_writing = False
 
-    def line(self, event_type: bytes, data: bytes) -> bytes:
-        """The text of an event, if it is the next one."""
-        return b'%b%b%b%d,"ts":%d,"type":"%b","version":1}' % (
-            self._prefix,
-            data,
-            self._middle,
-            self._sink.count + 1,
-            time() * 1000,
-            event_type,
-        )
+    def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
+        """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""
+        event_codec.from_bytes(self._line % (data, 1, 0, event_type))

@@ -9,8 +9,8 @@ import msgspec
 from reenact.canonical import encode_clean
 from reenact.formats.failures import failure_text
 from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
-from reenact.recorder.redaction import Redactor
 from reenact.recorder.sink import CaptureSink
+from reenact.redaction import Redactor
 
 _MEMBERS: Final = frozenset(
     {"args", "content", "details", "error", "pieces", "request", "response", "result", "value"}
@@ -19,6 +19,16 @@ _MEMBERS: Final = frozenset(
 
 _decode: Final = msgspec.json.Decoder().decode
 _Raw = msgspec.Raw
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A payload that an agent gets back."""
+
+    stored: msgspec.Raw
+    """As it stands in its event."""
+    text: bytes
+    """The whole of it."""
+    is_redacted: bool = False
 
 
 class Payloads:
@@ -33,9 +43,13 @@ class Payloads:
         """The canonical text of what was asked, to be compared in replay."""
         return self._redactor.redact_json(to_text(value))
 
-    def answer_text(self, value: Any) -> bytes:
-        """The text of what was answered; the agent gets it back in replay with its members in order."""
-        return self._redactor.redact_ordered_json(to_ordered_text(value))
+    def answer(self, value: Any) -> Answer:
+        """What was answered; the agent gets it back in replay with its members in order."""
+        plain = to_ordered_text(value)
+        text = self._redactor.redact_ordered_json(plain)
+        if text is plain and len(text) <= self._threshold_bytes:
+            return Answer(_Raw(embedded(text, value)), text)
+        return Answer(self.stored_answer(text), text, text is not plain)
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written."""
@@ -67,7 +81,7 @@ class Payloads:
         if pieces and all(isinstance(piece, bytes) for piece in pieces):
             return to_ordered_text(self._redactor.redact_chunks(pieces))
         if pieces and all(isinstance(piece, str) for piece in pieces):
-            return self.answer_text(self._redacted_strings(pieces))
+            return self._redactor.redact_ordered_json(to_ordered_text(self._redacted_strings(pieces)))
         lines = self._redacted_lines([_piece_text(piece) for piece in pieces])
         return self._redactor.redact_ordered_json(b"[%b]" % b",".join(lines))
 
@@ -84,7 +98,7 @@ class Payloads:
                 _decode(line)
         except msgspec.DecodeError:
             return texts
-        return lines
+        return [line.removesuffix(b"\n") for line in lines]
 
 
 def frozen_piece(value: Any) -> Any:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import sys
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from time import time_ns
+from typing import Final
 
 from reenact._version import __version__
 from reenact.canonical import digest
 from reenact.formats.replay_receipt import Fingerprint
-from reenact.library import is_library
+from reenact.library import is_library, possible_agents
+
+_SETTLED_NS: Final = 2_000_000_000
+"""Longer than one tick of any file system's clock."""
+_FIELD: Final = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
+_digests: Final[dict[str, tuple[tuple[int, ...], str]]] = {}
+"""By file: its state when it was read, and what was read."""
 
 
 def fingerprint() -> Fingerprint:
@@ -29,22 +39,43 @@ def fingerprint() -> Fingerprint:
 def _agent_files() -> dict[str, str]:
     """The loaded source files that are neither library nor reenact, by module name."""
     files: dict[str, str] = {}
-    for name, module in sorted(sys.modules.items()):
+    for name, namespace in possible_agents():
         # A script that has ended has lost its __file__, but not its loader.
-        file = getattr(module, "__file__", None) or getattr(getattr(module, "__loader__", None), "path", None)
+        file = namespace.get("__file__") or getattr(namespace.get("__loader__"), "path", None)
         if isinstance(file, str) and file.endswith(".py") and not is_library(file):
             files[name] = _file_digest(file)
     return files
 
 
 def _file_digest(file: str) -> str:
+    """Read only where the file is new or has changed since it was read last."""
     try:
-        return sha256(Path(file).read_bytes()).hexdigest()
+        state = _state_of(file)
+        known = _digests.get(file)
+        if known is not None and known[0] == state:
+            return known[1]
+        found = sha256(Path(file).read_bytes()).hexdigest()
     except OSError:
         return "unreadable"
+    # A file that was written just now may be written again without any of its times changing.
+    if time_ns() - max(state[-2:]) > _SETTLED_NS:
+        _digests[file] = state, found
+    return found
+
+
+def _state_of(file: str) -> tuple[int, ...]:
+    found = os.stat(file)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 @cache
 def _packages() -> str:
     """Over the name and version of every installed distribution."""
-    return digest(sorted(f"{found.metadata['Name']}=={found.version}" for found in distributions()))
+    return digest(sorted("==".join(_name_and_version(found)) for found in distributions()))
+
+
+def _name_and_version(found: Distribution) -> tuple[str, str]:
+    """Without parsing whole descriptions, which takes half a second for some hundred packages."""
+    text = found.read_text("METADATA") or found.read_text("PKG-INFO") or ""
+    fields = dict(_FIELD.findall(text.partition("\n\n")[0]))
+    return fields.get("Name", ""), fields.get("Version", "")

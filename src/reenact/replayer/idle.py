@@ -22,6 +22,8 @@ _COMPUTING_S: Final = 0.05
 _LONGEST_S: Final = 0.25
 """Nor is one that is under way for so long, looking at something again and again."""
 _MARGIN_S: Final = 0.003
+_TASKS: Final = Path("/proc/self/task")
+"""A folder per thread, where the platform is Linux."""
 
 
 class MovingThread:
@@ -48,6 +50,23 @@ class MovingThread:
         return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
 
 
+def others_run() -> bool:
+    """Whether a thread of this process, other than the one that asks, runs or waits for a processor."""
+    own = str(threading.get_native_id())
+    return any(_runs(folder) for folder in _TASKS.glob("*") if folder.name != own)
+
+
+def _runs(folder: Path) -> bool:
+    try:
+        return _state(folder) == b"R"
+    except OSError:  # ended meanwhile
+        return False
+
+
+def _state(folder: Path) -> bytes:
+    return (folder / "stat").read_bytes().rpartition(b") ")[2][:1]
+
+
 class _Glance(NamedTuple):
     ran_s: float
     turns: int
@@ -70,9 +89,9 @@ def _glance(thread_id: int) -> _Glance | None:
 def _told_by_the_kernel(native_id: int | None) -> _Glance | None:
     if sys.platform != "linux":
         return _SLEEPING
-    folder = Path(f"/proc/self/task/{native_id}")
+    folder = _TASKS / str(native_id)
     try:
-        state = (folder / "stat").read_bytes().rpartition(b") ")[2][:1]
+        state = _state(folder)
         ran_ns, _, turns = (folder / "schedstat").read_bytes().split()
     except (OSError, ValueError):
         return _SLEEPING if folder.exists() else None

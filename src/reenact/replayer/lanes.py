@@ -11,14 +11,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from reenact.boundary import Lane
 from reenact.replayer.source import RecordedCall
 
 
-class Key(NamedTuple):
-    """What makes two calls the same call."""
+class Key(msgspec.Struct, frozen=True):
+    """What makes two calls the same call; two are made for every call."""
 
     type: str
     name: str

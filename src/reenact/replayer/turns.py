@@ -13,122 +13,22 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any, Final
 
 from reenact.boundary import Lane
-from reenact.replayer.idle import MovingThread
+from reenact.replayer.idle import MovingThread, others_run
+from reenact.replayer.loops import Loop, on_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import RecordedCall
+from reenact.replayer.waiters import LoopWaiter, ThreadWaiter, Waiter
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
+_COMPUTING_S: Final = 1.0
+"""How much longer while some thread still runs."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
-_MAX_SPINS: Final = 200
-"""A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
-
-
-class _Waiter:
-    """A call that waits for its turn."""
-
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None) -> None:
-        self.call = call
-        self.lane = lane
-        self.stalls_at_s = stalls_at_s
-        """When waiting becomes pointless; only for calls that have no answer to give."""
-        self.is_done = False
-        self.stalled = False
-
-    def release(self) -> None:
-        raise NotImplementedError
-
-
-class _ThreadWaiter(_Waiter):
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None) -> None:
-        super().__init__(call, lane, stalls_at_s)
-        self.came = threading.Event()
-
-    def release(self) -> None:
-        self.came.set()
-
-
-class _LoopWaiter(_Waiter):
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None, loop: _Loop) -> None:
-        super().__init__(call, lane, stalls_at_s)
-        self.loop = loop
-        self.future: asyncio.Future[None] = loop.loop.create_future()
-
-    def release(self) -> None:
-        self.loop.run(self._release)
-
-    def _release(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
-
-
-class _Loop:
-    """An event loop with calls of this run, and whether it has anything left to do."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None], clock: PatientClock
-    ) -> None:
-        self.loop = loop
-        self.is_dry = False
-        self._clock = clock
-        self._thread_id = 0
-        """The thread that the loop was last seen running in; 0 for one that was not."""
-        self._thread = MovingThread(0, clock)
-        self._on_dry = on_dry
-        self._is_probing = False
-        self._spins = 0
-
-    def notice(self) -> None:
-        """Remember the thread, if this is it, or the loop knows it."""
-        is_here = asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
-        thread_id = threading.get_ident() if is_here else getattr(self.loop, "_thread_id", None)
-        if thread_id and thread_id != self._thread_id:
-            self._thread_id = thread_id
-            self._thread = MovingThread(thread_id, self._clock)
-
-    def run(self, callback: Callable[[], None]) -> None:
-        """Run *callback* on the loop, from whatever thread."""
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
-            self.loop.call_soon(callback)
-        else:
-            with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
-                self.loop.call_soon_threadsafe(callback)
-
-    def stir(self) -> None:
-        """Something was set in motion; find out when it has come to rest."""
-        self.notice()
-        self.is_dry = self.loop.is_closed()
-        self._thread = MovingThread(self._thread_id, self._clock)
-        self._spins = 0
-        if not self._is_probing and not self.is_dry:
-            self._is_probing = True
-            self.run(self._probe)
-
-    def _probe(self) -> None:
-        self._spins += 1
-        # The queue of callbacks that are due; a loop without one is taken to be dry.
-        if getattr(self.loop, "_ready", None) and self._spins < _MAX_SPINS:
-            self.loop.call_soon(self._probe)
-            return
-        self._is_probing = False
-        self.is_dry = True
-        self._on_dry()
-
-    @property
-    def is_busy(self) -> bool:
-        return not self.is_dry and self.loop.is_running()
-
-    def look(self) -> None:
-        """A loop whose thread is stuck in a blocking call, or computes, is not waited for."""
-        if self.is_busy:
-            self.notice()
-            self.is_dry = self._thread.is_at_rest()
 
 
 class Turns:
@@ -156,12 +56,12 @@ class Turns:
         self._next_since_s = 0.0
         self._overdue: set[str] = set()
         """Recorded lanes that did not come in time; nobody waits for them until they do."""
-        self._queue: list[tuple[int, int, int, _Waiter]] = []
-        self._endless: list[_Waiter] = []
+        self._queue: list[tuple[int, int, int, Waiter]] = []
+        self._endless: list[Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
         self._moving: dict[Lane, MovingThread] = {}
         """Threads that run since a delivery or since their start."""
-        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, Loop] = {}
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -183,7 +83,7 @@ class Turns:
         found = self._loops.get(loop)
         if found is None:
             with self._lock:
-                found = self._loops.setdefault(loop, _Loop(loop, self._loop_is_dry, self._clock))
+                found = self._loops.setdefault(loop, Loop(loop, self._loop_is_dry, self._clock))
         found.notice()
 
     def lane_began(self, lane: Lane) -> None:
@@ -211,7 +111,7 @@ class Turns:
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
         """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
-        if _on_loop() or self._is_closed:
+        if on_loop() or self._is_closed:
             self._pass(call)
             return True
         with self._lock:
@@ -221,7 +121,7 @@ class Turns:
                 self._note_delivery(call)
                 self._set_moving(lane)
                 return True
-            waiter = _ThreadWaiter(call, lane, self._stalls_at_s(call))
+            waiter = ThreadWaiter(call, lane, self._stalls_at_s(call))
             self._enqueue(waiter)
         waiter.came.wait()
         return not waiter.stalled
@@ -231,11 +131,11 @@ class Turns:
         if call.inline or self._is_closed:
             self._pass(call)
             return True
-        if not _on_loop():  # the coroutine is driven by hand, or by another library's loop
+        if not on_loop():  # the coroutine is driven by hand, or by another library's loop
             return self.wait(call, lane)
         with self._lock:
             self._overdue.discard(call.lane)
-            waiter = _LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
+            waiter = LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
             waiter.loop.stir()
             self._enqueue(waiter)
         await self._wait_on_loop(waiter)
@@ -243,20 +143,20 @@ class Turns:
 
     async def stay(self, call: RecordedCall, lane: Lane) -> None:
         """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
-        if self._is_closed or not _on_loop():
+        if self._is_closed or not on_loop():
             return
         with self._lock:
-            waiter = _LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
+            waiter = LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
             self._endless.append(waiter)
             self._start_ticker()
         await self._wait_on_loop(waiter)
 
-    def _running_loop(self) -> _Loop:
+    def _running_loop(self) -> Loop:
         running = asyncio.get_running_loop()
         self.loop_seen(running)
         return self._loops[running]
 
-    async def _wait_on_loop(self, waiter: _LoopWaiter) -> None:
+    async def _wait_on_loop(self, waiter: LoopWaiter) -> None:
         try:
             await waiter.future
         except asyncio.CancelledError:
@@ -273,7 +173,7 @@ class Turns:
         took_s = max(0.0, call.ended_ms - call.made_ms) / 1000
         return self._clock.now_s + took_s * 2 + self._stall_s
 
-    def _enqueue(self, waiter: _Waiter) -> None:
+    def _enqueue(self, waiter: Waiter) -> None:
         if waiter.call.never_ends:
             self._endless.append(waiter)
         else:
@@ -283,7 +183,7 @@ class Turns:
         if not waiter.is_done:
             self._start_ticker()
 
-    def _give_up(self, waiter: _Waiter) -> None:
+    def _give_up(self, waiter: Waiter) -> None:
         with self._lock:
             waiter.is_done = True
             if waiter in self._endless:
@@ -315,9 +215,9 @@ class Turns:
             self._happened[call.outcome_seq] = 1
             self._advance()
 
-    def _stir(self, waiter: _Waiter) -> None:
+    def _stir(self, waiter: Waiter) -> None:
         """What was answered goes on; the next delivery waits until it has come to rest."""
-        if isinstance(waiter, _LoopWaiter):
+        if isinstance(waiter, LoopWaiter):
             waiter.loop.stir()
         else:
             self._set_moving(waiter.lane)
@@ -392,6 +292,8 @@ class Turns:
             return
         if self._next > len(self._times_ms) or self._is_due(self._queue[0][-1].call):
             return
+        if self._clock.now_s < self._late_at_s() + _COMPUTING_S and others_run():
+            return  # who was to make the call may just have got no processor yet
         late = self._by_seq[self._next]
         self._on_note(
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
@@ -409,7 +311,3 @@ class Turns:
                 self._endless.remove(waiter)
                 waiter.is_done = waiter.stalled = True
                 waiter.release()
-
-
-def _on_loop() -> bool:
-    return asyncio._get_running_loop() is not None  # noqa: SLF001 — in asyncio's __all__

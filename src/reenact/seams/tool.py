@@ -80,9 +80,10 @@ class _Caller:
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
         self._is_method = bool(parameters) and parameters[0].name in ("self", "cls")
-        simple = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._names = tuple(parameter.name for parameter in parameters if parameter.kind in simple)
-        self._is_simple = len(self._names) == len(parameters)
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        named = (*positional, inspect.Parameter.KEYWORD_ONLY)
+        self._names = tuple(parameter.name for parameter in parameters if parameter.kind in positional)
+        self._is_simple = all(parameter.kind in named for parameter in parameters)
         self._defaults = {
             parameter.name: parameter.default
             for parameter in parameters
@@ -91,7 +92,11 @@ class _Caller:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         if self._is_simple and len(args) <= len(self._names):
-            arguments = {**self._defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
+            arguments = self._defaults.copy()
+            for name, value in zip(self._names, args):  # noqa: B905 — the others have defaults
+                arguments[name] = value
+            if kwargs:
+                arguments.update(kwargs)
         else:
             arguments = self._bind(args, kwargs)
         if self._is_method:

@@ -25,7 +25,8 @@ from reenact.store.paths import open_inside
 _CHUNK_BYTES: Final = 1024 * 1024
 _NEW: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_write = os.write
+_LF: Final = ord("\n")
+_write: Final = os.write
 
 
 class Journal:
@@ -62,7 +63,7 @@ class Journal:
 
         A line that cannot be written whole leaves no trace and is a :class:`StoreError`.
         """
-        if b"\n" in line or not 0 < len(line) <= MAX_LINE_BYTES:
+        if _LF in line or not 0 < len(line) <= MAX_LINE_BYTES:
             raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
         text = line + b"\n"
         length = len(text)

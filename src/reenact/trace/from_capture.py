@@ -7,7 +7,6 @@ two events, its result and, as ``evt-17.error``, the error. Chance (clock, rando
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from reenact._version import __version__
@@ -19,7 +18,7 @@ from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
-from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339, scenario_of
+from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339_of_ms, scenario_of
 from reenact.trace.plain import plain
 
 ADAPTER: Final = "reenact"
@@ -105,7 +104,7 @@ def _placed(
     return TraceEvent(
         event_id=f"evt-{event.seq}{happening.suffix}",
         seq=seq,
-        ts=_time(event.ts),
+        ts=rfc3339_of_ms(event.ts),
         type=happening.type,
         actor=_ACTORS[happening.type],
         group_id=happening.group_id or scenario.group_id,
@@ -240,7 +239,3 @@ def _metrics(manifest: CaptureManifest, events: list[TraceEvent]) -> TraceMetric
         retry_count=0,
         token_usage=total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
     )
-
-
-def _time(ts_ms: int | float) -> str:
-    return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))

@@ -11,7 +11,7 @@ import msgspec
 from reenact.formats.bundle import Message
 from reenact.formats.record import ABSENT
 from reenact.formats.values import from_json
-from reenact.providers import ModelResponse, Text, read_request, read_response
+from reenact.providers import ModelRequest, ModelResponse, Text, read_request, read_response
 from reenact.providers.meaning import Message as ModelMessage
 
 _USAGE: Final[Mapping[str, str]] = {
@@ -24,11 +24,16 @@ _USAGE: Final[Mapping[str, str]] = {
 _PROVIDERS: Final = frozenset({"anthropic", "openai_chat", "openai_responses", "gemini", "ollama"})
 
 
+def model_request(request: Any) -> ModelRequest | None:
+    """What a resolved request asks; ``None`` where it is no known wire format."""
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        return None
+    return read_request(urlsplit(request["url"]).path, request.get("body"))
+
+
 def input_messages(request: Any) -> list[Message]:
     """The conversation that a resolved request carries; empty where it is no known wire format."""
-    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
-        return []
-    asked = read_request(urlsplit(request["url"]).path, request.get("body"))
+    asked = model_request(request)
     if asked is None:
         return []
     system = [Message(role="system", content=asked.system)] if asked.system else []
@@ -41,11 +46,12 @@ def _text(message: ModelMessage) -> str:
 
 def output_text(provider: str, response: Any, pieces: Any) -> str | None:
     """The text of a resolved answer, streamed or whole; ``None`` where the bytes are not at hand."""
-    answer = _answer(provider, response, pieces)
+    answer = model_response(provider, response, pieces)
     return None if answer is None else answer.text
 
 
-def _answer(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
+def model_response(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
+    """What a resolved answer says, streamed or whole; ``None`` where the bytes are not at hand."""
     if provider not in _PROVIDERS or not isinstance(response, dict):
         return None
     body = _bytes(pieces if pieces is not ABSENT else [response.get("body")])

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from reenact._version import __version__
+from reenact.errors import FormatError
 from reenact.formats.bundle import (
     ADAPTER,
     SCHEMA_VERSION,
@@ -156,3 +157,11 @@ def rfc3339(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError("the start of the run needs a time zone; use datetime.now(UTC)")
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def rfc3339_of_ms(ts_ms: int | float) -> str:
+    """A time of a capture, milliseconds since the epoch, as traces and logs write it."""
+    try:
+        return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        raise FormatError(f"ts {ts_ms} is no time that a calendar has; record again") from None

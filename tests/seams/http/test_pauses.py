@@ -21,7 +21,8 @@ PAUSE_S = 0.3
 def timed(path: Path, work: Callable[[], Any]) -> tuple[float, float]:
     """How long *work* took when recorded, and in replay."""
     began = time.monotonic()
-    with reenact.capture(path):
+    # Without the stand-ins, of which one leaves out the agent's own pauses in replay.
+    with reenact.capture(path, sources=()):
         work()
     between = time.monotonic()
     with reenact.replay(path):

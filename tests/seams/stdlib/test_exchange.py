@@ -66,7 +66,12 @@ def is_ours(value: object) -> bool:
 
 
 def is_agents_own(module: ModuleType) -> bool:
-    """Whether stand-ins may be in *module*: any that is no library's, so the tests' and the benchmarks'."""
+    """Whether stand-ins may be in *module*: any that is no library's, so the tests' and the benchmarks'.
+
+    What was started as a program counts as the agent's, also a test runner's worker, which has no file.
+    """
+    if module is sys.modules["__main__"]:
+        return True
     return not is_library(getattr(module, "__file__", None) or "<frozen >")
 
 

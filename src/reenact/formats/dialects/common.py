@@ -60,11 +60,15 @@ class Dialect(Generic[E]):
 
         Then :meth:`from_bytes` tells for each line what is odd about it. A header counts as odd.
         """
-        block = b"\n".join(texts) + b"\n"
+        events = self.from_block(b"\n".join(texts) + b"\n")
+        return events if events is not None and len(events) == len(texts) else None
+
+    def from_block(self, block: bytes) -> list[E] | None:
+        """The same for a text of whole lines, of which each has one event."""
         try:
             events: list[Any] = self._decode_lines(block)
             # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode_lines(events) != block or len(events) != len(texts) or _mentions_extra(block):
+            if _encode_lines(events) != block or _mentions_extra(block):
                 return None
             free = [event.params for event in events if type(event).__name__ == "ToolCall"]
             # Decoding takes integers of any size and nesting of any depth. orjson does not: it takes

@@ -47,6 +47,9 @@ def stand_ins(sources: Collection[Source] | None, modules: Collection[str]) -> S
 @contextmanager
 def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     """Let the agent's modules see the stand-ins while the run of *context* is open."""
+    if not stand_ins.sources:
+        yield
+        return
     names = [name for source in stand_ins.sources for name in _NAMES.get(source, ())]
     patterns = tuple(stand_ins.modules)
     patches = files.PATCHES if "files" in stand_ins.sources else []

@@ -1,0 +1,1 @@
+"""Good and bad files of every format, for verifiers in any language."""

@@ -1,0 +1,65 @@
+"""Writes the conformance kit: ``python -m conformance.make [DIRECTORY]``.
+
+A case is an artifact, mostly a good one with one thing changed, and what a verifier must find in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from conformance.make.action import action_cases, pack_cases, record_cases
+from conformance.make.against import against_cases
+from conformance.make.canonical_json import vectors
+from conformance.make.capture import capture_cases
+from conformance.make.case import Case, Event, document
+from conformance.make.receipt import receipt_cases
+from conformance.make.replay_log import log_cases
+from conformance.make.replay_log_legacy import legacy_cases
+from conformance.make.replay_receipt import replay_receipt_cases
+from conformance.make.sealed import disclosure_cases, published_cases
+from conformance.make.trace import bundle_cases, trace_cases
+
+FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
+    "replay-log": log_cases,
+    "replay-log-legacy": legacy_cases,
+    "replay-log-against": against_cases,
+    "receipt": receipt_cases,
+    "replay-receipt": replay_receipt_cases,
+    "capture": capture_cases,
+    "bundle": bundle_cases,
+    "trace": trace_cases,
+    "action": action_cases,
+    "record": record_cases,
+    "pack": pack_cases,
+    "published-log": published_cases,
+    "disclosure": disclosure_cases,
+}
+
+
+def expected(case: Case) -> Event:
+    """What ``expected.json`` says of a case."""
+    is_bad = any(found.severity == "error" for found in case.findings)
+    return {
+        "about": case.about,
+        "artifact": case.artifact,
+        **case.options,
+        "exit": int(is_bad) if case.exit is None else case.exit,
+        "findings": [found._asdict() for found in case.findings],
+    }
+
+
+def make(root: Path) -> None:
+    """Write every case below *root*."""
+    for name, cases in FORMATS.items():
+        shutil.rmtree(root / name, ignore_errors=True)
+        for case in cases():
+            for file, data in {**case.files, "expected.json": document(expected(case))}.items():
+                path = root / name / case.name / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+    for profile in ("replay", "jcs"):
+        path = root / "canonical-json" / f"{profile}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(document(vectors(profile)))

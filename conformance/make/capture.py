@@ -1,0 +1,168 @@
+"""Capture directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.make.case import (
+    Case,
+    Change,
+    Event,
+    Found,
+    as_it_is,
+    changed,
+    lines_of,
+)
+from reenact import canonical
+from reenact.formats.capture import manifest_codec, write_manifest
+
+BLOB = canonical.encode("x" * 64)
+BLOB_DIGEST = canonical.digest_of_bytes(BLOB)
+EVENTS: list[Event] = [
+    {"type": "run_start", "data": {"argv": ["agent.py"], "cwd": "/work", "python": "3.11.7"}},
+    {"type": "tool_call", "data": {"callId": "c1", "tool": "search", "args": {"query": "tea"}, "lane": "0"}},
+    {
+        "type": "tool_result",
+        "data": {"callId": "c1", "ok": True, "result": {"$blob": BLOB_DIGEST, "bytes": len(BLOB)}},
+    },
+    {"type": "tool_call", "data": {"callId": "c2", "tool": "send", "args": {"to": "ann"}, "lane": "0"}},
+    {
+        "type": "tool_result",
+        "data": {"callId": "c2", "ok": False, "error": {"type": "builtins:TimeoutError", "message": "slow"}},
+    },
+    {"type": "run_end", "data": {"status": "ok", "finalOutput": "tea it is"}},
+]
+EVENTS = [
+    {"version": 1, "captureId": "cap_1", "runId": "run_1", "seq": seq, "ts": 1771113600000 + seq, **event}
+    for seq, event in enumerate(EVENTS, 1)
+]
+
+
+def manifest_of(events: bytes, **fields: Any) -> bytes:
+    value = {
+        "version": 1,
+        "captureId": "cap_1",
+        "runId": "run_1",
+        "createdAt": 1771113600000,
+        "completedAt": 1771113600010,
+        "mode": "capture",
+        "model": {"provider": "none", "model": "none"},
+        "eventCount": events.count(b"\n"),
+        "eventLogPath": "events.jsonl",
+        "redaction": {"enabled": False, "profile": "none"},
+        "integrity": {"algorithm": "sha256", "eventsHash": canonical.digest_of_bytes(events)},
+        "status": "ok",
+    }
+    return write_manifest(manifest_codec.from_json(value | fields))
+
+
+def capture_case(
+    name: str,
+    about: str,
+    change: Change = as_it_is,
+    *found: Found,
+    manifest: bytes | None = None,
+    blobs: dict[str, bytes] | None = None,
+    forged: bool = False,
+) -> Case:
+    """*forged* cases have a manifest that was made to fit; in the others the change shows by the hash too."""
+    events = lines_of(changed(EVENTS, change))
+    whole = lines_of(EVENTS)
+    files = {
+        "capture/events.jsonl": events,
+        "capture/manifest.json": manifest or manifest_of(events if forged else whole),
+    }
+    for digest, data in ({BLOB_DIGEST: BLOB} if blobs is None else blobs).items():
+        files[f"capture/blobs/sha256/{digest[7:9]}/{digest[9:]}"] = data
+    if events != whole and not forged:
+        found = (*found, Found("events_changed"))
+    return Case(name, about, "capture", files, found)
+
+
+def capture_cases() -> Iterator[Case]:
+    yield capture_case("good", "A whole capture with a blob.")
+    yield capture_case(
+        "line-changed",
+        "An event was changed.",
+        lambda events: events[1]["data"]["args"].update(query="coffee"),
+    )
+    yield capture_case(
+        "line-removed",
+        "A call was cut out.",
+        lambda events: events.pop(1),
+        *(Found("sequence", line) for line in range(2, 6)),
+        Found("outcome_without_call", 2),
+        Found("event_count"),
+    )
+    yield capture_case(
+        "lines-swapped",
+        "A call and its outcome changed places.",
+        lambda events: events.insert(1, events.pop(2)),
+        Found("sequence", 2),
+        Found("sequence", 3),
+        Found("outcome_without_call", 2),
+        Found("no_outcome", 3, severity="warning"),
+    )
+    yield capture_case(
+        "cut-off",
+        "The end was cut off.",
+        lambda events: events.pop(),
+        Found("no_end"),
+        Found("event_count"),
+    )
+    yield capture_case(
+        "line-of-another-run",
+        "An event of another run was put in, and the manifest made to fit.",
+        lambda events: events[3].update(runId="run_2"),
+        Found("foreign_event", 4),
+        forged=True,
+    )
+    yield capture_case(
+        "outcome-twice",
+        "A call has two outcomes, and the manifest was made to fit.",
+        lambda events: events[4]["data"].update(callId="c1"),
+        Found("second_outcome", 5),
+        Found("no_outcome", 4, severity="warning"),
+        forged=True,
+    )
+    yield capture_case(
+        "behind-the-end",
+        "An event stands behind run_end, and the manifest was made to fit.",
+        lambda events: events.append(
+            EVENTS[3] | {"seq": 7, "ts": EVENTS[5]["ts"], "data": {"callId": "c3", "tool": "x", "args": {}}}
+        ),
+        Found("after_end", 7),
+        Found("no_outcome", 7, severity="warning"),
+        forged=True,
+    )
+    good = manifest_of(lines_of(EVENTS))
+    yield capture_case(
+        "manifest-changed",
+        "The manifest was changed after it was written.",
+        manifest=good.replace(b'"createdAt":1771113600000', b'"createdAt":1771113600001'),
+    )._replace(findings=(Found("manifest_changed"),))
+    yield capture_case(
+        "manifest-of-another-run",
+        "The manifest of another run was put in.",
+        manifest=manifest_of(lines_of(EVENTS), runId="run_2"),
+    )._replace(findings=(Found("foreign_manifest"),))
+    yield capture_case("blob-missing", "A blob is missing.", as_it_is, Found("blob_missing", 3), blobs={})
+    yield capture_case(
+        "blob-damaged",
+        "A blob has other bytes than its name says.",
+        as_it_is,
+        Found("blob_damaged", 3),
+        blobs={BLOB_DIGEST: b"other"},
+    )
+    other = b'"unused"'
+    yield capture_case(
+        "blob-unused",
+        "A blob that no event names is worth a word.",
+        as_it_is,
+        Found("blob_unused", severity="warning"),
+        blobs={BLOB_DIGEST: BLOB, canonical.digest_of_bytes(other): other},
+    )
+    yield Case(
+        "empty", "A directory without a manifest is no capture.", "capture", {"capture/.keep": b""}, exit=2
+    )

@@ -1,0 +1,144 @@
+"""Receipts in both shapes, alone and beside their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+from conformance.make.case import (
+    OK,
+    OTHER,
+    Case,
+    Change,
+    Event,
+    Found,
+    as_it_is,
+    changed,
+    document,
+    lines_of,
+)
+from conformance.make.replay_log import LOG
+from conformance.make.replay_log_legacy import LEGACY, PLAN
+
+TRAJECTORY = "sha256:" + sha256(lines_of(LOG)).hexdigest()
+RECEIPT: Event = {
+    "schema": "openagents.receipt.v1",
+    "session_id": "sess_7f3a",
+    "policy_bundle_id": "policy-v1",
+    "trajectory_hash": TRAJECTORY,
+    "tool_calls": [
+        {
+            "tool": called["tool"],
+            "params_hash": called["params_hash"],
+            "output_hash": returned["output_hash"],
+            "latency_ms": 12,
+            "ok": returned["ok"],
+            "side_effects": ["fs_read"],
+        }
+        for called, returned in ((LOG[2], LOG[3]), (LOG[4], LOG[5]))
+    ],
+    "verification": [{"command": "make test", "exit_code": 0}],
+}
+LEGACY_RECEIPT: Event = {
+    "session_id": "sess_abc123",
+    "started_at": "2026-01-13T10:00:00Z",
+    "completed_at": "2026-01-13T10:05:32Z",
+    "issue_number": 42,
+    "plan_hash": PLAN,
+    "tool_calls": [
+        {
+            "id": "tc_001",
+            "tool": "file_read",
+            "params_hash": LEGACY[3]["params_hash"],
+            "output_hash": OK,
+            "step_utility": 0.800000011920929,
+            "latency_ms": 45,
+            "side_effects": ["fs_read"],
+        }
+    ],
+    "verification": {
+        "commands_run": ["cargo check", "cargo test"],
+        "exit_codes": [0, 0],
+        "verification_delta": 3,
+    },
+    "final_confidence": 0.92,
+    "policy_bundle_id": "v1.2.3",
+    "signature": None,
+}
+
+
+def receipt_case(
+    name: str, about: str, change: Change, *found: Found, base: Event = RECEIPT, **more: Any
+) -> Case:
+    return Case(name, about, "RECEIPT.json", {"RECEIPT.json": document(changed(base, change))}, found, **more)
+
+
+def held_case(name: str, about: str, change: Change, *found: Found, base: Event = RECEIPT) -> Case:
+    files = {
+        "REPLAY.jsonl": lines_of(LOG if base is RECEIPT else LEGACY),
+        "RECEIPT.json": document(changed(base, change)),
+    }
+    return Case(name, about, "REPLAY.jsonl", files, found, options={"receipt": "RECEIPT.json"})
+
+
+def receipt_cases() -> Iterator[Case]:
+    yield receipt_case("good", "A receipt.", as_it_is)
+    yield receipt_case("good-legacy", "A receipt in the older shape.", as_it_is, base=LEGACY_RECEIPT)
+    yield receipt_case(
+        "session-missing",
+        "A required field is missing.",
+        lambda receipt: receipt.pop("session_id"),
+        Found("invalid", path="$.session_id"),
+    )
+    yield receipt_case(
+        "hash-cut",
+        "What should be a hash is none.",
+        lambda receipt: receipt["tool_calls"][1].update(output_hash="sha256:12"),
+        Found("output_hash", path="$.tool_calls[1].output_hash"),
+    )
+    yield held_case("held-good", "A log and its receipt.", as_it_is)
+    yield held_case(
+        "held-good-legacy",
+        "The same in the older shape; utilities are 32-bit floats.",
+        as_it_is,
+        base=LEGACY_RECEIPT,
+    )
+    yield held_case(
+        "held-output-differs",
+        "The receipt claims another output.",
+        lambda receipt: receipt["tool_calls"][0].update(output_hash=OTHER),
+        Found("receipt_differs", 4),
+    )
+    yield held_case(
+        "held-call-missing",
+        "The receipt does not list a call; the others still agree.",
+        lambda receipt: receipt["tool_calls"].pop(0),
+        Found("receipt_lacks", 4),
+    )
+    yield held_case(
+        "held-call-added",
+        "The receipt lists a call that never was.",
+        lambda receipt: receipt["tool_calls"].append(receipt["tool_calls"][0] | {"tool": "deploy"}),
+        Found("log_lacks"),
+    )
+    yield held_case(
+        "held-another-session",
+        "The receipt is of another session.",
+        lambda receipt: receipt.update(session_id="sess_other"),
+        Found("receipt_session", 2),
+    )
+    yield held_case(
+        "held-another-log",
+        "The receipt names another log.",
+        lambda receipt: receipt.update(trajectory_hash=OTHER),
+        Found("trajectory_hash"),
+    )
+    yield held_case(
+        "held-id-differs",
+        "In the older shape calls are matched by id.",
+        lambda receipt: receipt["tool_calls"][0].update(id="tc_009"),
+        Found("receipt_lacks", 5),
+        Found("log_lacks"),
+        base=LEGACY_RECEIPT,
+    )

@@ -1,0 +1,188 @@
+"""Whether an artifact that is one JSON document, or lines of records, is what its format says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Final
+
+from reenact.canonical import is_digest
+from reenact.check.action import ACTION
+from reenact.check.findings import Finding, Report
+from reenact.check.kinds import Kind
+from reenact.check.record import check_record
+from reenact.check.validation import validate_stream
+from reenact.errors import FormatError
+from reenact.formats import verifiable
+from reenact.formats.bundle import check_bundle
+from reenact.formats.disclosure import read_disclosure
+from reenact.formats.json_text import read_json
+from reenact.formats.lines import read_lines
+from reenact.formats.receipt import LegacyReceipt, read_receipt
+from reenact.formats.record import ABSENT
+from reenact.formats.replay_receipt import read_replay_receipt
+from reenact.formats.seal import payload_of, read_envelope, read_seal
+from reenact.formats.trace import read_trace
+
+_Checked = tuple[list[Finding], dict[str, Any]]
+"""The findings, and the facts of a summary."""
+
+
+def check_document(kind: Kind, path: Path) -> Report:
+    """Everything that can be told from the file alone; *kind* says what it holds."""
+    with path.open("rb") as stream:
+        findings, facts = _CHECKS[kind](stream, path.name)
+    return Report(kind, str(path), findings, facts)
+
+
+def _receipt(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        receipt = read_receipt(stream.read(), file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    calls: Any = [] if receipt.tool_calls is ABSENT else receipt.tool_calls
+    findings = [
+        *_forms(receipt, ("trajectory_hash", "plan_hash"), "$", file),
+        *(
+            finding
+            for index, call in enumerate(calls)
+            for finding in _forms(call, ("params_hash", "output_hash"), f"$.tool_calls[{index}]", file)
+        ),
+        *_exit_codes(receipt, file),
+    ]
+    return findings, {"session": receipt.session_id, "toolCalls": len(calls)}
+
+
+def _forms(record: Any, fields: Iterable[str], path: str, file: str) -> Iterator[Finding]:
+    for field in fields:
+        stated = getattr(record, field, None)
+        if isinstance(stated, str) and not is_digest(stated):
+            message = f"{stated!r:.80} is not sha256: and 64 lowercase hex digits"
+            yield Finding(field, message, file, json_path=f"{path}.{field}")
+
+
+def _exit_codes(receipt: Any, file: str) -> Iterator[Finding]:
+    verification = receipt.verification
+    if not isinstance(receipt, LegacyReceipt) or verification is None or verification is ABSENT:
+        return
+    if len(verification.commands_run) != len(verification.exit_codes):
+        counts = f"{len(verification.commands_run)} commands, {len(verification.exit_codes)} exit codes"
+        message = f"each command has one exit code; found {counts}"
+        yield Finding("exit_codes", message, file, json_path="$.verification.exit_codes")
+
+
+def _replay_receipt(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        receipt = read_replay_receipt(stream.read(), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    findings = [*_forms(receipt.capture, ("eventsHash",), "$.capture", file)]
+    proved = "diverged" if receipt.divergences or receipt.liveCallsRefused else "reproduced"
+    if receipt.verdict != proved:
+        message = f"is {receipt.verdict}, but what is listed means {proved}"
+        findings.append(Finding("verdict", message, file, json_path="$.verdict"))
+    facts = {"capture": receipt.capture.captureId, "verdict": receipt.verdict}
+    return findings, facts | {"divergences": len(receipt.divergences)}
+
+
+def _bundle(stream: BufferedReader, file: str) -> _Checked:
+    value = read_json(stream.read())
+    findings = [
+        Finding(problem.code, problem.message, file, problem.severity, json_path=problem.json_path)
+        for problem in check_bundle(value)
+    ]
+    script = value.get("script")
+    return findings, {"steps": len(script)} if isinstance(script, list) else {}
+
+
+def _trace(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        trace = read_trace(stream.read(), file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    calls = sum(event.type == "tool_call" for event in trace.events)
+    findings = []
+    if trace.metrics.tool_call_count != calls:
+        message = f"{trace.metrics.tool_call_count} stated, {calls} found"
+        findings.append(Finding("tool_call_count", message, file, json_path="$.metrics.tool_call_count"))
+    return findings, {"events": len(trace.events), "toolCalls": calls}
+
+
+def _action(stream: BufferedReader, file: str) -> _Checked:
+    findings: list[Finding] = []
+    count = 0
+    for judged in validate_stream(stream, file, ACTION):
+        count += 1
+        if judged.error is not None:
+            reason = judged.error.reason if isinstance(judged.error, FormatError) else str(judged.error)
+            findings.append(Finding("line_unreadable", reason, file, line=judged.line))
+        for problem in judged.result.problems if judged.result else ():
+            path = f"$.{problem.path}" if problem.path else "$"
+            findings.append(Finding(problem.code, problem.message, file, line=judged.line, json_path=path))
+    return findings, {"actions": count}
+
+
+def _record(stream: BufferedReader, file: str) -> _Checked:
+    report = check_record(read_json(stream.read()))
+    return report.findings(file), {"record": report.record_digest}
+
+
+def _pack(stream: BufferedReader, file: str) -> _Checked:
+    """A pack in lines, or in one array; what is kept in memory is the digests of its records."""
+    findings: list[Finding] = []
+    digests: set[str] = set()
+    count = 0
+    for line, value in _records(stream, file, findings):
+        count += 1
+        report = check_record(value)
+        findings += report.findings(file, line)
+        if report.record_digest is not None:
+            digests.add(report.record_digest)
+    facts: dict[str, Any] = {"records": count}
+    return findings, facts if findings else facts | {"pack": verifiable.pack_digest(digests)}
+
+
+def _records(stream: BufferedReader, file: str, findings: list[Finding]) -> Iterator[tuple[int | None, Any]]:
+    if stream.peek(1)[:1] == b"[":
+        yield from ((None, record) for record in read_json(stream.read()))
+        return
+
+    def unreadable(error: FormatError) -> None:
+        findings.append(Finding.of("line_unreadable", error, file=file))
+
+    for line in read_lines(stream, file=file, on_error=unreadable):
+        try:
+            yield line.number, read_json(line.text)
+        except FormatError as error:
+            unreadable(error.at(file=file, line=line.number))
+
+
+def _disclosure(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        disclosure = read_disclosure(stream.read(), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    return [], {"tree": disclosure.tree, "position": disclosure.position}
+
+
+def _seal(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        seal = read_seal(payload_of(read_envelope(stream.read(), file=file)), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    events = {} if seal.capture is ABSENT else {"sealedEvents": seal.capture.events.count}
+    return [], {**events, "sealedLines": seal.log.lines.count, "sealedAt": seal.sealedAt}
+
+
+_CHECKS: Final[Mapping[Kind, Callable[[BufferedReader, str], _Checked]]] = {
+    "receipt": _receipt,
+    "replay receipt": _replay_receipt,
+    "bundle": _bundle,
+    "trace": _trace,
+    "action": _action,
+    "record": _record,
+    "pack": _pack,
+    "seal": _seal,
+    "disclosure": _disclosure,
+}

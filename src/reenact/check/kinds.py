@@ -1,0 +1,102 @@
+"""Which artifact a path holds, told from its first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from reenact.errors import FormatError
+from reenact.formats.json_text import read_json
+from reenact.formats.lines import MAX_LINE_BYTES
+
+Kind: TypeAlias = Literal[
+    "capture",
+    "replay log",
+    "receipt",
+    "replay receipt",
+    "bundle",
+    "trace",
+    "action",
+    "record",
+    "pack",
+    "seal",
+    "disclosure",
+]
+
+_LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
+
+
+def kind_of(path: Path) -> Kind:
+    """The artifact in *path*; :class:`FormatError` for what is none.
+
+    A file of lines is what its first good line is; one with none is taken for a damaged log.
+    """
+    if path.is_dir():
+        return "capture"
+    with path.open("rb") as stream:
+        head = stream.readline(MAX_LINE_BYTES + 2)
+        value = _value(head)
+        has_lines = value is not None and bool(stream.read(1))
+        if value is None and path.suffix in _LINE_SUFFIXES:
+            return "replay log"
+        if value is None:
+            value = _whole(head + stream.read(), str(path))
+    return _kind(value, has_lines=has_lines, file=str(path))
+
+
+def _value(text: bytes) -> Any:
+    try:
+        return read_json(text)
+    except FormatError:
+        return None
+
+
+def _whole(text: bytes, file: str) -> Any:
+    try:
+        return read_json(text)
+    except FormatError as error:
+        raise error.at(file=file) from None
+
+
+def _kind(value: Any, *, has_lines: bool, file: str) -> Kind:
+    if isinstance(value, list) and value and _is_record(value[0]):
+        return "pack"
+    if not isinstance(value, dict):
+        raise _unknown(file)
+    if _is_record(value):
+        return "pack" if has_lines else "record"
+    if "captureId" in value and "seq" in value:
+        raise FormatError("is the event log of a capture; name the directory it stands in", file=file)
+    for kind, is_kind in _SIGNS.items():
+        if is_kind(value):
+            return kind
+    raise _unknown(file)
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and "vdr_version" in value
+
+
+def _schema(value: dict[str, Any]) -> str:
+    schema = value.get("schema")
+    return schema if isinstance(schema, str) else ""
+
+
+_SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
+    "receipt": lambda value: (
+        _schema(value).startswith("openagents.receipt.") or {"session_id", "final_confidence"} <= value.keys()
+    ),
+    "replay receipt": lambda value: _schema(value).startswith("reenact.replay-receipt."),
+    "trace": lambda value: {"trace_id", "events"} <= value.keys(),
+    "bundle": lambda value: {"scenario", "script"} <= value.keys(),
+    "action": lambda value: {"agent_id", "action_id"} <= value.keys(),
+    "seal": lambda value: {"payload", "payloadType"} <= value.keys(),
+    "disclosure": lambda value: "disclosure" in value,
+    "replay log": lambda value: isinstance(value.get("type", value.get("event")), str),
+}
+
+
+def _unknown(file: str) -> FormatError:
+    known = "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal or disclosure"
+    return FormatError(f"is no artifact that reenact knows; name {known}", file=file)

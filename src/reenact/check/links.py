@@ -1,0 +1,122 @@
+"""Whether calls and outcomes belong together, in memory that hardly grows with the log.
+
+Of most calls a log says one thing: it was made, and later its outcome came. So a log is gone through in
+segments, of which each only says which calls are otherwise within it. Joining the segments finds those that
+are otherwise across them, and those few keys alone are followed line by line, in a second pass.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+_PART_KEYS: Final = 1 << 18
+"""How many keys are compared at a time."""
+
+Fault: TypeAlias = Literal["second_call", "second_outcome", "no_call", "no_outcome"]
+
+
+class LinkFault(NamedTuple):
+    line: int
+    fault: Fault
+    key: str
+
+
+class SegmentLinks(msgspec.Struct):
+    """The calls and outcomes of one segment."""
+
+    places: dict[str, int] = msgspec.field(default_factory=dict)
+    """By key: the line of a call without an outcome; 0 once it has one; of an outcome without a call, the
+    line below zero. One number, because every line of a log comes by here."""
+    odd: set[str] = msgspec.field(default_factory=set)
+    """Keys with more to them than that."""
+
+    def call(self, key: str, line: int) -> None:
+        """Take note of a call."""
+        if self.places.setdefault(key, line) != line:
+            self.odd.add(key)
+
+    def outcome(self, key: str, line: int) -> None:
+        """Take note of an outcome."""
+        place = self.places.setdefault(key, -line)
+        if place > 0:
+            self.places[key] = 0
+        elif place != -line:
+            self.odd.add(key)
+
+
+class Links:
+    """The segments of a log, joined in their order."""
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+        """Of every key that is called, once per segment: 8 bytes each."""
+        self._waiting: dict[str, int] = {}
+        self._suspects: set[str] = set()
+
+    def join(self, segment: SegmentLinks) -> None:
+        """Take the next segment."""
+        self._suspects |= segment.odd
+        called = dict(segment.places)
+        for key, place in segment.places.items() if any(called.values()) else ():
+            if place > 0:
+                self._waiting[key] = place
+            elif place < 0:
+                del called[key]
+                if self._waiting.pop(key, None) is None:
+                    self._suspects.add(key)
+        self._hashes.extend(map(hash, called))
+
+    def suspects(self) -> Suspects:
+        """The keys that need a second look."""
+        return Suspects(self._suspects, set(_repeated(self._hashes)))
+
+    def unanswered(self, suspects: Suspects) -> Iterator[LinkFault]:
+        """The calls that have no outcome, but for those of *suspects*."""
+        for key, line in self._waiting.items():
+            if key not in suspects:
+                yield LinkFault(line, "no_outcome", key)
+
+
+class Suspects:
+    """Keys, some known by their hash only: a key that is none is cleared by the second look."""
+
+    def __init__(self, keys: set[str], hashes: set[int]) -> None:
+        self._keys = keys
+        self._hashes = hashes
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys or hash(key) in self._hashes
+
+    def __bool__(self) -> bool:
+        return bool(self._keys or self._hashes)
+
+
+def follow(events: Iterable[tuple[int, bool, str]]) -> list[LinkFault]:
+    """The faults of a few keys, of which *events* has every line: its number, whether it calls, the key."""
+    waiting: dict[str, int] = {}
+    called: set[str] = set()
+    faults: list[LinkFault] = []
+    for line, is_call, key in events:
+        if is_call:
+            if key in called:
+                faults.append(LinkFault(line, "second_call", key))
+            called.add(key)
+            waiting[key] = line
+        elif waiting.pop(key, None) is None:
+            faults.append(LinkFault(line, "second_outcome" if key in called else "no_call", key))
+    return faults + [LinkFault(line, "no_outcome", key) for key, line in waiting.items()]
+
+
+def _repeated(hashes: array[int]) -> Iterator[int]:
+    """The numbers that occur more than once; a part of them is looked at at a time."""
+    parts = len(hashes) // _PART_KEYS + 1
+    for part in range(parts):
+        seen: set[int] = set()
+        for number in hashes if parts == 1 else (number for number in hashes if number % parts == part):
+            if number in seen:
+                yield number
+            seen.add(number)

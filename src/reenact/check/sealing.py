@@ -1,0 +1,85 @@
+"""Making a seal: the trees over a run's events and its log, and what is signed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from reenact import canonical
+from reenact.check.commitment import Salts, TreeName, commitments_of, fields_of, leaf_of
+from reenact.check.forms import forms_of
+from reenact.check.keys import key_id
+from reenact.check.layer_c import POLICIES, PolicyName
+from reenact.check.merkle import root_of
+from reenact.formats.json_text import read_json
+from reenact.formats.seal import PAYLOAD_TYPE, Seal, Tree, seal_to_bytes, to_be_signed, write_envelope
+from reenact.formats.seal_secret import SealedLine
+
+
+class LineFields(NamedTuple):
+    """What a leaf of the log commits to."""
+
+    committed: dict[str, Any]
+    """The line's fields, and under ``policy:path`` those that a policy words in another way."""
+    shown: dict[PolicyName, list[str]]
+    """Which of them the line consists of when it is published under a policy."""
+
+
+def line_fields(line: SealedLine) -> LineFields:
+    """The fields of a sealed line; a form that says the same as one before it is not committed to again."""
+    committed = fields_of(line.original)
+    # Compared as texts, because to Python 1, 1.0 and True are equal.
+    texts = {name: canonical.encode(value) for name, value in committed.items()}
+    shown: dict[PolicyName, list[str]] = {}
+    for policy, form in forms_of(line):
+        shown[policy] = []
+        for path, value in fields_of(form).items():
+            text = canonical.encode(value)
+            names = (path, *(f"{earlier}:{path}" for earlier in POLICIES))
+            name = next((name for name in names if texts.get(name) == text), f"{policy}:{path}")
+            committed[name], texts[name] = value, text
+            shown[policy].append(name)
+    return LineFields(committed, shown)
+
+
+def event_fields(line: bytes) -> dict[str, Any]:
+    """What a leaf of the events commits to: the fields of the event as it was written."""
+    return fields_of(read_json(line))
+
+
+def log_leaves(lines: Iterable[SealedLine], seed: bytes) -> Iterator[bytes]:
+    """The leaves over a log."""
+    return _leaves((line_fields(line).committed for line in lines), seed, "log")
+
+
+def event_leaves(lines: Iterable[bytes], seed: bytes) -> Iterator[bytes]:
+    """The leaves over the lines of an event log."""
+    return _leaves(map(event_fields, lines), seed, "events")
+
+
+def _leaves(events: Iterable[dict[str, Any]], seed: bytes, tree: TreeName) -> Iterator[bytes]:
+    for position, fields in enumerate(events, 1):
+        yield leaf_of(commitments_of(fields, Salts(seed, tree, position)).values())
+
+
+def tree_of(leaves: Iterable[bytes]) -> Tree:
+    """The tree over *leaves* as a seal states it."""
+    count = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal count
+        for leaf in leaves:
+            count += 1
+            yield leaf
+
+    root = root_of(counted()).hex()
+    return Tree(count=count, root=root)
+
+
+def signed(seal: Seal, key: Ed25519PrivateKey) -> bytes:
+    """The envelope of *seal*, as a file."""
+    payload = seal_to_bytes(seal)
+    signature = key.sign(to_be_signed(PAYLOAD_TYPE, payload))
+    return write_envelope(payload, key_id(key.public_key()), signature)

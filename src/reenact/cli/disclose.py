@@ -1,0 +1,38 @@
+"""``reenact disclose``: what chosen fields of a sealed event say, with proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reenact.check.disclosing import disclose
+from reenact.cli.prove import SealedRun, give, options
+
+
+@click.command("disclose")
+@options
+@click.option(
+    "--field", "names", metavar="PATH", multiple=True, required=True, help="Such as $.data.args.city."
+)
+def command(
+    path: Path,
+    position: int,
+    seal_path: Path,
+    secret_path: Path | None,
+    log: bool,
+    output: Path | None,
+    force: bool,
+    names: tuple[str, ...],
+) -> None:
+    """Tell what chosen fields of a sealed event say, with proof.
+
+    SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
+    log. A field stands for all below it. Whoever has the seal can verify the result with
+    reenact verify FILE --seal SEAL --key PUB; it tells nothing about the other fields.
+    """
+    run = SealedRun(path, seal_path, secret_path, log)
+    leaves = run.leaves(position)
+    fields = run.fields(position)
+    found = disclose(leaves, run.tree, position, fields=fields, seed=run.secret.seed, names=names)
+    give(found, output, force)

@@ -1,0 +1,155 @@
+"""A seal: what a run consisted of, signed, in a DSSE envelope."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from typing import Any, Final, Literal
+
+from reenact import canonical
+from reenact.errors import FormatError
+from reenact.formats.dialects.common import DialectName
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse, upgrade
+from reenact.formats.rfc3339 import Time, verify_time
+
+VERSION: Final = 1
+PAYLOAD_TYPE: Final = "application/vnd.reenact.seal+json"
+HASH_BYTES: Final = 32
+SALT_BYTES: Final = 16
+
+
+class Tree(Record, frozen=True):
+    """A Merkle tree with one leaf per event."""
+
+    count: Count
+    root: str
+    """Lowercase hex."""
+
+
+class SealedCapture(Record, frozen=True):
+    """The capture that was sealed."""
+
+    captureId: str  # noqa: N815 — the capture's own names, as all below
+    runId: str  # noqa: N815
+    manifestHash: str  # noqa: N815
+    """Over the bytes of ``manifest.json``."""
+    eventsHash: str  # noqa: N815
+    """Over the bytes of ``events.jsonl``."""
+    events: Tree
+
+
+class SealedLog(Record, frozen=True):
+    """The REPLAY.jsonl that was sealed, alone or as the log of a capture."""
+
+    dialect: DialectName
+    lines: Tree
+    trajectoryHash: str | Absent = ABSENT  # noqa: N815
+    """Of a log that was sealed alone; the log of a capture need not exist as a file."""
+
+
+class Seal(Record, frozen=True):
+    """The statement that is signed."""
+
+    version: Literal[1]
+    sealedAt: Time  # noqa: N815
+    producer: str
+    log: SealedLog
+    capture: SealedCapture | Absent = ABSENT
+
+
+class Signature(Record, frozen=True):
+    """One signature of an envelope."""
+
+    keyid: str
+    sig: str
+
+
+class Envelope(Record, frozen=True):
+    """A DSSE envelope: bytes, what they are, and who signed them."""
+
+    payload: str
+    payloadType: str  # noqa: N815 — DSSE's own name
+    signatures: list[Signature]
+
+
+_seal_codec: Final[Codec[Seal]] = Codec(Seal)
+_envelope_codec: Final[Codec[Envelope]] = Codec(Envelope)
+
+
+def to_be_signed(payload_type: str, payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: type and payload, each behind its length in bytes."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def seal_to_bytes(seal: Seal) -> bytes:
+    """The payload that is signed."""
+    return _seal_codec.to_bytes(seal)
+
+
+def read_seal(payload: bytes, *, file: str) -> Seal:
+    """The statement in a payload whose signature was checked."""
+    try:
+        value = _object(payload)
+        current = upgrade(value, field="version", current=VERSION, steps={}, what="seal")
+        seal = _seal_codec.from_json(current)
+        verify_time(seal.sealedAt, "$.sealedAt")
+    except FormatError as error:
+        raise error.at(file=file) from None
+    return seal
+
+
+def write_envelope(payload: bytes, keyid: str, signature: bytes) -> bytes:
+    """The text of an envelope with one signature."""
+    signed = Signature(keyid=keyid, sig=b64encode(signature).decode())
+    envelope = Envelope(payload=b64encode(payload).decode(), payloadType=PAYLOAD_TYPE, signatures=[signed])
+    return _envelope_codec.to_bytes(envelope) + b"\n"
+
+
+def read_envelope(text: bytes, *, file: str) -> Envelope:
+    """An envelope that holds a seal; whether the signature is good is not looked at."""
+    try:
+        envelope = _envelope_codec.from_json(_object(text))
+        if envelope.payloadType != PAYLOAD_TYPE:
+            reason = f"the envelope holds {envelope.payloadType[:80]!r}, not {PAYLOAD_TYPE!r}; name a seal"
+            raise FormatError(reason, json_path="$.payloadType")
+        if not envelope.signatures:
+            raise FormatError("the envelope is not signed; seal the run again", json_path="$.signatures")
+        payload_of(envelope)
+        for index, signature in enumerate(envelope.signatures):
+            base64_bytes(signature.sig, f"$.signatures[{index}].sig")
+    except FormatError as error:
+        raise error.at(file=file) from None
+    return envelope
+
+
+def payload_of(envelope: Envelope) -> bytes:
+    """The bytes that were signed."""
+    return base64_bytes(envelope.payload, "$.payload")
+
+
+def base64_bytes(text: str, json_path: str) -> bytes:
+    """The bytes of a text in standard base64; :class:`FormatError` where it is none."""
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise FormatError("not base64; copy the file again", json_path=json_path) from None
+
+
+def hex_bytes(text: str, size_bytes: int, json_path: str) -> bytes:
+    """The bytes of a text in lowercase hex; :class:`FormatError` where it is not that."""
+    if len(text) != 2 * size_bytes or set(text) - set("0123456789abcdef"):
+        raise FormatError(f"not {2 * size_bytes} lowercase hex digits", json_path=json_path)
+    return bytes.fromhex(text)
+
+
+def payload_digest(payload: bytes) -> str:
+    """The name of a seal: the digest of what was signed."""
+    return canonical.digest_of_bytes(payload)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    value = parse(text)
+    if not isinstance(value, dict):
+        raise FormatError("expected an object", json_path="$")
+    return value

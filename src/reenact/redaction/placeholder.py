@@ -1,0 +1,52 @@
+"""What stands in the place of a secret: ``<secret:KIND:xxxxxxxx>``.
+
+Kind and hash depend on the plain value and the capture's salt alone, never on where or in which
+encoding the value stood, so that two places that held one secret are still seen to be equal.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+from typing import Final
+
+from reenact.redaction.edits import Edit
+
+OPAQUE: Final = "opaque"
+"""The kind of a value that was recognised by its place or its registration, not by its shape."""
+
+PRIVATE_KEY: Final = "private-key"
+
+PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
+_QUOTED: Final = re.compile(r"(?i:%3C)secret(?i:%3A|:)([a-z0-9-]+)(?i:%3A|:)([0-9a-f]{8})(?i:%3E)")
+
+
+class Placeholders:
+    """Makes the placeholders of one capture."""
+
+    def __init__(self, salt: bytes, kind_of: Callable[[str], str | None]) -> None:
+        self._salt = salt
+        self._kind_of = kind_of
+
+    def of(self, secret: str) -> str:
+        """The placeholder of a plain value; a placeholder is its own."""
+        if PLACEHOLDER.fullmatch(secret):
+            return secret
+        kind = self._kind_of(secret) or OPAQUE
+        if kind == PRIVATE_KEY:
+            secret = "\n".join(secret.replace("\\r", "").replace("\\n", "\n").split())
+        mark = hmac.digest(self._salt, secret.encode("utf-8", "surrogateescape"), "sha256").hex()[:8]
+        return f"<secret:{kind}:{mark}>"
+
+
+def placeholder_spans(text: str) -> list[tuple[int, int]]:
+    """Where placeholders stand already."""
+    if "<secret:" not in text:
+        return []
+    return [match.span() for match in PLACEHOLDER.finditer(text)]
+
+
+def unquoted_placeholders(text: str) -> list[Edit]:
+    """Placeholders that an HTTP client percent-encoded, as edits that write them plainly again."""
+    return [Edit(*match.span(), f"<secret:{match[1]}:{match[2]}>") for match in _QUOTED.finditer(text)]

@@ -1,0 +1,83 @@
+"""Event loops with calls of a replayed run, and whether they have come to rest."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from reenact.replayer.idle import MovingThread
+from reenact.replayer.patience import PatientClock
+
+_MAX_SPINS: Final = 200
+"""A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
+
+
+class Loop:
+    """An event loop with calls of this run, and whether it has anything left to do."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None], clock: PatientClock
+    ) -> None:
+        self.loop = loop
+        self.is_dry = False
+        self._clock = clock
+        self._thread_id = 0
+        """The thread that the loop was last seen running in; 0 for one that was not."""
+        self._thread = MovingThread(0, clock)
+        self._on_dry = on_dry
+        self._is_probing = False
+        self._spins = 0
+
+    def notice(self) -> None:
+        """Remember the thread, if this is it, or the loop knows it."""
+        is_here = asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
+        thread_id = threading.get_ident() if is_here else getattr(self.loop, "_thread_id", None)
+        if thread_id and thread_id != self._thread_id:
+            self._thread_id = thread_id
+            self._thread = MovingThread(thread_id, self._clock)
+
+    def run(self, callback: Callable[[], None]) -> None:
+        """Run *callback* on the loop, from whatever thread."""
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+            self.loop.call_soon(callback)
+        else:
+            with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
+                self.loop.call_soon_threadsafe(callback)
+
+    def stir(self) -> None:
+        """Something was set in motion; find out when it has come to rest."""
+        self.notice()
+        self.is_dry = self.loop.is_closed()
+        self._thread = MovingThread(self._thread_id, self._clock)
+        self._spins = 0
+        if not self._is_probing and not self.is_dry:
+            self._is_probing = True
+            self.run(self._probe)
+
+    def _probe(self) -> None:
+        self._spins += 1
+        # The queue of callbacks that are due; a loop without one is taken to be dry.
+        if getattr(self.loop, "_ready", None) and self._spins < _MAX_SPINS:
+            self.loop.call_soon(self._probe)
+            return
+        self._is_probing = False
+        self.is_dry = True
+        self._on_dry()
+
+    @property
+    def is_busy(self) -> bool:
+        return not self.is_dry and self.loop.is_running()
+
+    def look(self) -> None:
+        """A loop whose thread is stuck in a blocking call, or computes, is not waited for."""
+        if self.is_busy:
+            self.notice()
+            self.is_dry = self._thread.is_at_rest()
+
+
+def on_loop() -> bool:
+    """Whether the calling code runs on an event loop."""
+    return asyncio._get_running_loop() is not None  # noqa: SLF001 — in asyncio's __all__

@@ -1,0 +1,197 @@
+"""From REPLAY.jsonl back to a capture: a skeleton with the calls, without what the tools returned.
+
+A log knows outputs by hash only. Where one would stand, the capture says that the value is unknown, so that
+a replay refuses to serve it instead of making one up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact import canonical
+from reenact.errors import FormatError
+from reenact.formats.capture import (
+    EVENT_LOG_NAME,
+    NO_MODEL,
+    CaptureManifest,
+    CaptureSeed,
+    Integrity,
+    Redaction,
+    RunStatus,
+    seed_codec,
+    write_manifest,
+)
+from reenact.formats.dialects import Event, current
+from reenact.formats.dialects.turn import Loss
+from reenact.formats.record import ABSENT
+from reenact.formats.rfc3339 import moment
+from reenact.formats.values import to_text
+from reenact.store.rundir import Recording, RunDir
+
+UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}
+"""Stands where a log has a hash in the place of a value."""
+SKELETON: Final = "made from a REPLAY.jsonl: what the tools returned is known by hash only"
+
+_LANE: Final = "0"
+
+
+def write_capture(
+    path: Path,
+    events: Iterable[tuple[int, Event]],
+    *,
+    trajectory_hash: str,
+    file: str,
+    on_loss: Callable[[Loss], None],
+) -> CaptureManifest:
+    """Write the skeleton of a log's *events*, each with its line, in the current dialect, into *path*.
+
+    The same log gives the same capture, byte for byte; *path* must be new or empty.
+    """
+    rest = iter(events)
+    header, start = _beginning(rest, file)
+    seed = CaptureSeed(
+        version=1,
+        captureId=f"cap_{trajectory_hash.removeprefix('sha256:')[:16]}",
+        runId=start.session_id,
+        createdAt=_ms(header.created_at),
+        mode="capture",
+        model=NO_MODEL,
+        eventLogPath=EVENT_LOG_NAME,
+        redaction=Redaction(enabled=False, profile="none"),
+        producer=header.producer,
+    )
+    run = RunDir.create(path, seed_codec.to_bytes(seed) + b"\n")
+    try:
+        return _Skeleton(run, seed, on_loss).write(start, rest)
+    except BaseException:
+        run.abandon()
+        raise
+
+
+def _beginning(
+    events: Iterator[tuple[int, Event]], file: str
+) -> tuple[current.ReplayHeader, current.SessionStart]:
+    _, header = next(events, (0, None))
+    line, start = next(events, (1, None))
+    if isinstance(header, current.ReplayHeader) and isinstance(start, current.SessionStart):
+        return header, start
+    reason = "a capture begins with a session: ReplayHeader and SessionStart must be the first two events"
+    raise FormatError(reason, file=file, line=line)
+
+
+class _Skeleton:
+    def __init__(self, run: Recording, seed: CaptureSeed, on_loss: Callable[[Loss], None]) -> None:
+        self._run = run
+        self._seed = seed
+        self._on_loss = on_loss
+        self._ts_ms = seed.createdAt
+        self._status: RunStatus = "error"
+
+    def write(self, start: current.SessionStart, events: Iterable[tuple[int, Event]]) -> CaptureManifest:
+        self._append("run_start", _started(start), start)
+        for line, event in events:
+            self._take(line, event)
+        self._run.journal.close()
+        manifest = self._manifest()
+        self._run.finish(write_manifest(manifest))
+        return manifest
+
+    def _take(self, line: int, event: Event) -> None:
+        kind, project = _PROJECTIONS.get(type(event), (None, None))
+        if kind is None or project is None:
+            name = current.DIALECT.name_of(event)  # type: ignore[arg-type]  # of the current dialect, by contract
+            self._on_loss(Loss(line, name, None, "a capture has no such event"))
+            return
+        for field, reason in _LOST.get(type(event), {}).items():
+            if getattr(event, field) is not ABSENT:
+                self._on_loss(Loss(line, type(event).__name__, field, reason))
+        self._append(kind, _unknown(getattr(event, "extra", {})) | project(event), event)
+        if isinstance(event, current.SessionEnd):
+            self._status = "ok" if event.status == "success" else "error"
+
+    def _append(self, kind: str, data: Mapping[str, Any], event: Any) -> None:
+        time = getattr(event, "ts", ABSENT)
+        self._ts_ms = self._ts_ms if time is ABSENT else _ms(time)
+        line = {
+            "version": 1,
+            "captureId": self._seed.captureId,
+            "runId": self._seed.runId,
+            "seq": self._run.journal.count + 1,
+            "ts": self._ts_ms,
+            "type": kind,
+            "data": data,
+        }
+        self._run.journal.append(canonical.encode_clean(line))
+
+    def _manifest(self) -> CaptureManifest:
+        seed, journal = self._seed, self._run.journal
+        return CaptureManifest(
+            **{name: getattr(seed, name) for name in seed.__struct_fields__},
+            completedAt=self._ts_ms,
+            eventCount=journal.count,
+            integrity=Integrity(algorithm="sha256", eventsHash=f"sha256:{journal.sha256_hex}"),
+            status=self._status,
+            warnings=[SKELETON],
+        )
+
+
+def _started(event: current.SessionStart) -> dict[str, Any]:
+    told = current.DIALECT.to_json(event)
+    return _unknown({name: told[name] for name in told if name not in ("type", "ts", "session_id")})
+
+
+def _unknown(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that captures do not know, written so that none is taken for a reference."""
+    return {name: msgspec.Raw(to_text(value)) for name, value in fields.items()}
+
+
+def _called(event: current.ToolCall) -> dict[str, Any]:
+    args = UNKNOWN if event.params is ABSENT else msgspec.Raw(to_text(event.params))
+    called = {"callId": event.step_id, "tool": event.tool, "args": args, "lane": _LANE}
+    return called | {"paramsHash": event.params_hash}
+
+
+def _returned(event: current.ToolResult) -> dict[str, Any]:
+    returned: dict[str, Any] = {"callId": event.step_id, "ok": event.ok, "outputHash": event.output_hash}
+    if event.ok:
+        return returned | {"result": UNKNOWN}
+    told = event.error
+    error = {"type": "error", "message": ""}
+    if told is not ABSENT:
+        error = {"type": told.name, "message": told.message}
+    return returned | {"error": error}
+
+
+def _ended(event: current.SessionEnd) -> dict[str, Any]:
+    ended: dict[str, Any] = {"status": "ok" if event.status == "success" else "error"}
+    if event.summary is not ABSENT:
+        ended["finalOutput"] = event.summary
+    return ended if event.status == "success" else ended | {"error": f"SessionEnd: {event.status}"}
+
+
+_PROJECTIONS: Final[Mapping[type, tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+    current.ToolCall: ("tool_call", _called),
+    current.ToolResult: ("tool_result", _returned),
+    current.SessionEnd: ("run_end", _ended),
+}
+_NO_FIELD: Final = "a capture has no such field"
+_LOST: Final[Mapping[type, Mapping[str, str]]] = {
+    current.ToolResult: {
+        "latency_ms": "a capture has the times of call and outcome only",
+        "side_effects": _NO_FIELD,
+        "step_utility": _NO_FIELD,
+    },
+    current.SessionEnd: {
+        "confidence": _NO_FIELD,
+        "total_latency_ms": _NO_FIELD,
+        "total_tool_calls": _NO_FIELD,
+    },
+}
+
+
+def _ms(time: str) -> int:
+    return round(moment(time).timestamp() * 1000)

@@ -1,0 +1,273 @@
+"""What holds for any text: idempotence, chunks, registered secrets, the prefilter."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from itertools import pairwise
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reenact import canonical
+from reenact.errors import UsageError
+from reenact.redaction import PLACEHOLDER, Redactor, prefilter
+
+from . import redaction_cases as cases
+
+SALT = b"salt of one capture"
+REGISTERED = 'hünter2 "quoted"/<b>&\\'
+
+_secrets = [secret for secret, _ in cases.SHAPES.values()] + [text for text, _, _ in cases.PLACES.values()]
+_pieces = [
+    *_secrets,
+    *(text for text in cases.ORDINARY.values() if isinstance(text, str)),
+    *(f'{{"{name}": "' for name in ("password", "token", "max_tokens", "content", "delta")),
+    *(
+        "password",
+        "api_key",
+        "token",
+        "Authorization",
+        "Cookie",
+        "Bearer",
+        "Basic",
+        "https://",
+        "?key=",
+        "sig=",
+    ),
+    *(
+        "=",
+        ": ",
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "&",
+        "\n",
+        "\\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        " ",
+        "@",
+        "%20",
+        "/",
+        "<",
+        ">",
+    ),
+    *('data: {"delta":"', '"}\n\n', "letmein", "abc123def456", "ü", "�", "\x00", "<secret:opaque:0123abcd>"),
+    REGISTERED,
+    b64encode(REGISTERED.encode()).decode(),
+    b64encode(cases.GITHUB.encode()).decode(),
+]
+texts = st.lists(st.sampled_from(_pieces) | st.text(max_size=8), max_size=8).map("".join)
+bodies = st.lists(texts.map(str.encode) | st.binary(max_size=5), max_size=3).map(b"".join)
+json_values = st.recursive(
+    texts | st.integers(-9, 10**9) | st.booleans() | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*cases.SECRET_NAMES, *cases.ORDINARY_NAMES]) | texts, inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+redactors = {
+    profile: Redactor(profile, secrets=[REGISTERED], salt=SALT) for profile in ("none", "default", "strict")
+}
+profiles = pytest.mark.parametrize("profile", redactors)
+
+
+@profiles
+@settings(deadline=None)
+@given(text=texts)
+def test_redacted_text_stays_as_it_is(profile: str, text: str) -> None:
+    """Redacting twice is redacting once, so replay may redact what capture redacted."""
+    redact = redactors[profile].redact_text
+    assert redact(redact(text)) == redact(text)
+
+
+@profiles
+@settings(deadline=None)
+@given(value=json_values)
+def test_redacted_json_is_canonical_and_stays_as_it_is(profile: str, value: object) -> None:
+    """Out comes canonical JSON, and the very same bytes the second time."""
+    redacted = redactors[profile].redact_json(canonical.encode(value))
+    assert canonical.encode(json.loads(redacted)) == redacted
+    assert redactors[profile].redact_json(redacted) is redacted
+
+
+@settings(deadline=None)
+@given(data=bodies, url=texts)
+def test_redacted_bytes_and_urls_stay_as_they_are(data: bytes, url: str) -> None:
+    """Binary data and URLs follow the same law."""
+    redactor = redactors["default"]
+    assert redactor.redact_bytes(redactor.redact_bytes(data)) == redactor.redact_bytes(data)
+    assert redactor.redact_url(redactor.redact_url(url)) == redactor.redact_url(url)
+
+
+@profiles
+@settings(deadline=None)
+@given(data=bodies, cuts=st.lists(st.integers(0, 400), max_size=6))
+def test_chunks_joined_are_the_redacted_whole(profile: str, data: bytes, cuts: list[int]) -> None:
+    """Wherever a stream is cut, its chunks stay as many and lose what the whole would lose."""
+    redactor = redactors[profile]
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    chunks = [data[start:end] for start, end in pairwise(places)]
+    redacted = redactor.redact_chunks(chunks)
+    assert len(redacted) == len(chunks)
+    assert b"".join(redacted) == redactor.redact_bytes(data)
+    assert b"".join(redactor.redact_chunks(redacted)) == b"".join(redacted)
+    if redactor.redact_bytes(data) == data:
+        assert redacted == chunks
+
+
+@profiles
+@settings(deadline=None)
+@given(value=json_values)
+def test_the_prefilter_misses_nothing(profile: str, value: object) -> None:
+    """With it, payloads become what the rules alone would make of them."""
+    redactor = Redactor(profile, secrets=[REGISTERED], salt=SALT)
+    text = canonical.encode(value)
+    expected = redactor.redact_json(text)
+    redactor._is_suspect = lambda _: True
+    assert redactor.redact_json(text) == expected
+
+
+events = st.lists(
+    st.tuples(st.sampled_from(["delta", "content", "text"]), st.integers(0, 1), texts), max_size=4
+).map(
+    lambda events: "".join(
+        f"data: {json.dumps({name: text, 'index': index})}\n\n".replace("=", "\\u003d")
+        for name, index, text in events
+    ).encode()
+)
+
+
+@settings(deadline=None)
+@given(stream=events)
+def test_the_prefilter_misses_nothing_in_streams(stream: bytes) -> None:
+    """Also where a secret lies over several events."""
+    redactor = Redactor("default", secrets=[REGISTERED], salt=SALT)
+    expected = redactor.redact_bytes(stream)
+    redactor._is_suspect = lambda _: True
+    assert redactor.redact_bytes(stream) == expected
+    assert redactor.redact_bytes(expected) == expected
+
+
+@settings(deadline=None)
+@given(text=texts.map(str.encode))
+def test_both_searches_for_literals_find_the_same(text: bytes) -> None:
+    """Without the compiled search the answers are the same, only slower."""
+    literals = [b"pass", b"word", b"token", b"sk-", b"\\", b"data: {"]
+    fast = prefilter.literal_search(literals)
+    slow = prefilter.literal_search_one_by_one(literals)
+    assert sorted(fast(text)) == sorted(slow(text))
+
+
+FORMS = {
+    "plain": lambda text: text,
+    "json": lambda text: json.dumps(text, ensure_ascii=False),
+    "json in ascii": json.dumps,
+    "json in json": lambda text: json.dumps(json.dumps(text)),
+    "json three times": lambda text: json.dumps(json.dumps(json.dumps(text))),
+    "percent": lambda text: quote(text, safe=""),
+    "percent, slashes kept": quote,
+    "percent in lowercase": lambda text: re.sub(
+        "%..", lambda escape: escape[0].lower(), quote(text, safe="")
+    ),
+    "form": quote_plus,
+    "base64": lambda text: b64encode(text.encode()).decode(),
+    "base64 urlsafe": lambda text: urlsafe_b64encode(text.encode()).decode(),
+    "base64 unpadded": lambda text: b64encode(text.encode()).decode().rstrip("="),
+    "hex": lambda text: text.encode().hex(),
+    "hex in uppercase": lambda text: text.encode().hex().upper(),
+    "html": html.escape,
+    "html text": lambda text: html.escape(text, quote=False),
+}
+
+plain_secrets = st.text("abcXYZ0189-_.", min_size=6, max_size=40) | st.text(
+    "abXZ019 +/=%&<>\"'\\üß€", min_size=6, max_size=20
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40, deadline=None)
+@given(secret=plain_secrets, before=st.text(max_size=6), after=st.text(max_size=6))
+def test_a_registered_secret_survives_in_no_form(form: str, secret: str, before: str, after: str) -> None:
+    """Whatever surrounds it, alone or together with it, no form of the value is left."""
+    redactor = Redactor("none", secrets=[secret], salt=SALT)
+    encode = FORMS[form]
+    for text in (before + encode(secret) + after, encode(before + secret + after)):
+        redacted = redactor.redact_text(text)
+        left = PLACEHOLDER.sub("\0", redacted)
+        assert encode(secret).strip('"\\') not in left
+        assert secret not in decoded(redacted)
+
+
+def decoded(text: str) -> str:
+    """What base64 may still hide."""
+    try:
+        return b64decode(text.replace("-", "+").replace("_", "/") + "==").decode("utf-8", "replace")
+    except ValueError:
+        return ""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_secret_gets_one_placeholder(form: str) -> None:
+    """Equality survives: the hash covers the plain value."""
+    redactor = Redactor("none", secrets=[REGISTERED], salt=SALT)
+    placeholder = redactor.redact_text(REGISTERED)
+    assert PLACEHOLDER.fullmatch(placeholder)
+    assert PLACEHOLDER.findall(redactor.redact_text(FORMS[form](REGISTERED))) == [placeholder]
+
+
+def test_a_registered_secret_vanishes_as_a_key_and_inside_words() -> None:
+    """No place is safe for it."""
+    redactor = Redactor("none", secrets=["hunter2", b"bytes-too"], salt=SALT)
+    redacted = redactor.redact_json(canonical.encode({"xhunter2y": ["ahunter2b", "bytes-too"]}))
+    assert b"hunter2" not in redacted
+    assert b"bytes-too" not in redacted
+    assert len(PLACEHOLDER.findall(redacted.decode())) == 3
+
+
+def test_a_registered_secret_vanishes_as_a_number() -> None:
+    """A PIN is one, too; the number around it becomes a string."""
+    redactor = Redactor("none", secrets=["4711"], salt=SALT)
+    assert b"4711" not in redactor.redact_json(canonical.encode({"pin": 4711, "n": [14711, 0.4711], "x": 47}))
+    assert "4711" not in redactor.redact_text('{"pin": 4711}')
+
+
+def test_case_counts_for_a_registered_secret() -> None:
+    """Another spelling is another text."""
+    redactor = Redactor("none", secrets=["Hunter2x"], salt=SALT)
+    assert redactor.redact_text("hunter2x HUNTER2X") == "hunter2x HUNTER2X"
+
+
+@pytest.mark.parametrize("secret", ["", "abc", b"abc", "日本語"])
+def test_a_short_secret_is_refused(secret: str | bytes) -> None:
+    """It would be found in ordinary words; the message says so without the value."""
+    with pytest.raises(UsageError, match="at least 4") as caught:
+        Redactor("default", secrets=[secret], salt=SALT)
+    assert not secret or str(secret) not in str(caught.value)
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    """The message lists the known ones."""
+    with pytest.raises(UsageError, match="none, default, strict"):
+        Redactor("lax", salt=SALT)  # type: ignore[arg-type]  # that is the test
+
+
+def test_the_salt_decides_the_placeholder() -> None:
+    """Two captures cannot be joined by their placeholders, one can be compared with itself."""
+    one, again, other = (
+        Redactor("default", salt=salt).redact_text(cases.GITHUB) for salt in (b"1", b"1", b"2")
+    )
+    assert one == again
+    assert one != other

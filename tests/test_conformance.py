@@ -1,0 +1,83 @@
+"""The conformance kit is what its script makes, and we find in each case what it says must be found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.make import make
+
+from reenact import canonical
+from reenact.check.against_seal import with_seal
+from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.errors import FormatError, StoreError
+from reenact.formats.record import parse
+
+KIT = Path(__file__).parents[1] / "conformance"
+CASES = sorted(path.parent.relative_to(KIT) for path in KIT.glob("*/*/expected.json"))
+
+
+def files_below(root: Path) -> dict[str, bytes]:
+    folders = {*(case.parent for case in root.glob("*/*/expected.json")), root / "canonical-json"}
+    names = (path for folder in folders for path in folder.rglob("*"))
+    return {str(path.relative_to(root)): path.read_bytes() for path in names if path.is_file()}
+
+
+def test_the_files_are_those_that_the_script_makes(tmp_path: Path) -> None:
+    """Nobody has changed one by hand."""
+    make(tmp_path)
+    assert files_below(tmp_path) == files_below(KIT)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case_is_judged_as_the_kit_says(case: Path) -> None:
+    """Every finding, none else, and the exit status that follows."""
+    expected = json.loads((KIT / case / "expected.json").read_bytes())
+    if expected["exit"] == 2:
+        with pytest.raises((FormatError, StoreError)):
+            check_artifact(KIT / case / expected["artifact"])
+        return
+    report = checked(KIT / case, expected)
+    found = [(f.code, f.line, f.json_path, f.severity) for f in report.findings]
+    wanted = [(f["code"], f["line"], f["path"], f["severity"]) for f in expected["findings"]]
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+    assert report.is_good is (expected["exit"] == 0)
+
+
+def checked(folder: Path, expected: dict[str, Any]) -> Any:
+    report = check_artifact(folder / expected["artifact"], lenient=expected.get("lenient", False))
+    if "receipt" in expected:
+        report = with_receipt(report, folder / expected["receipt"])
+    if "seal" in expected:
+        report = with_seal(report, folder / expected["seal"], folder / expected["key"])
+    if "against" in expected:
+        report = with_other_log(report, folder / expected["against"])
+    return report
+
+
+@pytest.mark.parametrize("profile", ["replay", "jcs"])
+def test_canonical_texts_are_those_of_the_kit(profile: Any) -> None:
+    """What has none is refused, by the reader or by the writer."""
+    for vector in json.loads((KIT / "canonical-json" / f"{profile}.json").read_bytes()):
+        if vector["canonical"] is None:
+            with pytest.raises(FormatError):
+                canonical.encode(parse(vector["json"].encode()), profile)
+            continue
+        value = parse(vector["json"].encode())
+        assert canonical.encode(value, profile).decode() == vector["canonical"], vector["about"]
+        assert canonical.digest(value, profile) == vector["digest"]
+
+
+def test_every_format_has_a_good_and_a_bad_case() -> None:
+    """And the page names every code that occurs."""
+    page = (KIT / "README.md").read_text()
+    by_format: dict[str, set[int]] = {}
+    for case in CASES:
+        expected = json.loads((KIT / case / "expected.json").read_bytes())
+        by_format.setdefault(case.parts[0], set()).add(expected["exit"])
+        if case.parts[0] not in ("bundle", "action", "record", "pack"):
+            assert all(f"`{finding['code']}`" in page for finding in expected["findings"])
+    assert len(by_format) == 13
+    assert all({0, 1} <= exits for exits in by_format.values())
