@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 import msgspec
 
@@ -45,6 +45,7 @@ from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.redaction import Redactor, default_profile, environment_secrets
+from reenact.redaction.profile import PROFILES
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged
@@ -57,7 +58,8 @@ from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability, write_report
 from reenact.store.project import find_project_file, read_project
 
-Redact: TypeAlias = RedactionProfile | Sequence[str] | None
+Redact: TypeAlias = RedactionProfile | Sequence[str] | tuple[RedactionProfile | None, Sequence[str]] | None
+"""A profile, a list of secrets to hide in every form, or both as a pair."""
 MODE_VARIABLE: Final = "REENACT_MODE"
 STALL_S: Final = 10.0
 
@@ -154,7 +156,8 @@ class CaptureRun(Run):
         call_prefix: str = "c",
     ) -> None:
         super().__init__()
-        profile, values = _redaction(redact)
+        named, values = profile_and_secrets(redact)
+        profile = named or default_profile(os.environ)
         identity = identity or Identity.new()
         seed = CaptureSeed(
             version=1,
@@ -241,7 +244,7 @@ class ReplayRun(Run):
         source = ReplaySource(path, is_ours)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
-        _, values = _redaction(redact)
+        _, values = profile_and_secrets(redact)
         salt = self.manifest.redaction.salt
         redactor = _redactor(
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
@@ -372,15 +375,15 @@ def capture(
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
 
-    *redact* is a profile (``none``, ``default``, ``strict``) or a list of secrets to hide in every form;
-    the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is ``process``, which
-    survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what of the standard
-    library is recorded in the agent's own modules (``time``, ``random``, ``uuid``, ``secrets``,
-    ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says which modules
-    these are, by name or pattern, and without it they are all that are no library. *volatile* names
-    values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``; these
-    rules are kept in the capture. With *mode*, or ``REENACT_MODE`` in the environment, the same block can
-    be switched ``off`` or replayed.
+    *redact* is a profile (``none``, ``default``, ``strict``), a list of secrets to hide in every form, or
+    both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
+    ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
+    of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
+    ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
+    which modules these are, by name or pattern, and without it they are all that are no library. *volatile*
+    names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
+    these rules are kept in the capture. With *mode*, or ``REENACT_MODE`` in the environment, the same block
+    can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
@@ -454,14 +457,21 @@ def _rules(given: Iterable[AnyRule]) -> list[VolatileRule]:
         raise UsageError(f"volatile: {error}") from None
 
 
-def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
+def profile_and_secrets(redact: Redact) -> tuple[RedactionProfile | None, tuple[str, ...]]:
+    """Both parts of *redact*; no profile where it names none."""
     if redact is None:
-        return default_profile(os.environ), ()
-    if redact == "none" or redact == "default" or redact == "strict":
-        return redact, ()
+        return None, ()
     if isinstance(redact, str):
-        raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
-    return default_profile(os.environ), tuple(redact)
+        return _known_profile(redact), ()
+    if isinstance(redact, tuple) and len(redact) == 2 and not isinstance(redact[1], str):
+        return _known_profile(redact[0]), tuple(redact[1])
+    return None, tuple(cast(Sequence[str], redact))
+
+
+def _known_profile(name: str | None) -> RedactionProfile | None:
+    if name is not None and name not in PROFILES:
+        raise UsageError(f"redact={name!r} is unknown; name a profile, or give a list of secrets")
+    return name
 
 
 def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -62,7 +63,7 @@ class Asked(NamedTuple):
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
-            facts=lambda: {**self.model_fields(), "headers": self.headers},
+            facts=cache(lambda: {**self.model_fields(), "headers": self.headers}),
         )
 
     def model_fields(self) -> dict[str, Any]:
