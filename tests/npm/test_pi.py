@@ -40,6 +40,11 @@ class Recorded:
         options = ["-o", self.folder / "run", "--port", self._port]
         return run("record", *options, "--", *self._words, cwd=self.work, **environment)
 
+    def examine(self, provider):
+        environment = self.environment | {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+        options = ["-o", self.folder / "runs", "--port", self._port]
+        return run("doctor", *options, "--", *self._words, cwd=self.work, **environment)
+
     def replay(self, cwd, **environment):
         words = ["replay", self.folder / "run", "--port", self._port, "--", *self._words]
         return run(*words, cwd=cwd, **self.environment, **environment)
@@ -113,3 +118,19 @@ def test_pi_elsewhere_or_later_passes_or_says_what_differs(place, is_later, reco
     if done.returncode:
         assert done.returncode == 1
         assert "differs at $.body.system[0].text: expected …" in done.stderr
+
+
+def what_time(request):
+    """Ask for the time, and be content with any."""
+    if request.turn:
+        return Reply("It is late.")
+    return Reply(tool_calls=[ToolCall("bash", {"command": "date +%s%N"})])
+
+
+def test_the_doctor_makes_pi_replay_strictly(recorded):
+    """A tool that tells the time makes every run another one, until a rule names what it tells."""
+    with ScriptedProvider(what_time) as provider:
+        done = recorded.examine(provider)
+    assert done.returncode == 0, done.stderr
+    assert "replays strictly, 2 calls answered from the capture" in done.stdout
+    assert "$.body.messages[*].content[*].content" in (recorded.work / "reenact.toml").read_text()
