@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 
 import yaml
 
@@ -55,15 +56,20 @@ BUNDLE = {
 
 
 def figures() -> Iterator[Figure]:
-    """The whole command, start to end, and what bare parsing of both files takes on one core."""
+    """The whole command, start to end, beside its budget; its processor time beside that of bare parsing.
+
+    Processor time, because what else the machine does at the moment is not in it.
+    """
     with TemporaryDirectory() as scratch:
         root = Path(scratch)
         files = [*_write(root)]
-        ours_s, beside_s = _run(root), _parse(files)
+        (ours_s, ours_cpu_s), beside_cpu_s = _run(root), _parse(files)
     cores = len(os.sched_getaffinity(0))
     what = f"{TESTS} small tests, {cores} cores"
     yield Figure(what, ours_s, "10 s", BUDGET_S, TimesAsLong(1))
-    yield Figure("the same", ours_s, "libyaml and json alone, 1 core", beside_s, TimesAsLong(6))
+    yield Figure(
+        "the same, processor time", ours_cpu_s, "libyaml and json alone", beside_cpu_s, TimesAsLong(5)
+    )
 
 
 def _write(root: Path) -> Iterator[Path]:
@@ -76,16 +82,22 @@ def _write(root: Path) -> Iterator[Path]:
         yield home
 
 
-def _run(root: Path) -> float:
-    start = perf_counter()
+def _run(root: Path) -> tuple[float, float]:
+    """Seconds on the wall, and of all processors together."""
     command = [sys.executable, "-m", "reenact", "test", str(root), "-j", "0"]
+    start, before = perf_counter(), _cpu_s_of_children()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return perf_counter() - start
+    return perf_counter() - start, _cpu_s_of_children() - before
+
+
+def _cpu_s_of_children() -> float:
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _parse(homes: list[Path]) -> float:
-    start = perf_counter()
+    start = process_time()
     for home in homes:
         yaml.load((home / "test.yaml").read_bytes(), Loader=yaml.CSafeLoader)
         json.loads((home / "replay.json").read_bytes())
-    return perf_counter() - start
+    return process_time() - start

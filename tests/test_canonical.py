@@ -373,3 +373,30 @@ def sorted_keys(value):
     if isinstance(value, dict):
         return {key: sorted_keys(value[key]) for key in sorted(value)}
     return [sorted_keys(item) for item in value] if isinstance(value, list) else value
+
+
+UNHOLDABLE = st.sampled_from([float("nan"), float("inf"), 2**64, -(2**63) - 1, "\ud800", b"", {1: 2}])
+
+
+@given(st.recursive(st.none() | st.text() | UNHOLDABLE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_the_fast_question_has_the_answer_of_the_exact_walk(value):
+    """What is holdable is what the walk has nothing against."""
+    assert canonical.is_holdable(value) == (refusal_of(value) is None)
+
+
+@pytest.mark.parametrize("innermost", [None, [], {}], ids=["null", "array", "object"])
+@pytest.mark.parametrize("levels", [253, 254, 255, 256])
+def test_the_fast_question_knows_where_nesting_ends(levels, innermost):
+    """Also where the innermost level is empty, which the encoder itself lets pass."""
+    value = innermost
+    for _ in range(levels):
+        value = [value]
+    assert canonical.is_holdable(value) == (refusal_of(value) is None)
+
+
+def refusal_of(value):
+    try:
+        canonical.refuse_unholdable(value)
+    except FormatError as error:
+        return error
+    return None

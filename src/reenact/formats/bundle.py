@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -148,12 +148,17 @@ def read_bundle(data: bytes, file: str) -> Bundle:
     try:
         value = parse(data)
         refuse_version(value, "replay bundle")
-        for problem in check_bundle(value):
-            if problem.severity == "error":
-                raise problem.to_error()
-        return CODEC.from_json(value)
+        _refuse(_check_clauses(value))
+        bundle = CODEC.from_json(value)
+        _refuse(_check_event_ids(value))
+        return bundle
     except FormatError as error:
         raise error.at(file=file) from None
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        raise problem.to_error()
 
 
 def write_bundle(bundle: Bundle) -> bytes:
@@ -191,13 +196,18 @@ def check_bundle(value: Any) -> list[Problem]:
     What the clauses leave open is judged by the types, once the clauses hold: without an error here,
     the bundle can be read.
     """
-    if not isinstance(value, dict):
-        return [_wrong_type("$", "an object", value)]
-    clauses = (_check_keys, _check_scenario, _check_script, _check_final_output, _check_metrics)
-    problems = [problem for clause in clauses for problem in clause(value)]
+    problems = [*_check_clauses(value)]
     if not problems:
         problems += [*_check_types(value), *_check_event_ids(value)]
     return [*problems, *_check_adapter(value)]
+
+
+def _check_clauses(value: Any) -> Iterator[Problem]:
+    if not isinstance(value, dict):
+        yield _wrong_type("$", "an object", value)
+        return
+    for clause in (_check_keys, _check_scenario, _check_script, _check_final_output, _check_metrics):
+        yield from clause(value)
 
 
 def _check_keys(value: dict[str, Any]) -> Iterator[Problem]:
@@ -313,8 +323,8 @@ def _check_event_ids(value: dict[str, Any]) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _check_adapter(value: dict[str, Any]) -> Iterator[Problem]:
-    adapter = value.get("adapter")
+def _check_adapter(value: Any) -> Iterator[Problem]:
+    adapter = value.get("adapter") if isinstance(value, dict) else ADAPTER
     if adapter != ADAPTER:
         found = "missing" if adapter is None else f"{adapter!r:.60}"
         message = f"is {found}; the format was defined for {ADAPTER!r}"

@@ -31,10 +31,13 @@ ABSENT: Final = msgspec.UNSET
 """The value of an optional field that is not in the file; unlike ``None``, which is a written null."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Record(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False
+):
     """A value of a wire format; *extra* holds the fields this version does not know.
 
     A field is either required or defaults to ``ABSENT``; any other default would vanish on writing.
+    JSON has no cycles, so the garbage collector need not look for any: millions of records cost it nothing.
     """
 
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=_EXTRA)
@@ -86,6 +89,12 @@ class Codec(Generic[R]):
         if self._unknown is not None and _is_unknown_tag(info, value):
             return self._unknown(value)
         try:
+            known: R = msgspec.convert(value, self.kind)
+            if not _may_name_extra(_encode(value)):
+                return known
+        except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError):
+            pass  # the exact way below finds the reason, or the unknown field
+        try:
             record: R = msgspec.convert(_fold_extras(info, value), self.kind)
         except msgspec.ValidationError as error:
             raise _format_error(error) from None
@@ -119,7 +128,9 @@ def parse(text: bytes) -> Any:
         raise FormatError(f"nested deeper than {canonical.MAX_DEPTH} levels") from None
     except ValueError as error:  # integers of thousands of digits, and our own hooks
         raise FormatError(f"not JSON: {error}") from None
-    canonical.refuse_unholdable(_name_duplicates(value, "$"))
+    if not canonical.is_holdable(value):  # the marks of duplicates are not
+        _refuse_duplicates(value, "$")
+        canonical.refuse_unholdable(value)
     return value
 
 
@@ -143,18 +154,12 @@ def _no_constants(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _name_duplicates(value: Any, path: str) -> Any:
+def _refuse_duplicates(value: Any, path: str) -> None:
     if isinstance(value, _Duplicate):
         raise FormatError(f"the key {value.key!r} appears twice", json_path=path)
-    children: Iterator[tuple[str | int, Any]] = iter(())
-    if isinstance(value, dict):
-        children = iter(value.items())
-    elif isinstance(value, list):
-        children = iter(enumerate(value))
-    for key, child in children:
-        if isinstance(child, dict | list):
-            _name_duplicates(child, canonical.child_path(path, key))
-    return value
+    if isinstance(value, dict | list):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_duplicates(child, canonical.child_path(path, key))
 
 
 def upgrade(

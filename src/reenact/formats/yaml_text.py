@@ -41,7 +41,7 @@ _CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], Any]], ...]] = (
 )
 _MEANS_MORE: Final = frozenset(("", *"~nNtTfF+-.0123456789"))
 """How a plain scalar begins that may be more than text."""
-_RESOLVERS: Final = tuple((re.compile(pattern), meaning) for pattern, meaning in _CORE_SCHEMA)
+_RESOLVER: Final = re.compile("|".join(f"({pattern})" for pattern, _ in _CORE_SCHEMA))
 
 
 class Place(NamedTuple):
@@ -64,7 +64,7 @@ class YamlDocument:
 
         Found by a second pass, because most documents are good and nobody asks.
         """
-        events = yaml.parse(self._text, Loader=_LOADER)
+        events = _events(self._text)
         next(events)  # the start of the stream
         next(events)  # and of the document
         return dict(reversed([*_places(events, next(events), "$")]))  # so that a key stands before its value
@@ -85,11 +85,15 @@ def read_yaml(data: bytes, file: str) -> YamlDocument:
     try:
         text = _decode(data)
         try:
-            return YamlDocument(_value(yaml.parse(text, Loader=_LOADER)), text)
+            return YamlDocument(_value(_events(text)), text)
         except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two from chr(), in escapes
             raise _syntax_error(error, text) from None
     except FormatError as error:
         raise error.at(file=file) from None
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    return iter(_LOADER(text).get_event, None)  # as yaml.parse does, without a generator of its own
 
 
 def write_yaml(value: Any) -> bytes:
@@ -222,10 +226,11 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def _resolve(text: str) -> Any:
-    for pattern, meaning in _RESOLVERS:
-        if pattern.fullmatch(text):
-            return meaning(text)
-    return text
+    found = _RESOLVER.fullmatch(text)
+    if found is None or found.lastindex is None:
+        return text
+    _, meaning = _CORE_SCHEMA[found.lastindex - 1]
+    return meaning(text)
 
 
 class _Dumper(yaml.SafeDumper):
