@@ -378,7 +378,11 @@ def sorted_keys(value):
 UNHOLDABLE = st.sampled_from([float("nan"), float("inf"), 2**64, -(2**63) - 1, "\ud800", b"", {1: 2}])
 
 
-@given(st.recursive(st.none() | st.text() | UNHOLDABLE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.text() | UNHOLDABLE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_the_fast_question_has_the_answer_of_the_exact_walk(value):
     """What is holdable is what the walk has nothing against."""
     assert canonical.is_holdable(value) == (refusal_of(value) is None)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.formats import subsequence
-from reenact.formats.align import Item, align
+from reenact.formats.align import Item, align, words_in_common
 from reenact.formats.subsequence import common_subsequence
 
 KEYS = st.lists(st.sampled_from("abcd"), max_size=14)
@@ -125,3 +125,18 @@ def test_what_is_most_alike_is_paired_as_changed():
 def test_calls_of_different_kinds_are_never_paired():
     """One was removed and one was added."""
     assert align([Item("a", "search")], [Item("b", "order")]) == [(0, None), (None, 0)]
+
+
+def test_what_changed_in_a_lane_without_order_is_paired_by_likeness():
+    """Also where the likest one stands elsewhere."""
+    left = [Item("red 1", "paint", "0~"), Item("blue 1", "paint", "0~")]
+    right = [Item("blue 2", "paint", "0~"), Item("red 2", "paint", "0~")]
+    pairs = align(left, right, lambda x, y: words_in_common({*left[x].key.split()}, {*right[y].key.split()}))
+    assert pairs == [(1, 0), (0, 1)]
+
+
+def test_a_task_is_recognised_by_its_calls_though_all_inside_them_changed():
+    """Not by its name, when another task of that name did something else."""
+    left = [Item("x", "a", "0.0"), Item(1, "b", "0.0/1", 0), Item("y", "a", "0.1"), Item(2, "b", "0.1/1", 2)]
+    right = [Item("y", "a", "0.0"), Item(3, "b", "0.0/1", 0), Item("x", "a", "0.1"), Item(4, "b", "0.1/1", 2)]
+    assert align(left, right) == [(2, 0), (3, 1), (0, 2), (1, 3)]

@@ -1,4 +1,7 @@
-"""Where two JSON values differ, with lists aligned: an item that was put in is one difference."""
+"""Where two JSON values differ, with lists aligned: an item that was put in is one difference.
+
+For people who compare two runs; `reenact.formats.differences` is positional, as replays and rules need it.
+"""
 
 from __future__ import annotations
 

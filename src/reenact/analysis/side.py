@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from reenact.analysis.artifact import Artifact
-from reenact.formats.align import Item
-
-_LIKE: Final = 0.3
-"""What calls of the same kind and name have in common at least."""
+from reenact.formats.align import Item, words_in_common
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
     "trace": frozenset({"tool", "model", "state", "message", "error", "verification"}),
@@ -71,9 +68,7 @@ def family(artifact: Artifact) -> str:
 
 def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
     """How many words two calls of the same kind and name share in what they ask."""
-    left, right = ours.words[one], theirs.words[other]
-    union = len(left | right)
-    return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
+    return words_in_common(ours.words[one], theirs.words[other])
 
 
 def _holds(family: str, kind: str) -> bool:

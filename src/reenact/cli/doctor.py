@@ -147,8 +147,10 @@ def _compared(captures: list[Path]) -> Diagnosis:
 
 def _asked(path: Path) -> Iterator[Asked]:
     source = ReplaySource(path)
+    seqs = {call.call_id: call.seq for call in source.calls}
     for call in source.calls:
-        yield Asked(call.seq, call.lane, call.type, call.name, source.request(call))
+        parent_seq = None if call.parent is None else seqs.get(call.parent)
+        yield Asked(call.seq, call.lane, call.type, call.name, source.request(call), parent_seq)
 
 
 def _written(file: Path, rules: list[VolatileRule]) -> list[VolatileRule]:

@@ -8,15 +8,19 @@ tasks run beside it. Tasks are recognised by what they do: one more makes no str
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from reenact.formats.subsequence import common_subsequence
+from reenact.formats.subsequence import Pairs, common_subsequence
 
 _MAX_CELLS: Final = 2500
 """Gaps larger than this are paired by kind and order alone; comparing all with all would take too long."""
 _MIN_SIMILARITY: Final = 0.2
 """Calls of the same kind and name that have less in common are two different calls."""
+
+_LIKE: Final = 0.3
+"""What calls of the same kind and name have in common at least, where their words are compared."""
 
 _UNORDERED: Final = "~"
 """The end of the name of a lane in which order means nothing."""
@@ -24,6 +28,8 @@ _UNORDERED: Final = "~"
 Pair: TypeAlias = tuple[int | None, int | None]
 Similarity: TypeAlias = Callable[[int, int], float]
 """How much two calls of the same kind and name have in common, 0 to 1."""
+Paired: TypeAlias = Callable[[list[int], list[int]], Pairs]
+"""Which of some places goes with which of others: pairs of indices into the two lists."""
 
 
 class Item(NamedTuple):
@@ -52,6 +58,12 @@ def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | 
     return _ordered(pairs)
 
 
+def words_in_common(left: Set[Hashable], right: Set[Hashable]) -> float:
+    """A similarity by the words of two calls; those of one kind and name never become strangers by it."""
+    union = len(left | right)
+    return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
+
+
 class _Alignment:
     """The two runs as trees: the siblings are the calls made directly inside one call, or outside of any."""
 
@@ -69,11 +81,9 @@ class _Alignment:
             lefts = {} if one is None else self._left_tasks.get(one, {})
             rights = {} if other is None else self._right_tasks.get(other, {})
             for left_lane, right_lane in self._bound(lefts, rights):
-                ours, theirs = lefts.get(left_lane, []), rights.get(right_lane, [])
-                if left_lane is not None and left_lane.endswith(_UNORDERED):
-                    ours.sort(key=lambda place: repr(self._left[place].key))
-                    theirs.sort(key=lambda place: repr(self._right[place].key))
-                for pair in self._sequence(ours, theirs):
+                is_set = left_lane is not None and left_lane.endswith(_UNORDERED)
+                side_by_side = self._set if is_set else self._sequence
+                for pair in side_by_side(lefts.get(left_lane, []), rights.get(right_lane, [])):
                     yield pair
                     waiting.append(pair)
 
@@ -92,7 +102,9 @@ class _Alignment:
         taken = {lane for lane, _ in found}, {lane for _, lane in found}
         free = [lane for lane in free if lane not in taken[0]]
         open_ = [lane for lane in open_ if lane not in taken[1]]
-        return found + _most_alike(free, open_, ours, theirs)
+        our_traits = {lane: _traits(self._left, self._left_trees, lefts[lane]) for lane in free}
+        their_traits = {lane: _traits(self._right, self._right_trees, rights[lane]) for lane in open_}
+        return found + _most_alike(our_traits, their_traits)
 
     def _sequence(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
         """One task beside another: equal calls first, then what changed between two of them."""
@@ -101,32 +113,61 @@ class _Alignment:
         )
         one = other = 0
         for x, y in [*equal, (len(lefts), len(rights))]:
-            yield from self._gap(lefts[one:x], rights[other:y])
+            yield from self._gap(lefts[one:x], rights[other:y], self._most_similar)
             if x < len(lefts) and y < len(rights):
                 yield lefts[x], rights[y]
             one, other = x + 1, y + 1
 
-    def _gap(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
-        changed = self._changed(lefts, rights)
-        pairs = {lefts[one]: rights[other] for one, other in changed}
-        yield from ((each, pairs.get(each)) for each in lefts)
-        yield from ((None, each) for each in rights if each not in pairs.values())
+    def _set(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
+        """One task without order beside another: equal calls wherever they stand, then what changed."""
+        equal: dict[int, list[int]] = defaultdict(list)
+        for each in reversed(rights):
+            equal[self._right_trees[each]].append(each)
+        changed: list[int] = []
+        for each in lefts:
+            if equal[self._left_trees[each]]:
+                yield each, equal[self._left_trees[each]].pop()
+            else:
+                changed.append(each)
+        yield from self._gap(changed, sorted(chain(*equal.values())), self._likest)
 
-    def _changed(self, lefts: list[int], rights: list[int]) -> list[tuple[int, int]]:
-        if len(lefts) * len(rights) <= _MAX_CELLS:
-            return self._most_similar(lefts, rights)
+    def _gap(self, lefts: list[int], rights: list[int], paired: Paired) -> Iterator[Pair]:
+        if len(lefts) * len(rights) > _MAX_CELLS:
+            paired = self._of_like_kind
+        pairs = {lefts[one]: rights[other] for one, other in paired(lefts, rights)}
+        taken = set(pairs.values())
+        yield from ((each, pairs.get(each)) for each in lefts)
+        yield from ((None, each) for each in rights if each not in taken)
+
+    def _of_like_kind(self, lefts: list[int], rights: list[int]) -> Pairs:
         return common_subsequence(
             [self._left[each].like for each in lefts], [self._right[each].like for each in rights]
         )
 
-    def _most_similar(self, lefts: list[int], rights: list[int]) -> list[tuple[int, int]]:
+    def _likest(self, lefts: list[int], rights: list[int]) -> Pairs:
+        """In any order, those that have most in common first."""
+        scored = sorted(
+            (-score, x, y)
+            for x, one in enumerate(lefts)
+            for y, other in enumerate(rights)
+            if (score := self._score(one, other))
+        )
+        found: dict[int, int] = {}
+        taken: set[int] = set()
+        for _, x, y in scored:
+            if x not in found and y not in taken:
+                found[x] = y
+                taken.add(y)
+        return list(found.items())
+
+    def _most_similar(self, lefts: list[int], rights: list[int]) -> Pairs:
         """Of all ways to pair what is alike in order, one with the most in common."""
         scores = [[0.0] * (len(rights) + 1) for _ in range(len(lefts) + 1)]
         for x in range(len(lefts) - 1, -1, -1):
             for y in range(len(rights) - 1, -1, -1):
                 paired = self._score(lefts[x], rights[y]) + scores[x + 1][y + 1]
                 scores[x][y] = max(paired, scores[x + 1][y], scores[x][y + 1])
-        found: list[tuple[int, int]] = []
+        found: Pairs = []
         x = y = 0
         while x < len(lefts) and y < len(rights) and scores[x][y]:
             score = self._score(lefts[x], rights[y])
@@ -183,16 +224,18 @@ def _inner_lane(item: Item, items: Sequence[Item]) -> str:
     return inner.lstrip("0123456789") if inner != item.lane else item.lane
 
 
+def _traits(items: Sequence[Item], trees: list[int], places: list[int]) -> set[Hashable]:
+    """Calls with all that happened inside them, and the calls alone, for that may be what differs."""
+    return {*(trees[each] for each in places), *(items[each].key for each in places)}
+
+
 def _most_alike(
-    free: list[str | None],
-    open_: list[str | None],
-    ours: dict[str | None, tuple[int, ...]],
-    theirs: dict[str | None, tuple[int, ...]],
+    ours: dict[str | None, set[Hashable]], theirs: dict[str | None, set[Hashable]]
 ) -> list[tuple[str | None, str | None]]:
-    """The other tasks: each with the one it shares most calls with, else the one of its name, or alone."""
-    their_sets = [set(theirs[lane]) for lane in open_]
+    """The other tasks: each with the one it shares most traits with, else the one of its name, or alone."""
+    free, open_ = list(ours), list(theirs)
     shared = sorted(
-        (-len(their_sets[y].intersection(ours[one])), one != other, x, y)
+        (-len(ours[one] & theirs[other]), one != other, x, y)
         for x, one in enumerate(free)
         for y, other in enumerate(open_)
     )

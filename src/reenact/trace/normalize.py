@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from reenact._version import __version__
 from reenact.errors import FormatError
@@ -17,11 +17,12 @@ from reenact.formats.bundle import (
     FinalOutput,
     FinalOutputStep,
     Scenario,
+    Step,
     ToolCall,
     ToolResult,
     event_id,
 )
-from reenact.formats.record import ABSENT, Absent, Codec
+from reenact.formats.record import ABSENT, Absent
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 
@@ -46,8 +47,10 @@ ACTORS: Final[Mapping[str, str]] = {
     "final_output": "agent",
 }
 
-_STEP: Final = Codec[AnyStep](AnyStep)
-_ENVELOPE: Final = ("type", "event_id", "ts", "group_id", "session_id", "task_id", "agent_id")
+_OWN_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: tuple(name for name in kind.__struct_fields__ if name not in Step.__struct_fields__)
+    for kind in get_args(AnyStep)
+}
 
 
 def normalize(
@@ -98,7 +101,10 @@ def scenario_of(own: Scenario, case: TestCase | None) -> TraceScenario:
 
 def _given(*values: T | Absent | None) -> T | None:
     """The first value that is neither absent nor null."""
-    return next((value for value in values if value is not None and value is not ABSENT), None)
+    for value in values:
+        if value is not None and value is not ABSENT:
+            return value
+    return None
 
 
 def _events(script: list[AnyStep], scenario: TraceScenario, started_at: datetime) -> list[TraceEvent]:
@@ -116,21 +122,27 @@ def _event(
     index: int, step: AnyStep, scenario: TraceScenario, started_at: datetime, calls: Mapping[str, str]
 ) -> TraceEvent:
     """One event; *calls* has the latest event of each call before it."""
-    fields = _STEP.to_json(step)
+    kind = str(step.__struct_config__.tag)
     answered = _given(step.call_id) if isinstance(step, ToolResult | Failure) else None
     return TraceEvent(
         event_id=event_id(index + 1, step.event_id),
         seq=index + 1,
         ts=_given(step.ts) or rfc3339(started_at + timedelta(milliseconds=index)),
-        type=fields["type"],
-        actor=ACTORS[fields["type"]],
+        type=kind,
+        actor=ACTORS[kind],
         group_id=_given(step.group_id, scenario.group_id),
         session_id=_given(step.session_id, scenario.session_id),
         task_id=_given(step.task_id, scenario.task_id),
         agent_id=_given(step.agent_id) or DEFAULT_AGENT_ID,
         parent_event_id=None if answered is None else calls.get(answered),
-        data={key: value for key, value in fields.items() if key not in _ENVELOPE},
+        data=_data(step),
     )
+
+
+def _data(step: AnyStep) -> dict[str, Any]:
+    """What only a step of this kind says; its JSON is shared, not copied, for scripts may be long."""
+    fields = {name: getattr(step, name) for name in _OWN_FIELDS[type(step)]}
+    return {name: value for name, value in fields.items() if value is not ABSENT} | step.extra
 
 
 def _final_output(bundle: Bundle) -> TraceOutput:
