@@ -1,5 +1,6 @@
 """What the bytes of a model call mean; pure functions from bytes to meaning."""
 
+from reenact.providers.derived_tools import DerivedTools
 from reenact.providers.fields import request_fields, response_fields
 from reenact.providers.meaning import (
     Media,
@@ -22,6 +23,7 @@ from reenact.providers.registry import read_request, read_response, recognise
 from reenact.providers.tool_results import derive_tool_results, pair_tool_results
 
 __all__ = [
+    "DerivedTools",
     "Media",
     "Message",
     "ModelError",

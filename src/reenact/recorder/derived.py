@@ -1,38 +1,18 @@
-"""Tools of agents that cannot be seen at work: their calls and results are read from the model traffic.
+"""The run of an agent whose tools cannot be seen at work: they are recorded as its model traffic shows them.
 
-A model's answer says which tools the agent is to run; a later request carries what came of it. Both become
-events marked ``derived``, at the moment they are known. They take no part in replay.
+Calls and results become events marked ``derived``, at the moment they are known. They take no part in replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from reenact.boundary import Call, Lane
 from reenact.formats.failures import message_of
-from reenact.providers import (
-    ModelRequest,
-    ModelResponse,
-    ToolCall,
-    ToolResult,
-    derive_tool_results,
-    pair_tool_results,
-    read_request,
-    read_response,
-)
+from reenact.providers import DerivedTools, ModelResponse, read_request, read_response
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.step import CaptureStep
-
-
-class _Open(NamedTuple):
-    """A tool call whose result has not come back to the model yet."""
-
-    id: str
-    call: ToolCall
 
 
 class DerivingContext(CaptureContext):
@@ -40,7 +20,7 @@ class DerivingContext(CaptureContext):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._open: list[_Open] = []
+        self._tools = DerivedTools()
         self._lanes: dict[str, str] = {}
         """By the id of a model call under way."""
 
@@ -60,32 +40,17 @@ class DerivingContext(CaptureContext):
     def _derive_results(self, call: Call) -> None:
         try:
             asked = read_request(urlsplit(call.request["url"]).path, call.request.get("body"))
-            for opened, result in _answered(self._open, asked) if asked is not None else ():
-                self._open.remove(opened)
-                self.record_event("tool_result", {"callId": opened.id, "derived": True, **_outcome(result)})
+            for data in self._tools.returned(asked) if asked is not None else ():
+                self.record_event("tool_result", data)
         except Exception as error:
             self.warn(f"a tool's result could not be read from the model traffic: {message_of(error)}")
 
     def _derive_calls(self, step: CaptureStep, lane: str) -> None:
         try:
-            for number, call in enumerate(_response(step).tool_calls, 1):
-                opened = _Open(f"{step.call_id}.{number}", call)
-                self._open.append(opened)
-                self.record_event("tool_call", {"lane": lane, "derived": True, **_asked(opened)})
+            for data in self._tools.called(_response(step), step.call_id):
+                self.record_event("tool_call", {"lane": lane, **data})
         except Exception as error:
             self.warn(f"a tool call could not be read from the model traffic: {message_of(error)}")
-
-
-def _answered(opened: Sequence[_Open], asked: ModelRequest) -> list[tuple[_Open, ToolResult]]:
-    """Which of the *opened* calls *asked* has the results of.
-
-    Where a format does without ids, a client may leave out those that it was sent.
-    """
-    results = derive_tool_results(asked)
-    with_ids = any(result.call_id is not None for result in results)
-    calls = [one.call if with_ids else msgspec.structs.replace(one.call, id=None) for one in opened]
-    by_call = {id(call): one for call, one in zip(calls, opened, strict=True)}
-    return [(by_call[id(call)], result) for call, result in pair_tool_results(calls, results)]
 
 
 def _response(step: CaptureStep) -> ModelResponse:
@@ -94,25 +59,3 @@ def _response(step: CaptureStep) -> ModelResponse:
         piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape") for piece in pieces
     ]
     return read_response(step.facts["provider"], step.answer["status"], {}, chunks)
-
-
-def _asked(opened: _Open) -> dict[str, Any]:
-    call = opened.call
-    args = call.arguments if call.arguments_text is None else call.arguments_text
-    known = {"toolCallId": call.id} if call.id is not None else {}
-    return {"callId": opened.id, "tool": call.name, "args": args, **known}
-
-
-def _outcome(result: ToolResult) -> dict[str, Any]:
-    content = _text(result.content)
-    if not result.is_error:
-        return {"ok": True, "result": content}
-    return {"ok": False, "error": {"type": "ToolError", "message": content}}
-
-
-def _text(content: Any) -> Any:
-    """A list of texts is what several wire formats make of one text."""
-    parts = content if isinstance(content, list) else [content]
-    found = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    texts = [text for text in found if isinstance(text, str)]
-    return "".join(texts) if parts and len(texts) == len(parts) else content

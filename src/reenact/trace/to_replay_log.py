@@ -20,8 +20,7 @@ from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.record import ABSENT
 from reenact.store.reader import CaptureReader
-from reenact.trace.derived_calls import CameBack, DerivedCalls, MadeCall
-from reenact.trace.exchanges import request_of, response_of
+from reenact.trace.derived_events import DerivedEvents
 from reenact.trace.model_calls import as_text, error_of
 from reenact.trace.normalize import rfc3339_of_ms
 from reenact.trace.plain import plain
@@ -49,27 +48,31 @@ class _Projection:
         """When each call that has no outcome yet was made."""
         self._tool_calls = 0
         self._latency_ms: int | float = 0
-        self._derived = None if _has_tool_calls(reader) else DerivedCalls()
+        self._derived = DerivedEvents(reader)
         self._losses: list[Loss] = []
         self._event: CaptureEvent | None = None
 
     def take(self, event: CaptureEvent) -> Conversion:
-        self._event, self._losses = event, []
+        self._losses = []
         events = [self._header(event)] if event.seq == 1 else []
+        for each in [event, *self._derived.shown_by(event)]:
+            events += self._converted(each)
+        return Conversion(tuple(events), tuple(self._losses))
+
+    def _converted(self, event: CaptureEvent) -> list[current.Event]:
+        self._event = event
         match event:
             case capture.RunStart():
-                events.append(self._started(event))
+                return [self._started(event)]
             case capture.ToolCall():
-                events.append(self._called(event))
+                return [self._called(event)]
             case capture.ToolResult():
-                events.append(self._returned(event))
+                return [self._returned(event)]
             case capture.RunEnd():
-                events.append(self._ended(event))
+                return [self._ended(event)]
             case _:
                 self._lose(None, "a replay log has no such event")
-                if self._derived is not None:
-                    events += self._derive(event, self._derived)
-        return Conversion(tuple(events), tuple(self._losses))
+                return []
 
     def _lose(self, field: str | None, reason: str) -> None:
         assert self._event is not None
@@ -139,45 +142,6 @@ class _Projection:
             extra=_mark(data.derived),
         )
 
-    def _derive(self, event: CaptureEvent, derived: DerivedCalls) -> Iterator[current.Event]:
-        """The calls and results that *event* shows, if it is half of an exchange with a model."""
-        if isinstance(event, capture.LlmResponse):
-            response = response_of(self._reader, event)
-            for call in derived.answered(response, event.data.callId, event.ts) if response else ():
-                yield self._made(call, event)
-        elif isinstance(event, capture.LlmRequest):
-            request = request_of(self._reader, event)
-            for back in derived.asked(request, event.ts) if request else ():
-                yield self._came_back(back, event)
-
-    def _made(self, call: MadeCall, event: CaptureEvent) -> current.Event:
-        self._tool_calls += 1
-        return current.ToolCall(
-            params=call.params,
-            params_hash=params_hash(call.params),
-            session_id=event.runId,
-            step_id=call.key,
-            tool=call.tool,
-            ts=rfc3339_of_ms(event.ts),
-            extra=_mark(True),
-        )
-
-    def _came_back(self, back: CameBack, event: CaptureEvent) -> current.Event:
-        self._latency_ms += back.since_ms
-        error = None if back.ok else back.content
-        content = back.content if back.ok else ""
-        return current.ToolResult(
-            error=ABSENT if error is None else current.ToolError(name="error", message=error),
-            latency_ms=back.since_ms,
-            ok=back.ok,
-            output_hash=output_hash(success=back.ok, content=content, error=error),
-            session_id=event.runId,
-            side_effects=[],
-            step_id=back.key,
-            ts=rfc3339_of_ms(event.ts),
-            extra=_mark(True),
-        )
-
     def _error(self, data: capture.ToolResultData) -> current.ToolError | None:
         if data.ok:
             return None
@@ -216,11 +180,6 @@ class _Projection:
         if value != resolved:
             self._lose(field, "Python's own types are written as plain JSON")
         return value
-
-
-def _has_tool_calls(reader: CaptureReader) -> bool:
-    # Lines are canonical, so that the type of an event is its last member but one.
-    return any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())
 
 
 def _mark(derived: Any) -> dict[str, Any]:

@@ -1,0 +1,65 @@
+"""Tools that nobody saw at work: their calls and results, read from the model traffic.
+
+A model's answer says which tools the agent is to run; a later request carries what came of it. The recorder
+writes them as events where the traffic is all there is to see; readers derive them from captures that have
+no tool call, because the agent's tools are plain functions. Both get them from here, the same to the letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from reenact.providers.meaning import ModelRequest, ModelResponse, ToolCall, ToolResult
+from reenact.providers.tool_results import derive_tool_results, pair_tool_results
+
+
+class DerivedTools:
+    """Takes the exchanges of a run in their order; what is remembered is the calls without a result."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, ToolCall] = {}
+        """By the id that the call has in events."""
+
+    def called(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, Any]]:
+        """The data of a ``tool_call`` event for each call that an answer asks for."""
+        for number, call in enumerate(response.tool_calls, 1):
+            call_id = f"{exchange_id}.{number}"
+            self._waiting[call_id] = call
+            args = call.arguments if call.arguments_text is None else call.arguments_text
+            known = {"toolCallId": call.id} if call.id is not None else {}
+            yield {"callId": call_id, "tool": call.name, "args": args, "derived": True, **known}
+
+    def returned(self, request: ModelRequest) -> Iterator[dict[str, Any]]:
+        """The data of a ``tool_result`` event for each result in a request that was not in one before."""
+        for call_id, result in self._answered(request):
+            del self._waiting[call_id]
+            yield {"callId": call_id, "derived": True, **_outcome(result)}
+
+    def _answered(self, request: ModelRequest) -> list[tuple[str, ToolResult]]:
+        results = derive_tool_results(request)
+        # Where a format does without ids, a client may leave out those that it was sent.
+        with_ids = any(result.call_id is not None for result in results)
+        calls = {
+            call_id: call if with_ids else msgspec.structs.replace(call, id=None)
+            for call_id, call in self._waiting.items()
+        }
+        by_call = {id(call): call_id for call_id, call in calls.items()}
+        return [(by_call[id(call)], result) for call, result in pair_tool_results(calls.values(), results)]
+
+
+def _outcome(result: ToolResult) -> dict[str, Any]:
+    content = _text(result.content)
+    if not result.is_error:
+        return {"ok": True, "result": content}
+    return {"ok": False, "error": {"type": "ToolError", "message": content}}
+
+
+def _text(content: Any) -> Any:
+    """A list of texts is what several wire formats make of one text."""
+    parts = content if isinstance(content, list) else [content]
+    found = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    texts = [text for text in found if isinstance(text, str)]
+    return "".join(texts) if parts and len(texts) == len(parts) else content
