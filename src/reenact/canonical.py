@@ -140,7 +140,7 @@ def _unholdable(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
 def _scalar_problem(value: Any) -> str | None:
     kind = type(value)
     if kind is str:
-        return None if _is_unicode(value) else "a lone surrogate is not Unicode text"
+        return None if is_unicode(value) else "a lone surrogate is not Unicode text"
     if kind is int:
         return None if -(2**63) <= value < 2**64 else f"integer {_short(value)} does not fit into 64 bits"
     if kind is float:
@@ -151,7 +151,7 @@ def _scalar_problem(value: Any) -> str | None:
 def _refuse_key(key: object, path: str) -> None:
     if type(key) is not str:
         raise FormatError(f"the key {key!r} is a {type(key).__name__}; keys are strings", json_path=path)
-    if not _is_unicode(key):
+    if not is_unicode(key):
         raise FormatError(f"the key {key!r} holds a lone surrogate", json_path=path)
 
 
@@ -159,7 +159,8 @@ def _children(value: Any) -> Iterator[tuple[Any, Any]]:
     return iter(value.items()) if isinstance(value, dict) else iter(enumerate(value))
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether *text* can be written: Python lets half of a surrogate pair stand alone."""
     try:
         text.encode()
     except UnicodeEncodeError:

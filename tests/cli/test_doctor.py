@@ -78,6 +78,23 @@ def test_what_no_rule_can_cover_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "reenact.toml").exists()
 
 
+def test_rules_that_do_not_suffice_are_shown_and_not_written(tmp_path: Path) -> None:
+    """The project's file is left as it was, and the report says so with the rules to paste."""
+    (tmp_path / "agent.py").write_text(CHATTING + COUNTING)
+    (tmp_path / "reenact.toml").write_text("[test]\n")
+    with model(echoing()) as address:
+        done = run("doctor", "-o", "d", "--redact", "none", "--", *AGENT, cwd=tmp_path, MODEL=address)
+    assert done.returncode == 1
+    assert (tmp_path / "reenact.toml").read_text() == "[test]\n"
+    told, _, rules = done.stdout.partition(
+        f"nothing was written to {tmp_path}/reenact.toml, because these rules alone do not suffice:\n"
+    )
+    assert "\nwrote " not in told
+    assert "  no rule covers: event_" in told
+    assert tomllib.loads(rules)["volatile"]
+    assert json.loads((tmp_path / "d/1/manifest.json").read_text())["redaction"]["profile"] == "none"
+
+
 def test_nothing_differs(tmp_path: Path) -> None:
     """A steady agent is told to be one, and nothing is written."""
     code = "import reenact\nprint(reenact.tool(name='a')(lambda: 1)())\n"

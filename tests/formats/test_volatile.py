@@ -21,6 +21,7 @@ LINES = {
         r"$..text =~ on \d+, \$5",
         VolatileRule(path="$..text", mask=r"on \d+, \$5"),
     ),
+    "the sign in a tool's name": ("tool ask$ $.a", VolatileRule(call="tool ask$", path="$.a")),
     "all, with white space": (
         "  tool  search\t$['a =~ b'] =~ x ",
         VolatileRule(call="tool search", path="$['a =~ b']", mask="x "),

@@ -14,6 +14,7 @@ from reenact.formats.blocks import TextBlock, lines_of, split_block
 from reenact.formats.capture import CaptureEvent, event_codec
 from reenact.formats.glance import Glance
 from reenact.formats.record import ABSENT
+from reenact.store.references import blobs_in
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
 """Clocks are set back by small steps; more than this in one step is worth a word."""
@@ -146,7 +147,7 @@ class _Scan:
 
     def _note_blobs(self, block: EventBlock) -> None:
         for number, line in zip(block.numbers, block.text.split(b"\n"), strict=False):
-            for digest in _blobs_in(_decode(line)) if _BLOB in line else ():
+            for digest in blobs_in(_decode(line)) if _BLOB in line else ():
                 self.segment.blobs.setdefault(digest, number)
 
 
@@ -172,14 +173,3 @@ def went_back(before_ms: float, placed: tuple[int, float], file: str) -> list[Fi
     if back_ms <= BACKWARDS_TOLERANCE_MS:
         return []
     return [Finding("time", f"goes back by {back_ms / 1000:.1f} s", file, "warning", line)]
-
-
-def _blobs_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$blob"), str):
-            yield value["$blob"]
-        for child in value.values():
-            yield from _blobs_in(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _blobs_in(child)

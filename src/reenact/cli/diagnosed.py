@@ -42,32 +42,44 @@ class Findings(NamedTuple):
     captures: list[Path]
     diagnosis: Diagnosis
     file: Path
-    """Where rules are written to."""
+    """Where rules belong."""
     rules: list[VolatileRule]
-    """Those that were not there before."""
+    """Those that were not there before; they are written if the proof is good."""
     proof: Proof
+
+    @property
+    def written(self) -> list[VolatileRule]:
+        return self.rules if self.proof.is_good else []
+
+    @property
+    def not_written(self) -> list[VolatileRule]:
+        return [] if self.proof.is_good else self.rules
 
 
 def as_text(findings: Findings) -> str:
     """The whole report."""
     lines = [*_sources(findings.diagnosis), *_strays(findings.diagnosis)]
-    if findings.rules:
-        lines.append(f"wrote {plural(len(findings.rules), 'rule')} to {findings.file}")
+    if findings.written:
+        lines.append(f"wrote {plural(len(findings.written), 'rule')} to {findings.file}")
     lines += _proved(findings.captures[-1], findings.proof)
     if not findings.proof.is_good:
         lines += [f"  no rule covers: {reason}" for reason in findings.diagnosis.reasons]
+    if findings.not_written:
+        lines.append(f"nothing was written to {findings.file}, because these rules alone do not suffice:")
+        lines += [line for rule in findings.not_written for line in rule.to_toml().splitlines()]
     return "\n".join(map(printable, lines))
 
 
 def as_json(findings: Findings) -> dict[str, Any]:
     """The same as one object."""
-    captures, diagnosis, file, rules, proof = findings
+    captures, diagnosis, file, _, proof = findings
     return {
         "captures": [str(path) for path in captures],
         "sources": [msgspec.to_builtins(source) for source in diagnosis.sources()],
         "notInEveryRun": diagnosis.strays,
         "uncovered": diagnosis.reasons,
-        "written": {"file": str(file), "rules": [rule_codec.to_json(rule) for rule in rules]},
+        "written": {"file": str(file), "rules": [rule_codec.to_json(rule) for rule in findings.written]},
+        "notWritten": [rule_codec.to_json(rule) for rule in findings.not_written],
         "proof": {
             "path": str(captures[-1]),
             "verdict": proof.verdict,

@@ -1,7 +1,7 @@
 """``reenact doctor``: what differs from run to run, rules for it, and the proof that they suffice.
 
 It is made of the other verbs: the command is recorded some times, the last capture is replayed leniently to
-see what a replay minds, the rules for that are written, and the capture is replayed strictly.
+see what a replay minds, and strictly under rules for that; rules that pass are written, others only told.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from reenact.cli.command import invoke
 from reenact.cli.diagnosed import Findings, Proof, as_json, as_text
 from reenact.cli.failure import DIFFERS, INTERRUPTED, say
 from reenact.errors import CheckFailed
+from reenact.formats.capture import RedactionProfile
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule
 from reenact.injected.subject import subject
+from reenact.redaction.profile import PROFILES
 from reenact.replayer.source import ReplaySource
 from reenact.run import project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
@@ -45,13 +47,15 @@ class Command(NamedTuple):
     """What is run, and how the gateway is to serve it."""
 
     words: tuple[str, ...]
-    upstreams: tuple[str, ...]
+    recording: tuple[str, ...]
+    """Options of ``record`` alone."""
     port: tuple[str, ...]
 
 
 @click.command("doctor", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/doctor-COMMAND-TIME if not given.")
 @click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
+@click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
@@ -59,6 +63,7 @@ class Command(NamedTuple):
 def command(
     output: str | None,
     runs: int,
+    redact: RedactionProfile | None,
     upstream: tuple[str, ...],
     port: int | None,
     is_json: bool,
@@ -67,14 +72,15 @@ def command(
     """Find what differs from run to run, and write rules for it.
 
     COMMAND is recorded several times, for real, and its runs are compared. What a replay of the last one
-    would mind gets rules in the nearest reenact.toml, or a new one here, and a strict replay proves them.
-    The exit status is 0 when it passes and 1 when something remains that no rule can cover.
+    would mind gets rules, and a strict replay proves them. Rules that are proved are added to the nearest
+    reenact.toml, or a new one here; others are shown, and nothing is written. The exit status is 0 when
+    the replay passes and 1 when something remains that no rule can cover.
     """
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
-    how = Command(
-        words, tuple(f"--upstream={name}" for name in upstream), (f"--port={port}",) if port else ()
-    )
+    options = [f"--redact={redact}"] if redact else []
+    options += [f"--upstream={name}" for name in upstream]
+    how = Command(words, tuple(options), (f"--port={port}",) if port else ())
     make_empty_folder(folder)
     try:
         numbers = range(1, runs + 1)
@@ -97,19 +103,20 @@ def _examined(captures: list[Path], how: Command) -> Findings:
     file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
     rules: list[VolatileRule] = []
     for _ in range(_ROUNDS):
-        diagnosis.add_replay(_replayed(captures[-1], how, "lenient").divergences)
-        new = _written(file, diagnosis.rules())
-        rules += new
-        proof = _replayed(captures[-1], how, "strict")
-        if proof.is_good or not new:
+        diagnosis.add_replay(_replayed(captures[-1], how, "lenient", rules).divergences)
+        before, rules = rules, _unknown(diagnosis.rules())
+        proof = _replayed(captures[-1], how, "strict", rules)
+        if proof.is_good or rules == before:
             break
+    if proof.is_good and rules:
+        append_to_project(file, "\n".join(rule.to_toml() for rule in rules))
     return Findings(captures, diagnosis, file, rules, proof)
 
 
 def _recorded(path: Path, how: Command, number: str) -> Path:
     """Where the command was recorded now."""
     with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
-        status = invoke("record", ["-o", str(path), *how.upstreams, *how.port, "--", *how.words])
+        status = invoke("record", ["-o", str(path), *how.recording, *how.port, "--", *how.words])
     _stop_where_killed(path, status)
     if not path.is_dir():
         raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
@@ -117,10 +124,11 @@ def _recorded(path: Path, how: Command, number: str) -> Path:
     return path
 
 
-def _replayed(path: Path, how: Command, policy: str) -> Proof:
+def _replayed(path: Path, how: Command, policy: str, rules: list[VolatileRule]) -> Proof:
     say(f"replaying {path} ({policy})")
+    options = ["--policy", policy, "--json", *how.port, *(f"--volatile={rule}" for rule in rules)]
     with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
-        invoke("replay", [str(path), "--policy", policy, "--json", *how.port, "--", *how.words])
+        invoke("replay", [str(path), *options, "--", *how.words])
     found: dict[str, Any] = json.loads(printed.getvalue())
     _stop_where_killed(path, found["exitStatus"])
     divergences = [ReplayDivergence.from_json(value) for value in found["receipt"]["divergences"]]
@@ -153,13 +161,10 @@ def _asked(path: Path) -> Iterator[Asked]:
         yield Asked(call.seq, call.lane, call.type, call.name, source.request(call), parent_seq)
 
 
-def _written(file: Path, rules: list[VolatileRule]) -> list[VolatileRule]:
-    """Add the rules to *file* that are not there yet; which these are."""
+def _unknown(rules: list[VolatileRule]) -> list[VolatileRule]:
+    """Those that the project does not have yet."""
     known = set(map(str, project_rules(Path.cwd())))
-    new = [rule for rule in rules if str(rule) not in known]
-    if new:
-        append_to_project(file, "\n".join(rule.to_toml() for rule in new))
-    return new
+    return [rule for rule in rules if str(rule) not in known]
 
 
 def _first_line(told: str) -> str:

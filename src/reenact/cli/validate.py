@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from reenact._version import __version__
+from reenact.analysis.brief import plural
 from reenact.check.capsule import Capsule
 from reenact.check.capsules import find_capsule
 from reenact.check.policy import Policy
@@ -166,8 +167,8 @@ def _praise(judged: Judged) -> str:
     if type(data) is not dict or "model_full_name" not in data:
         return f"{printable(judged.place)}: accepted"
     counts = data["summary"]
-    seen = _plural(counts["message_count"], "message")
-    made = _plural(counts["tool_calls_emitted"], "tool call")
+    seen = plural(counts["message_count"], "message")
+    made = plural(counts["tool_calls_emitted"], "tool call")
     return f"{printable(judged.place)}: accepted ({printable(data['model_full_name'])}, {seen}, {made})"
 
 
@@ -185,10 +186,6 @@ def _largest(counter: Counter[str]) -> str:
     shown = ", ".join(f"{printable(key)} {count:,}" for key, count in counter.most_common(_SHOWN))
     hidden = len(counter) - _SHOWN
     return f"{shown}, and {hidden:,} more" if hidden > 0 else shown
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class _Json:

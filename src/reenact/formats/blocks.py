@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, TypeVar
 import msgspec
 
 from reenact.errors import FormatError
-from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_lines
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_lines, skip_line
 from reenact.formats.record import Codec
 
 R = TypeVar("R")
@@ -63,7 +63,7 @@ def read_text_blocks(
             continue
         if not end:
             end = len(text)
-            skipped = _skip_line(stream)
+            skipped = skip_line(stream)
             yield TextBlock(number, offset, text + b"\n")
             rest, number, offset = b"", number + 1, offset + end + skipped
             continue
@@ -81,15 +81,6 @@ def split_block(block: TextBlock, part_bytes: int = _BLOCK_BYTES) -> Iterator[Te
         part = TextBlock(number, block.offset + start, text[start:end])
         yield part
         number, start = number + part.text.count(b"\n"), end
-
-
-def _skip_line(stream: BinaryIO) -> int:
-    skipped = 0
-    while text := stream.readline(_BLOCK_BYTES):
-        skipped += len(text)
-        if text.endswith(b"\n"):
-            break
-    return skipped
 
 
 def _lines(block: TextBlock) -> Iterator[Line]:

@@ -45,7 +45,7 @@ def read_lines(
         if text.endswith(b"\n"):
             text = text[:-2] if text.endswith(b"\r\n") else text[:-1]
         elif len(text) > max_line_bytes:
-            offset += _skip_line(stream)
+            offset += skip_line(stream)
         if number == 1 and text.startswith(_BOM):
             text, start = text[3:], 3
         if len(text) > max_line_bytes:
@@ -87,7 +87,7 @@ def _drain(errors: list[FormatError], report: OnError) -> None:
         report(errors.pop(0))
 
 
-def _skip_line(stream: BinaryIO) -> int:
+def skip_line(stream: BinaryIO) -> int:
     """Leave the rest of the line unread; how many bytes that was."""
     skipped = 0
     while text := stream.readline(_SKIP_BYTES):

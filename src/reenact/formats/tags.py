@@ -17,7 +17,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 from uuid import UUID
 
-from reenact.canonical import encode_clean
+from reenact.canonical import encode_clean, is_unicode
 from reenact.errors import FormatError
 from reenact.formats import exceptions, objects
 
@@ -106,18 +106,8 @@ def _tagged(kind: str, **members: Any) -> dict[str, Any]:
 
 def _tag_str(value: str) -> Any:
     return (
-        value
-        if _is_unicode(value)
-        else _tagged("str", value=value.encode("utf-16-le", "surrogatepass").hex())
+        value if is_unicode(value) else _tagged("str", value=value.encode("utf-16-le", "surrogatepass").hex())
     )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _tag_int(value: int) -> Any:
@@ -129,14 +119,14 @@ def _tag_float(value: float) -> Any:
 
 
 def _tag_dict(value: dict[Any, Any]) -> Any:
-    if all(type(key) is str and _is_unicode(key) for key in value):
+    if all(type(key) is str and is_unicode(key) for key in value):
         return {_escaped(key): tag(child) for key, child in value.items()}
     return _tagged("dict", value=[_tag_entry(key, child) for key, child in value.items()])
 
 
 def _tag_entry(key: Any, child: Any) -> Any:
     """A name stays the name of a member: redaction goes by names."""
-    is_name = type(key) is str and _is_unicode(key)
+    is_name = type(key) is str and is_unicode(key)
     return {_escaped(key): tag(child)} if is_name else [tag(key), tag(child)]
 
 

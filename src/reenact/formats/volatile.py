@@ -27,6 +27,7 @@ TABLE: Final = "volatile"
 """The array of tables in ``reenact.toml``."""
 KINDS: Final = {"llm_request": "llm", "tool_call": "tool", "state_mutation": "state"}
 """By the type of a call's event: what a rule calls it; others have a word of their own, their source."""
+_PATH: Final = re.compile(r"(?<!\S)\$")  # a tool's name may have the sign inside
 _REGEX: Final = re.compile(r"\s*=~ (?P<mask>.+)", re.DOTALL)
 
 
@@ -42,11 +43,12 @@ class VolatileRule(Record, frozen=True):
     @classmethod
     def parse(cls, text: str) -> VolatileRule:
         """A rule from one line: ``[CALL] PATH [=~ MASK]``."""
-        call, dollar, rest = text.partition("$")
-        if not dollar:
+        start = _PATH.search(text)
+        if start is None:
             raise FormatError(f"{text!r} names no path; write such as: llm $.body.user")
-        _, end = PathPattern.parse_beginning(dollar + rest)
-        path, behind = (dollar + rest)[:end], (dollar + rest)[end:]
+        call, rest = text[: start.start()], text[start.start() :]
+        _, end = PathPattern.parse_beginning(rest)
+        path, behind = rest[:end], rest[end:]
         found = _REGEX.fullmatch(behind)
         if behind.strip() and found is None:
             raise FormatError(f"{behind.strip()!r} is neither path nor mask; write PATH =~ MASK")

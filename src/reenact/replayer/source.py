@@ -18,6 +18,7 @@ from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.store.reader import CaptureReader
+from reenact.store.references import blobs_in
 
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """What the event of an instant says beside its request."""
@@ -197,7 +198,7 @@ class ReplaySource:
         """Every blob that the events refer to."""
         for line in self.reader.lines():
             if b'"$blob"' in line:
-                yield from _blobs_in(_decode(line)["data"])
+                yield from blobs_in(_decode(line)["data"])
 
     def _index(self) -> None:
         open_calls: dict[str, RecordedCall] = {}
@@ -257,17 +258,6 @@ def _request_digest(data: _Data) -> bytes:
     if text.startswith(b'{"$blob":'):
         return bytes.fromhex(_decode(text)["$blob"].removeprefix("sha256:"))
     return sha256(text).digest()
-
-
-def _blobs_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if "$blob" in value:
-            yield value["$blob"]
-        for child in value.values():
-            yield from _blobs_in(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _blobs_in(child)
 
 
 def instant_digest(request: dict[str, Any]) -> bytes:

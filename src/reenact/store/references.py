@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -109,3 +109,15 @@ def _continued(found: Any, value: dict[str, Any]) -> Any:
     if len(found) < items:
         raise IndexError(f"only {len(found)} of {items} items are there")
     return found[:items] + value["then"]
+
+
+def blobs_in(value: Any) -> Iterator[str]:
+    """The digests that a decoded event refers to, in its order."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$blob"), str):
+            yield value["$blob"]
+        for child in value.values():
+            yield from blobs_in(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from blobs_in(child)

@@ -76,14 +76,15 @@ def _instead(divergence: dict[str, Any], trace: Trace, event_id: str) -> list[Tr
     data = observed["data"]
     if observed["type"] == "run_end" and "finalOutput" in data:
         content = as_text(data["finalOutput"])
-        return [_event("final_output", {"role": "assistant", "content": content}, trace, event_id)]
+        return [event_at_the_end(trace, event_id, "final_output", {"role": "assistant", "content": content})]
     if observed["type"] not in _CALLS:
         return []
     known = data if observed["type"] == "tool_call" else {"model": data.get("request", {}).get("model")}
-    return [_event(observed["type"], {"call_id": event_id, **known}, trace, event_id)]
+    return [event_at_the_end(trace, event_id, observed["type"], {"call_id": event_id, **known})]
 
 
-def _event(kind: str, data: dict[str, Any], trace: Trace, event_id: str) -> TraceEvent:
+def event_at_the_end(trace: Trace, event_id: str, kind: str, data: dict[str, Any]) -> TraceEvent:
+    """An event that the recording does not have, at its last moment; who adds it numbers it."""
     return TraceEvent(
         event_id=event_id,
         seq=0,

@@ -9,8 +9,7 @@ import msgspec
 
 from reenact.formats.replay_receipt import ReplayReceipt
 from reenact.formats.trace import Trace, TraceEvent
-from reenact.trace.as_replayed import as_replayed
-from reenact.trace.normalize import DEFAULT_AGENT_ID
+from reenact.trace.as_replayed import as_replayed, event_at_the_end
 
 REPLAYED: Final = "replayed"
 """The capability of a trace whose run was executed again."""
@@ -38,16 +37,9 @@ def _found(receipt: ReplayReceipt) -> Iterator[tuple[str, dict[str, Any]]]:
 def _event(trace: Trace, index: int, kind: str, data: dict[str, Any]) -> TraceEvent:
     recorded = f"evt-{data.get('eventSeq')}"
     is_known = any(event.event_id == recorded for event in trace.events)
-    return TraceEvent(
-        event_id=f"replay-{index}",
+    return msgspec.structs.replace(
+        event_at_the_end(trace, f"replay-{index}", kind, data),
         seq=len(trace.events) + index,
-        ts=trace.events[-1].ts if trace.events else "1970-01-01T00:00:00.000Z",
-        type=kind,
         actor="system",
-        group_id=trace.scenario.group_id,
-        session_id=trace.scenario.session_id,
-        task_id=trace.scenario.task_id,
-        agent_id=DEFAULT_AGENT_ID,
         parent_event_id=recorded if is_known else None,
-        data=data,
     )

@@ -11,8 +11,8 @@ import msgspec
 
 from reenact.analysis.events import Event, Head, head_of
 from reenact.analysis.linefile import LineFile
-from reenact.analysis.sources.source import Header, Kind, Source
-from reenact.errors import FormatError, StoreError
+from reenact.analysis.sources.source import Header, Kind, WithoutBlobs
+from reenact.errors import FormatError
 from reenact.formats.dialects import dialect_of
 from reenact.formats.dialects.common import HEADER
 from reenact.formats.json_text import read_json
@@ -20,7 +20,7 @@ from reenact.formats.json_text import read_json
 _STATUSES: Final = {"success": "ok", "failure": "error", "failed": "error"}
 
 
-class ReplayLogSource:
+class ReplayLogSource(WithoutBlobs):
     """A log; lines without a time have that of the line before."""
 
     def __init__(self, file: Path) -> None:
@@ -96,15 +96,6 @@ class ReplayLogSource:
     def event(self, seq: int) -> Event | None:
         text = self._lines.line(seq)
         return self._event(seq, self._value(seq, text)) if text.strip() else None
-
-    def resolved(self, value: Any) -> Any:
-        return value
-
-    def borrow_blobs(self, other: Source) -> None:
-        """Its payloads are all in it."""
-
-    def blob(self, digest: object) -> bytes:
-        raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
 
     def close(self) -> None:
         self._lines.close()

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from reenact.analysis.events import Event, Head
+from reenact.errors import StoreError
 
 Kind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
 """``events`` is the log of a capture without the rest of it, as ``git difftool`` hands it over."""
@@ -42,6 +43,21 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     def is_open(self) -> bool:
         """Whether more events may come."""
         return self.state == "open"
+
+
+class WithoutBlobs:
+    """What the artifacts answer whose payloads are all in one file."""
+
+    file: str
+
+    def resolved(self, value: Any) -> Any:
+        return value
+
+    def borrow_blobs(self, other: Source) -> None:
+        """There is nothing to look for."""
+
+    def blob(self, digest: object) -> bytes:
+        raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
 
 
 class Source(Protocol):

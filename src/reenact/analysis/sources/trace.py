@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.events import ASKING, REMARK, Event, Head, head_of
-from reenact.analysis.sources.source import Header, Kind, Source
-from reenact.errors import FormatError, StoreError
+from reenact.analysis.sources.source import Header, Kind, WithoutBlobs
+from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.trace import CODEC, Trace, TraceEvent, read_trace
 from reenact.trace.normalize import DEFAULT_AGENT_ID, normalize
@@ -25,7 +25,7 @@ _USAGE: Final = {
 }
 
 
-class TraceSource:
+class TraceSource(WithoutBlobs):
     """A trace in memory; events are counted as the trace counts them."""
 
     def __init__(self, file: Path, kind: Kind) -> None:
@@ -75,15 +75,6 @@ class TraceSource:
 
     def event(self, seq: int) -> Event:
         return self._events[seq - 1]
-
-    def resolved(self, value: Any) -> Any:
-        return value
-
-    def borrow_blobs(self, other: Source) -> None:
-        """Its payloads are all in it."""
-
-    def blob(self, digest: object) -> bytes:
-        raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
 
     def close(self) -> None:
         """It is in memory."""
