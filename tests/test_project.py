@@ -9,11 +9,14 @@ import tomllib
 from importlib.resources import files
 from pathlib import Path
 
+import click
 import pytest
 from bench import __main__ as bench
 from bench.figure import Figure, ShareOfSpeed, TimesAsLong, best_in_turns
 
 import reenact
+from reenact.cli import VERBS
+from reenact.cli.command import load
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -242,9 +245,40 @@ def steady(text):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS])
 def test_links_between_documents_lead_somewhere(document):
-    """No link to a file that is not there."""
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
-        assert (document.parent / target).exists(), target
+    """No link to a file that is not there, nor to a heading that is not in it."""
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text()):
+        path, _, heading = target.partition("#")
+        file = document.parent / path if path else document
+        assert file.exists(), target
+        assert not heading or heading in anchors_of(file.read_text()), target
+
+
+def anchors_of(text):
+    """What a link to each heading of a page says behind the ``#``."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_found():
+    """From the README or from another page."""
+    linked = {
+        (document.parent / target).resolve()
+        for document in DOCUMENTS
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+    }
+    found = {document for document in DOCUMENTS if {document, document.parent} & linked}
+    assert {path.name for path in set(DOCUMENTS) - found} <= {"README.md"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_documented(verb):
+    """In the section of its verb."""
+    section = (
+        (ROOT / "docs" / "cli.md").read_text().partition(f"\n## reenact {verb}\n")[2].partition("\n## ")[0]
+    )
+    options = [each for each in load(verb).params if isinstance(each, click.Option)]
+    assert section
+    assert [each.opts for each in options if not any(name in section for name in each.opts)] == []
 
 
 WORDS = (
