@@ -18,7 +18,9 @@ def runs(draw):
     items = []
     for key in draw(st.lists(st.sampled_from("abc"), max_size=12)):
         parent = draw(st.integers(-1, len(items) - 1))
-        lane = draw(st.sampled_from(["0", "0.1", "0.2"])) if parent < 0 else f"{items[parent].lane}/1"
+        ends = ["", ".1", ".2", "~"]
+        before = "0" if parent < 0 else f"{items[parent].lane}/1"
+        lane = before + draw(st.sampled_from(ends))
         items.append(Item(key, key, lane, parent))
     return items
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
+from reenact.formats.align_tasks import Did, bind_tasks
 from reenact.formats.subsequence import Pairs, common_subsequence
 
 _MAX_CELLS: Final = 2500
@@ -80,31 +81,16 @@ class _Alignment:
             one, other = waiting.pop()
             lefts = {} if one is None else self._left_tasks.get(one, {})
             rights = {} if other is None else self._right_tasks.get(other, {})
-            for left_lane, right_lane in self._bound(lefts, rights):
+            ours = _did(self._left, self._left_trees, lefts)
+            theirs = _did(self._right, self._right_trees, rights)
+            for left_lane, right_lane in bind_tasks(ours, theirs):
                 is_set = left_lane is not None and left_lane.endswith(_UNORDERED)
                 side_by_side = self._set if is_set else self._sequence
-                for pair in side_by_side(lefts.get(left_lane, []), rights.get(right_lane, [])):
+                here = [] if left_lane is None else lefts[left_lane]
+                there = [] if right_lane is None else rights[right_lane]
+                for pair in side_by_side(here, there):
                     yield pair
                     waiting.append(pair)
-
-    def _bound(
-        self, lefts: dict[str | None, list[int]], rights: dict[str | None, list[int]]
-    ) -> list[tuple[str | None, str | None]]:
-        """Which task of the one is which of the other: those that did the same, then those alike, by name."""
-        ours = {lane: tuple(self._left_trees[each] for each in places) for lane, places in lefts.items()}
-        theirs = {lane: tuple(self._right_trees[each] for each in places) for lane, places in rights.items()}
-        bound = {lane: lane for lane in ours if ours[lane] == theirs.get(lane)}
-        free = [lane for lane in ours if lane not in bound]
-        open_ = [lane for lane in theirs if lane not in bound]
-        same = common_subsequence([ours[lane] for lane in free], [theirs[lane] for lane in open_])
-        found: list[tuple[str | None, str | None]] = [*bound.items()]
-        found += [(free[one], open_[other]) for one, other in same]
-        taken = {lane for lane, _ in found}, {lane for _, lane in found}
-        free = [lane for lane in free if lane not in taken[0]]
-        open_ = [lane for lane in open_ if lane not in taken[1]]
-        our_traits = {lane: _traits(self._left, self._left_trees, lefts[lane]) for lane in free}
-        their_traits = {lane: _traits(self._right, self._right_trees, rights[lane]) for lane in open_}
-        return found + _most_alike(our_traits, their_traits)
 
     def _sequence(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
         """One task beside another: equal calls first, then what changed between two of them."""
@@ -208,9 +194,9 @@ def _trees(items: Sequence[Item]) -> list[int]:
     return trees
 
 
-def _tasks(items: Sequence[Item]) -> dict[int, dict[str | None, list[int]]]:
+def _tasks(items: Sequence[Item]) -> dict[int, dict[str, list[int]]]:
     """The places of the calls directly inside each call, by the task that made them, in order."""
-    tasks: dict[int, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
+    tasks: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, item in enumerate(items):
         tasks[item.parent][_inner_lane(item, items)].append(place)
     return tasks
@@ -224,31 +210,11 @@ def _inner_lane(item: Item, items: Sequence[Item]) -> str:
     return inner.lstrip("0123456789") if inner != item.lane else item.lane
 
 
-def _traits(items: Sequence[Item], trees: list[int], places: list[int]) -> set[Hashable]:
-    """Calls with all that happened inside them, and the calls alone, for that may be what differs."""
-    return {*(trees[each] for each in places), *(items[each].key for each in places)}
-
-
-def _most_alike(
-    ours: dict[str | None, set[Hashable]], theirs: dict[str | None, set[Hashable]]
-) -> list[tuple[str | None, str | None]]:
-    """The other tasks: each with the one it shares most traits with, else the one of its name, or alone."""
-    free, open_ = list(ours), list(theirs)
-    shared = sorted(
-        (-len(ours[one] & theirs[other]), one != other, x, y)
-        for x, one in enumerate(free)
-        for y, other in enumerate(open_)
-    )
-    found: list[tuple[str | None, str | None]] = []
-    taken: tuple[set[int], set[int]] = (set(), set())
-    for overlap, is_renamed, x, y in shared:
-        if x in taken[0] or y in taken[1] or (not overlap and is_renamed):
-            continue
-        found.append((free[x], open_[y]))
-        taken[0].add(x)
-        taken[1].add(y)
-    found += [(lane, None) for x, lane in enumerate(free) if x not in taken[0]]
-    return found + [(None, lane) for y, lane in enumerate(open_) if y not in taken[1]]
+def _did(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:
+    return {
+        lane: Did(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
+        for lane, places in tasks.items()
+    }
 
 
 def _ordered(pairs: list[Pair]) -> list[Pair]:
