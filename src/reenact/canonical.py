@@ -96,26 +96,6 @@ def child_path(path: str, key: str | int) -> str:
     return f"{path}[{msgspec.json.encode(key.encode('utf-8', 'replace').decode()).decode()}]"
 
 
-def is_holdable(value: Any) -> bool:
-    """Whether :func:`refuse_unholdable` finds nothing in *value*, many times as fast as it would."""
-    try:
-        encode(value)
-    except FormatError:
-        return False
-    return not _is_too_deep(value)
-
-
-def _is_too_deep(value: Any) -> bool:
-    # By itself, because the encoder takes an empty array or object one level too deep.
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [each for each in level if type(each) in (dict, list, tuple)]
-        if not level:
-            return False
-        level = [child for each in level for child in (each.values() if type(each) is dict else each)]
-    return True
-
-
 def refuse_unholdable(value: Any) -> None:
     """Raise :class:`FormatError` for the first thing in *value* that the ``replay`` profile cannot hold."""
     for path, reason in _unholdable(value, "$", 0):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from reenact.errors import FormatError
 from reenact.formats import json_text
-from reenact.formats.json_text import read_json
-from reenact.formats.record import parse
+from reenact.formats.json_text import read_json, read_json_exactly
 from tests.formats import UNREADABLE, json_values, law, texts
 
 
@@ -22,7 +21,7 @@ def outcome(read, text):
 
 
 def assert_same(text):
-    fast, exact = outcome(read_json, text), outcome(parse, text)
+    fast, exact = outcome(read_json, text), outcome(read_json_exactly, text)
     assert type(fast) is type(exact)
     assert str(fast) == str(exact)
 
@@ -85,6 +84,6 @@ def test_arbitrary_bytes_are_read_alike(text):
 
 def test_ordinary_text_takes_the_fast_way(monkeypatch):
     """Spaces, escapes and all."""
-    monkeypatch.delattr(json_text, "parse")
+    monkeypatch.delattr(json_text, "read_json_exactly")
     text = json.dumps({"a": ['say "hi" \\ bye', 1.5, None], "é": {"b": "\n"}}, indent=2).encode()
     assert read_json(text) == json.loads(text)

@@ -28,7 +28,7 @@ from reenact import canonical
 from reenact.boundary import Call, crossing
 from reenact.canonical import digest_of_bytes
 from reenact.formats.capture import CaptureEvent
-from reenact.formats.record import parse
+from reenact.formats.json_text import read_json
 from reenact.recorder.context import CaptureContext
 from reenact.store.reader import CaptureReader
 from tests.recorder.recording import events_in, recorded_by
@@ -243,7 +243,7 @@ def test_no_value_can_stop_the_recording(tmp_path: Path, name: str):
     assert run.warnings == []
     reader = CaptureReader(tmp_path / "run")
     assert reader.manifest.status == "ok"
-    assert all(canonical.encode(parse(line)) == line for line in reader.lines())
+    assert all(canonical.encode(read_json(line)) == line for line in reader.lines())
     assert reader.event(7).data.result == "after"
 
 

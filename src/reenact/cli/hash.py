@@ -13,7 +13,7 @@ import click
 from reenact import canonical
 from reenact.cli.failure import INVALID, message_of, printable, report
 from reenact.errors import FormatError
-from reenact.formats.record import parse
+from reenact.formats.json_text import read_json
 
 
 @click.command("hash")
@@ -52,7 +52,7 @@ def _canonical_texts(
 ) -> Iterator[tuple[str, bytes | FormatError | OSError]]:
     for file in files:
         try:
-            yield file, canonical.encode(parse(_read(file)), profile)
+            yield file, canonical.encode(read_json(_read(file)), profile)
         except FormatError as error:
             yield file, error.at(file=file)
         except OSError as error:

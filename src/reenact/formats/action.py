@@ -12,7 +12,8 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError
-from reenact.formats.record import ABSENT, Absent, Codec, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Record
 
 ACTION_ID: Final = "agent.action.replay.v1"
 
@@ -76,7 +77,7 @@ CODEC: Final = Codec[Action](Action)
 def read_action(data: bytes, file: str) -> Action:
     """The action in *data*; :class:`FormatError` with the JSON path of what is wrong."""
     try:
-        return action_from_json(parse(data))
+        return action_from_json(read_json(data))
     except FormatError as error:
         raise error.at(file=file) from None
 

@@ -10,7 +10,8 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.record import ABSENT, Absent, Codec, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Record
 
 ADAPTER: Final = "nanoclaw-replay"
 SCHEMA_VERSION: Final = "0.1"
@@ -146,7 +147,7 @@ CODEC: Final = Codec[Bundle](Bundle)
 def read_bundle(data: bytes, file: str) -> Bundle:
     """The bundle in *data*; :class:`FormatError` with the first of its problems."""
     try:
-        value = parse(data)
+        value = read_json(data)
         refuse_version(value, "replay bundle")
         _refuse(_check_clauses(value))
         bundle = CODEC.from_json(value)

@@ -14,8 +14,9 @@ import msgspec
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, UnknownVersion
 from reenact.formats.blocks import read_records
+from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, upgrade
 from reenact.formats.volatile import VolatileRule
 
 VERSION: Final = 1
@@ -318,7 +319,7 @@ class _EventCodec(Codec[CaptureEvent]):
         try:
             return super().from_bytes(text)
         except FormatError:
-            value = parse(text)
+            value = read_json(text)
             if not isinstance(value, dict) or value.get("version") == VERSION:
                 raise
         return self.from_json(_current(value, _EVENT_UPGRADES, "capture event"))
@@ -363,7 +364,7 @@ def _manifest_digest(manifest: CaptureManifest) -> str:
 
 def _read_versioned(text: bytes, file: str, codec: Codec[R]) -> R:
     try:
-        value = parse(text)
+        value = read_json(text)
         if not isinstance(value, dict):
             raise FormatError("expected an object", json_path="$")
         return codec.from_json(_current(value, _MANIFEST_UPGRADES, "capture manifest"))

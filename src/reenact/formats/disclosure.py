@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from reenact.errors import FormatError
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse, upgrade
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, upgrade
 
 VERSION: Final = 1
 
@@ -47,7 +48,7 @@ line_proof_codec: Final[Codec[LineProof]] = Codec(LineProof)
 def read_disclosure(text: bytes, *, file: str) -> Disclosure:
     """A disclosure that says either its leaf or its fields."""
     try:
-        value = parse(text)
+        value = read_json(text)
         if not isinstance(value, dict):
             raise FormatError("expected an object", json_path="$")
         current = upgrade(value, field="disclosure", current=VERSION, steps={}, what="disclosure")

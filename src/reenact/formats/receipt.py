@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects.common import Confidence, Milliseconds, Utility
 from reenact.formats.dialects.current import Repo, ToolError
-from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record
 from reenact.formats.rfc3339 import Time, verify_time
 
 
@@ -84,7 +85,7 @@ _SCHEMA: Final = re.compile(r"openagents\.receipt\.v([1-9][0-9]{0,5})")
 def read_receipt(data: bytes, file: str) -> Receipt | LegacyReceipt:
     """The receipt in *data*, whichever shape it has; *file* is its name in errors."""
     try:
-        value = parse(data)
+        value = read_json(data)
         receipt = _CODEC.from_json(value) if _has_schema(value) else _LEGACY_CODEC.from_json(value)
         _verify_times(receipt)
     except FormatError as error:

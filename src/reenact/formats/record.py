@@ -6,7 +6,6 @@ unknown fields, or a wrong one, is walked, to keep the former and to say exactly
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,6 +16,7 @@ import msgspec.inspect as inspect
 
 from reenact import canonical
 from reenact.errors import FormatError, UnknownVersion
+from reenact.formats.json_text import read_json
 
 _EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
 _EXTRA_RAW: Final = _EXTRA[0].encode()
@@ -70,7 +70,7 @@ class Codec(Generic[R]):
                 return record
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass  # the exact way below finds the reason, or the unknown field
-        return self.from_json(parse(text))
+        return self.from_json(read_json(text))
 
     def from_block(self, text: bytes) -> list[R] | None:
         """The records of many lines, if every line is the canonical text of one; else ``None``."""
@@ -108,58 +108,6 @@ class Codec(Generic[R]):
     def to_bytes(self, record: R) -> bytes:
         """The record's canonical text, without a line end."""
         return canonical.encode(self.to_json(record))
-
-
-def parse(text: bytes) -> Any:
-    """A JSON value from its text, exactly: duplicate keys, NaN and invalid UTF-8 are refused.
-
-    A byte order mark is tolerated.
-    """
-    try:
-        value = json.loads(
-            text.decode("utf-8-sig"), object_pairs_hook=_no_duplicates, parse_constant=_no_constants
-        )
-    except UnicodeDecodeError as error:
-        raise FormatError(f"not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        raise FormatError(f"not JSON: {error.msg} at {place}") from None
-    except RecursionError:
-        raise FormatError(f"nested deeper than {canonical.MAX_DEPTH} levels") from None
-    except ValueError as error:  # integers of thousands of digits, and our own hooks
-        raise FormatError(f"not JSON: {error}") from None
-    if not canonical.is_holdable(value):  # the marks of duplicates are not
-        _refuse_duplicates(value, "$")
-        canonical.refuse_unholdable(value)
-    return value
-
-
-class _Duplicate(dict[str, Any]):
-    """Stands where an object repeated a key, until the walk that knows the path finds it."""
-
-    key = ""
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) == len(pairs):
-        return value
-    seen: set[str] = set()
-    marked = _Duplicate(value)
-    marked.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    return marked
-
-
-def _no_constants(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _refuse_duplicates(value: Any, path: str) -> None:
-    if isinstance(value, _Duplicate):
-        raise FormatError(f"the key {value.key!r} appears twice", json_path=path)
-    if isinstance(value, dict | list):
-        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-            _refuse_duplicates(child, canonical.child_path(path, key))
 
 
 def upgrade(

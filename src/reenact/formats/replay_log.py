@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
 from reenact.formats.dialects.common import HEADER, Dialect, DialectName
+from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks, read_lines
-from reenact.formats.record import ABSENT, parse
+from reenact.formats.record import ABSENT
 
 ReplayHeader = current.ReplayHeader | legacy.ReplayHeader
 ToolCall = current.ToolCall | legacy.ToolCall
@@ -37,7 +38,7 @@ def find_dialect(stream: BinaryIO, *, file: str) -> Dialect[Any] | None:
     """The dialect that the first event of a log shows; ``None`` where no line is an event."""
     for line in read_lines(stream, file=file, on_error=lambda _: None):
         with suppress(FormatError):
-            return dialect_of(parse(line.text))
+            return dialect_of(read_json(line.text))
     return None
 
 
@@ -69,7 +70,7 @@ class _Reading:
                 yield line, event
 
     def _read_first(self, line: Line) -> Event:
-        value = parse(line.text)
+        value = read_json(line.text)
         self._dialect = dialect_of(value)
         if self._dialect.name_in(value) != HEADER:
             self._report(_missing_header(self._file, line.number))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from reenact.errors import FormatError
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
 from reenact.formats.volatile import VolatileRule
 
 SCHEMA: Final = "reenact.replay-receipt.v1"
@@ -69,6 +70,6 @@ receipt_codec: Final[Codec[ReplayReceipt]] = Codec(ReplayReceipt)
 def read_replay_receipt(text: bytes, *, file: str) -> ReplayReceipt:
     """A receipt from its text."""
     try:
-        return receipt_codec.from_json(parse(text))
+        return receipt_codec.from_json(read_json(text))
     except FormatError as error:
         raise error.at(file=file) from None

@@ -10,7 +10,8 @@ import msgspec
 
 from reenact.errors import FormatError
 from reenact.formats.bundle import SCHEMA_VERSION, Text, refuse_version
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
 from reenact.formats.testcase import Severity
 
 AssertionStatus: TypeAlias = Literal["pass", "fail", "skip"]
@@ -131,7 +132,7 @@ def _entry(result: TestResult) -> SummaryEntry:
 def read_result(data: bytes, file: str) -> TestResult:
     """The result in *data*; one whose status does not follow from its assertions is refused."""
     try:
-        value = parse(data)
+        value = read_json(data)
         refuse_version(value, "test result")
         result = RESULT_CODEC.from_json(value)
         _refuse_false_status(result)
@@ -143,7 +144,7 @@ def read_result(data: bytes, file: str) -> TestResult:
 def read_summary(data: bytes, file: str) -> SuiteSummary:
     """The summary in *data*; one whose counts do not follow from its tests is refused."""
     try:
-        value = parse(data)
+        value = read_json(data)
         refuse_version(value, "suite summary")
         summary = SUMMARY_CODEC.from_json(value)
         _refuse_false_counts(summary)

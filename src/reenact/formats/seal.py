@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from reenact import canonical
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse, upgrade
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import Time, verify_time
 
 VERSION: Final = 1
@@ -149,7 +150,7 @@ def payload_digest(payload: bytes) -> str:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    value = parse(text)
+    value = read_json(text)
     if not isinstance(value, dict):
         raise FormatError("expected an object", json_path="$")
     return value

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
 from reenact.errors import FormatError
+from reenact.formats.json_text import read_json
 from reenact.formats.lines import Line, read_lines
-from reenact.formats.record import ABSENT, Absent, Codec, Record, parse, upgrade
+from reenact.formats.record import ABSENT, Absent, Codec, Record, upgrade
 from reenact.formats.seal import hex_bytes
 
 VERSION: Final = 1
@@ -58,7 +59,7 @@ def read_seed(stream: BinaryIO, *, file: str) -> bytes:
     """The seed alone; the stream stands anywhere behind it afterwards."""
     for line in read_lines(stream, file=file):
         try:
-            value = parse(line.text)
+            value = read_json(line.text)
             if not isinstance(value, dict):
                 raise FormatError("expected an object", json_path="$")
             current = upgrade(value, field="version", current=VERSION, steps={}, what="seal secret")

@@ -8,7 +8,8 @@ import msgspec
 
 from reenact.errors import FormatError
 from reenact.formats.bundle import Message, Trigger, refuse_version
-from reenact.formats.record import Codec, Count, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import Codec, Count, Record
 
 
 class Adapter(Record, frozen=True, kw_only=True):
@@ -75,7 +76,7 @@ CODEC: Final = Codec[Trace](Trace)
 def read_trace(data: bytes, file: str) -> Trace:
     """The trace in *data*; :class:`FormatError` with the JSON path of what is wrong."""
     try:
-        value = parse(data)
+        value = read_json(data)
         refuse_version(value, "normalized trace")
         trace = CODEC.from_json(value)
         _refuse_disorder(trace.events)

@@ -15,7 +15,8 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.record import ABSENT, Codec, Record, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Codec, Record
 
 VDR_VERSION: Final = "0"
 PROFILE: Final = "ai.agent.action"
@@ -106,7 +107,7 @@ _HEX_DIGEST = re.compile("[0-9a-f]{64}")
 def read_verifiable(data: bytes, file: str) -> VerifiableRecord:
     """The record in *data* as it claims to be; its digests are not recomputed here."""
     try:
-        value = parse(data)
+        value = read_json(data)
         _refuse_version(value)
         return CODEC.from_json(value)
     except FormatError as error:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from reenact.errors import FormatError, UsageError
-from reenact.formats.record import Count, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import Count
 from reenact.formats.trace import Trace
 from reenact.suite.events import output_events
 from reenact.suite.json_schema import schema_problems
@@ -132,7 +133,7 @@ def _check_paragraphs(text: str, params: OutputMatchesFormat) -> tuple[list[str]
 
 def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
     try:
-        value = parse(text.encode())
+        value = read_json(text.encode())
     except FormatError as error:
         return [f"text that is {error.reason}"], {"json": False}
     if params.required_keys and not isinstance(value, dict):
@@ -149,7 +150,7 @@ class FinalOutputJsonSchema(Params, frozen=True, kw_only=True):
 def final_output_json_schema(trace: Trace, params: FinalOutputJsonSchema) -> Verdict:
     """The output is JSON that follows a schema."""
     try:
-        problems = schema_problems(parse(trace.final_output.content.encode()), params.schema)
+        problems = schema_problems(read_json(trace.final_output.content.encode()), params.schema)
     except FormatError as error:
         problems = [f"$: {error.reason}"]
     wanted = "expected JSON that follows the schema"

@@ -8,7 +8,8 @@ from typing import Final
 
 from reenact.errors import FormatError, ReenactError
 from reenact.formats.bundle import Problem, check_bundle
-from reenact.formats.record import ABSENT, parse
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT
 from reenact.formats.result import TestError
 from reenact.formats.testcase import TestCase, check_test_case
 from reenact.formats.yaml_text import read_yaml
@@ -49,7 +50,7 @@ def problems_of_source(case: TestCase, file: Path) -> list[str]:
         return []
     bundle = file.parent / case.adapter_input.replay_file
     try:
-        return _lines(check_bundle(parse(bundle.read_bytes())), bundle)
+        return _lines(check_bundle(read_json(bundle.read_bytes())), bundle)
     except (FormatError, OSError):
         return []
 

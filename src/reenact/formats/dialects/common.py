@@ -9,7 +9,8 @@ import msgspec
 import orjson
 
 from reenact import canonical
-from reenact.formats.record import ABSENT, Codec, Count, Record, parse, upgrade
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import are_times, verify_time
 
 DialectName: TypeAlias = Literal["current", "legacy"]
@@ -82,7 +83,7 @@ class Dialect(Generic[E]):
     def from_bytes(self, text: bytes) -> E | UnknownEvent:
         """One event from its line; :class:`FormatError` with the JSON path."""
         events = self.from_lines([text])
-        return events[0] if events else self.from_json(parse(text))
+        return events[0] if events else self.from_json(read_json(text))
 
     def from_json(self, value: Any) -> E | UnknownEvent:
         """One event from a decoded line; a header of a newer version is refused."""
