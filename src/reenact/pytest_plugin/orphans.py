@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from reenact.analysis.brief import plural
 from reenact.pytest_plugin.marker import is_used_by
 from reenact.pytest_plugin.places import CAPTURES, folder_name, place_of, shown
 
@@ -43,8 +44,7 @@ class Orphans:
                 "reenact: orphans are looked for only where whole files are collected"
             )
             return
-        noun = "capture" if len(self._found) == 1 else "captures"
-        terminalreporter.write_line(f"reenact: {len(self._found)} {noun} that no test uses")
+        terminalreporter.write_line(f"reenact: {plural(len(self._found), 'capture')} that no test uses")
         for place in self._found:
             terminalreporter.write_line(f"  orphan    {place}")
 
