@@ -1,10 +1,11 @@
 # setup · demo · test · lint · bench: each works in a fresh clone; setup is made on demand.
+# Where Chromium cannot be installed, the tests that need it are reported as skipped.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench format pins
+.PHONY: setup setup-browser demo test lint bench format pins screenshots
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -15,10 +16,16 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(READY)
 
+# Debian's packages; the fonts are those the screenshots are made with.
+setup-browser:
+	command -v chromium > /dev/null || { apt-get update -qq && \
+	  apt-get install --yes --quiet --no-install-recommends chromium fonts-inter fonts-jetbrains-mono; }
+
 demo: $(READY)
 	$(BIN)/reenact demo
 
 test: $(READY)
+	-$(MAKE) --no-print-directory setup-browser
 	$(BIN)/python -m pytest -q
 
 lint: $(READY)
@@ -29,6 +36,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# Makes the pictures in docs/images anew; commit the result.
+screenshots: $(READY) setup-browser
+	REENACT_SCREENSHOTS=1 $(BIN)/python -m pytest -q -n 0 tests/viewer/test_screenshots.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
