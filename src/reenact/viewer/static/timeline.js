@@ -163,17 +163,22 @@ class Timeline {
 
   onSight(first, last) {
     this.pages?.want(first, last);
-    this.element.style.setProperty("--tracks", `${10 * trackCount(this.run.counts.columns)}px`);
     const steps = [];
     for (let index = first; index < last; index++) steps.push(this.pages?.get(index));
     const known = steps.filter(Boolean);
-    if (this.isFitted && known.length) {
-      this.waterfall.span(
-        Math.min(...known.map((step) => step.atMs)),
-        Math.max(...known.map((step) => step.atMs + (step.tookMs ?? 0))),
-      );
-    } else if (!this.isFitted) {
+    const digits = String(known.at(-1)?.seq ?? 0).length;
+    this.element.style.setProperty("--digits", `${8 * digits + 12}px`);
+    this.element.style.setProperty("--tracks", `${10 * trackCount(this.run.counts.columns)}px`);
+    this.scale(known);
+  }
+
+  /** Stretch time over the steps in sight, or over the whole run. */
+  scale(known) {
+    if (!this.isFitted) {
       this.waterfall.span(this.startMs, Math.max(this.run.counts.durationMs, this.startMs + 1));
+    } else if (known.length) {
+      const ends = known.map((step) => step.atMs + (step.tookMs ?? 0));
+      this.waterfall.span(Math.min(...known.map((step) => step.atMs)), Math.max(...ends));
     }
   }
 

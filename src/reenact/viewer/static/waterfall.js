@@ -26,7 +26,10 @@ export class Waterfall {
   }
 
   tick(tick) {
-    const label = h("span.tick", {}, duration(this.fromMs + (this.spanMs * tick) / TICKS));
+    const sinceMs = (this.spanMs * tick) / TICKS;
+    // A short stretch late in a run: its ends would read the same.
+    const isFar = tick > 0 && this.fromMs > this.spanMs;
+    const label = h("span.tick", {}, isFar ? `+${duration(sinceMs)}` : duration(this.fromMs + sinceMs));
     label.style.left = `${(100 * tick) / TICKS}%`;
     return label;
   }
