@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := $(VENV)/bench-peers
 
 .PHONY: setup demo test test-agents lint bench format pins
 .DEFAULT_GOAL := test
@@ -31,14 +32,23 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	$(BIN)/python -m bench
+# The recorders measured beside ours are pytest plugins too, so they are kept out of the environment of the tests.
+$(PEERS): $(READY) requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PEERS) \
+	  -r requirements/bench.txt
+	touch $(PEERS)
+
+bench: $(READY) $(PEERS)
+	PYTHONPATH=$(PEERS) $(BIN)/python -m bench
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # Raises the pinned versions to the newest that fit; run by hand, commit the result.
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --python-version 3.11
+
 pins: $(READY)
-	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --python-version 3.11 --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in
