@@ -1,11 +1,12 @@
-# setup · demo · test · lint · bench: each works in a fresh clone; setup is made on demand.
+# setup · demo · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
 # Where Chromium cannot be installed, the tests that need it are reported as skipped.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := $(VENV)/bench-peers
 
-.PHONY: setup setup-browser demo test lint bench format pins screenshots
+.PHONY: setup setup-browser demo test test-agents lint bench format pins screenshots
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -28,14 +29,24 @@ test: $(READY)
 	-$(MAKE) --no-print-directory setup-browser
 	$(BIN)/python -m pytest -q
 
+# Real agents from npm; where there is no npm, the tests are reported as skipped.
+test-agents: $(READY)
+	REENACT_NPM_AGENTS=$(VENV)/npm-agents $(BIN)/python -m pytest -q -rs -n 0 tests/npm
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	$(BIN)/python -m bench
+# The recorders measured beside ours are pytest plugins too, so they are kept out of the environment of the tests.
+$(PEERS): $(READY) requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PEERS) \
+	  -r requirements/bench.txt
+	touch $(PEERS)
+
+bench: $(READY) $(PEERS)
+	PYTHONPATH=$(PEERS) $(BIN)/python -m bench
 
 # Makes the pictures in docs/images anew; commit the result.
 screenshots: $(READY) setup-browser
@@ -46,6 +57,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 # Raises the pinned versions to the newest that fit; run by hand, commit the result.
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --python-version 3.11
+
 pins: $(READY)
-	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --python-version 3.11 --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in

@@ -7,16 +7,18 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, cast
+
+import msgspec
 
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
-from reenact.errors import Diverged, StoreError, UsageError
+from reenact.errors import Diverged, FormatError, StoreError, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     EVENT_LOG_NAME,
@@ -39,22 +41,39 @@ from reenact.formats.replay_receipt import (
     ReplayReceipt,
     receipt_codec,
 )
+from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.redaction import Redactor, default_profile, environment_secrets
+from reenact.redaction.profile import PROFILES
 from reenact.replayer.allow import Allow
 from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.engine import Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
-from reenact.replayer.source import ReplaySource
+from reenact.replayer.source import LaneTest, ReplaySource, every_lane
 from reenact.seams import stdlib
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability, write_report
+from reenact.store.project import find_project_file, read_project
 
-Redact: TypeAlias = RedactionProfile | Sequence[str] | None
+Redact: TypeAlias = RedactionProfile | Sequence[str] | tuple[RedactionProfile | None, Sequence[str]] | None
+"""A profile, a list of secrets to hide in every form, or both as a pair."""
 MODE_VARIABLE: Final = "REENACT_MODE"
+STALL_S: Final = 10.0
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What all that is recorded of one run has in common, by whichever process."""
+
+    capture_id: str
+    run_id: str
+    salt: bytes
+
+    @classmethod
+    def new(cls) -> Identity:
+        return cls(f"cap_{secrets.token_hex(8)}", f"run_{secrets.token_hex(8)}", secrets.token_bytes(16))
 
 
 class Run:
@@ -122,6 +141,7 @@ class CaptureRun(Run):
     """A run that is being recorded."""
 
     mode: RunMode = "capture"
+    make_context: type[CaptureContext] = CaptureContext
 
     def __init__(
         self,
@@ -130,37 +150,58 @@ class CaptureRun(Run):
         redact: Redact,
         blob_threshold_bytes: int,
         stand_ins: StandIns,
+        volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
+        identity: Identity | None = None,
+        call_prefix: str = "c",
     ) -> None:
         super().__init__()
-        profile, values = _redaction(redact)
-        salt = secrets.token_bytes(16)
+        named, values = profile_and_secrets(redact)
+        profile = named or default_profile(os.environ)
+        identity = identity or Identity.new()
         seed = CaptureSeed(
             version=1,
-            captureId=f"cap_{secrets.token_hex(8)}",
-            runId=f"run_{secrets.token_hex(8)}",
+            captureId=identity.capture_id,
+            runId=identity.run_id,
             createdAt=int(time.time() * 1000),
             mode="capture",
             model=NO_MODEL,
             eventLogPath=EVENT_LOG_NAME,
-            redaction=Redaction(enabled=profile != "none", profile=profile, salt=salt.hex()),
+            redaction=Redaction(enabled=profile != "none", profile=profile, salt=identity.salt.hex()),
             producer=f"reenact {__version__}",
             blobThresholdBytes=blob_threshold_bytes,
             standIns=stand_ins,
+            volatile=list(volatile) or ABSENT,
         )
-        self._redactor = _redactor(profile, values, salt)
-        self._context = CaptureContext(sink, seed, self._redactor, on_warning=on_warning)
+        self._redactor = _redactor(profile, values, identity.salt)
+        self._context = self.make_context(
+            sink, seed, self._redactor, on_warning=on_warning, call_prefix=call_prefix
+        )
         self._stand_ins = stand_ins
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         self._context.start()
-        self._open.enter_context(seams.attached())
-        self._open.enter_context(stdlib.attached(self._stand_ins, self._context))
+        for attached in self.attachments():
+            self._open.enter_context(attached)
         self._open.enter_context(entered(self._context))
-        self._context.record_event("run_start", _surroundings(self._redactor))
+        self._context.record_event("run_start", self.surroundings())
         return self
+
+    @property
+    def context(self) -> CaptureContext:
+        return self._context
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._context)
+
+    def surroundings(self) -> dict[str, Any]:
+        """What the run says of where and how it began."""
+        argv = self._redactor.redact_arguments(sys.orig_argv)
+        return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -184,19 +225,26 @@ class ReplayRun(Run):
         self,
         path: str | Path,
         *,
-        policy: Policy,
-        redact: Redact,
-        allow: Allow,
-        allow_passthrough_tools: Collection[str],
-        stall_s: float,
-        receipt_path: Path | None,
-        on_divergence: Callable[[ReplayDivergence], None] | None,
+        policy: Policy = "strict",
+        redact: Redact = None,
+        allow: Allow | None = None,
+        allow_passthrough_tools: Collection[str] = (),
+        volatile: Iterable[VolatileRule] = (),
+        stall_s: float = STALL_S,
+        receipt_path: Path | None = None,
+        on_divergence: Callable[[ReplayDivergence], None] | None = None,
+        is_ours: LaneTest = every_lane,
+        is_causal: bool = False,
     ) -> None:
+        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
+
+        With *is_causal* a call may not come before one that had ended by then in the recording.
+        """
         super().__init__()
-        source = ReplaySource(path)
+        source = ReplaySource(path, is_ours)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
-        _, values = _redaction(redact)
+        _, values = profile_and_secrets(redact)
         salt = self.manifest.redaction.salt
         redactor = _redactor(
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
@@ -206,13 +254,15 @@ class ReplayRun(Run):
             redactor,
             policy=policy,
             passthrough=allow_passthrough_tools,
+            volatile=[*project_rules(Path.cwd()), *volatile],
             stall_s=stall_s,
+            is_causal=is_causal,
             on_divergence=on_divergence,
         )
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(allow_passthrough_tools)
-        self._guard = Guard(allow, self._is_guarded)
+        self._guard = Guard(allow or Allow(), self._is_guarded)
         self._receipt_path = receipt_path
         self._open = ExitStack()
 
@@ -227,11 +277,20 @@ class ReplayRun(Run):
         return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
-        self._open.enter_context(seams.attached())
-        self._open.enter_context(stdlib.attached(self._stand_ins, self._engine))
-        self._open.enter_context(entered(self._engine))
-        self._open.enter_context(self._guard)
+        for attached in self.attachments():
+            self._open.enter_context(attached)
         return self
+
+    @property
+    def context(self) -> ReplayEngine:
+        return self._engine
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us and none gets past."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._engine)
+        yield entered(self._engine)
+        yield self._guard
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -288,7 +347,7 @@ class ReplayRun(Run):
                 policy=self._engine.policy,
                 redaction=manifest.redaction.profile,
                 passthroughTools=self._passthrough,
-                volatile=[],
+                volatile=list(self._engine.volatile),
             ),
             divergences=[divergence.to_json() for divergence in self.divergences],
             liveCallsRefused=[
@@ -311,23 +370,26 @@ def capture(
     blob_threshold_bytes: int = BLOB_THRESHOLD_BYTES,
     sources: Collection[Source] | None = None,
     modules: Collection[str] = (),
+    volatile: Iterable[AnyRule] = (),
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
 
-    *redact* is a profile (``none``, ``default``, ``strict``) or a list of secrets to hide in every form;
-    the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is ``process``, which
-    survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what of the standard
-    library is recorded in the agent's own modules (``time``, ``random``, ``uuid``, ``secrets``,
-    ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says which modules
-    these are, by name or pattern, and without it they are all that are no library. With
-    *mode*, or ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
+    *redact* is a profile (``none``, ``default``, ``strict``), a list of secrets to hide in every form, or
+    both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
+    ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
+    of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
+    ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
+    which modules these are, by name or pattern, and without it they are all that are no library. *volatile*
+    names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
+    these rules are kept in the capture. With *mode*, or ``REENACT_MODE`` in the environment, the same block
+    can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
         return Run()
     if chosen == "replay":
-        return replay(path, redact=redact)
+        return replay(path, redact=redact, volatile=volatile)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
     if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
@@ -340,6 +402,7 @@ def capture(
         redact=redact,
         blob_threshold_bytes=blob_threshold_bytes,
         stand_ins=stdlib.stand_ins(sources, modules),
+        volatile=_rules(volatile),
         on_warning=on_warning,
     )
 
@@ -351,7 +414,8 @@ def replay(
     redact: Redact = None,
     allow: Allow | None = None,
     allow_passthrough_tools: Collection[str] = (),
-    stall_s: float = 10.0,
+    volatile: Iterable[AnyRule] = (),
+    stall_s: float = STALL_S,
     receipt: str | Path | None = None,
     on_divergence: Callable[[ReplayDivergence], None] | None = None,
 ) -> ReplayRun:
@@ -360,7 +424,8 @@ def replay(
     ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
     the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
     on with the nearest recorded answer. Secrets registered at capture must be registered here too.
-    *allow_passthrough_tools* names tools that really run. A call that the recorded agent gave up is
+    *allow_passthrough_tools* names tools that really run. *volatile* adds rules for values that may differ
+    to those of the capture and of the nearest ``reenact.toml``. A call that the recorded agent gave up is
     reported when this one keeps waiting *stall_s* longer. The receipt is written to *receipt*; without
     it, to ``run.receipt`` alone.
     """
@@ -370,33 +435,49 @@ def replay(
         path,
         policy=policy,
         redact=redact,
-        allow=allow or Allow(),
+        allow=allow,
         allow_passthrough_tools=allow_passthrough_tools,
+        volatile=_rules(volatile),
         stall_s=stall_s,
         receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
     )
 
 
-def _redaction(redact: Redact) -> tuple[RedactionProfile, Sequence[str]]:
+def project_rules(start: Path) -> tuple[VolatileRule, ...]:
+    """The rules of the nearest ``reenact.toml`` in *start* or above it."""
+    file = find_project_file(start)
+    return () if file is None else rules_in(read_project(file), file=str(file))
+
+
+def _rules(given: Iterable[AnyRule]) -> list[VolatileRule]:
+    try:
+        return [read_rule(rule) for rule in given]
+    except FormatError as error:
+        raise UsageError(f"volatile: {error}") from None
+
+
+def profile_and_secrets(redact: Redact) -> tuple[RedactionProfile | None, tuple[str, ...]]:
+    """Both parts of *redact*; no profile where it names none."""
     if redact is None:
-        return default_profile(os.environ), ()
-    if redact == "none" or redact == "default" or redact == "strict":
-        return redact, ()
+        return None, ()
     if isinstance(redact, str):
-        raise UsageError(f"redact={redact!r} is unknown; name a profile, or give a list of secrets")
-    return default_profile(os.environ), tuple(redact)
+        return _known_profile(redact), ()
+    if isinstance(redact, tuple) and len(redact) == 2 and not isinstance(redact[1], str):
+        return _known_profile(redact[0]), tuple(redact[1])
+    return None, tuple(cast(Sequence[str], redact))
+
+
+def _known_profile(name: str | None) -> RedactionProfile | None:
+    if name is not None and name not in PROFILES:
+        raise UsageError(f"redact={name!r} is unknown; name a profile, or give a list of secrets")
+    return name
 
 
 def _redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:
     """Hides *values*, and unless nothing is to be hidden, the keys that this process's environment holds."""
     known = environment_secrets(os.environ) if profile != "none" else []
     return Redactor(profile, secrets=[*values, *known], salt=salt)
-
-
-def _surroundings(redactor: Redactor) -> dict[str, Any]:
-    argv = redactor.redact_arguments(sys.orig_argv)
-    return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
 
 
 def _after_fork_in_child() -> None:

@@ -240,6 +240,14 @@ def test_a_broken_line_stops_a_conversion_unless_it_is_lenient(to: str, tmp_path
     assert "unreadable line" in lost
 
 
+def test_a_log_that_breaks_off_leaves_no_capture(tmp_path: Path) -> None:
+    """Not even the beginning of one."""
+    log = written(tmp_path / "log.jsonl", CURRENT.read_bytes() + b"{half")
+    with pytest.raises(FormatError):
+        convert_to_capture(log, tmp_path / "out", on_loss=lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
+
+
 def test_a_capture_is_never_written_over(capture: Path) -> None:
     """The directory must be new or empty."""
     with pytest.raises(StoreError, match="holds a capture already"):

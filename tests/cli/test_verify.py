@@ -55,6 +55,14 @@ def test_broken_lines_are_all_reported(tmp_path):
     assert "log.jsonl:7: no earlier call is 'step-2' [result_without_call]" in lenient.stdout
 
 
+def test_what_a_file_says_cannot_steer_the_terminal(tmp_path):
+    """Names from an artifact are printed with their control characters spelled out."""
+    receipt = json.loads(RECEIPT.read_bytes()) | {"session_id": "\x1b[2J"}
+    (tmp_path / "r.json").write_text(json.dumps(receipt))
+    done = run("verify", "r.json", cwd=tmp_path)
+    assert (done.returncode, "\x1b" in done.stdout, "session \\x1b[2J" in done.stdout) == (0, False, True)
+
+
 def test_processes_change_nothing_but_the_time(tmp_path):
     """Asked for by number."""
     one, two = (run("verify", LEGACY, "--json", "-j", number, cwd=tmp_path) for number in (1, 2))

@@ -15,7 +15,7 @@ from tests.pytest_plugin.conftest import Suite
 pytest_plugins = ["pytester"]
 
 PAGE = (Path(__file__).parents[2] / "docs/howto/pytest.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(python|console)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```(python|yaml|console)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def test_the_page_s_files_and_commands(suite: Suite) -> None:
@@ -23,7 +23,7 @@ def test_the_page_s_files_and_commands(suite: Suite) -> None:
     loops = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
     commands = 0
     for language, block in BLOCKS:
-        if language == "python":
+        if language != "console":
             name = block.splitlines()[0].removeprefix("# ")
             (suite.path / name).write_text(block, encoding="utf-8")
             continue
@@ -32,7 +32,7 @@ def test_the_page_s_files_and_commands(suite: Suite) -> None:
             result = suite.run(*loops, *shlex.split(command))
             result.stdout.fnmatch_lines(output.splitlines())
             commands += 1
-    assert commands == 8
+    assert commands == 9
 
 
 @pytest.mark.parametrize("mode", MODES)

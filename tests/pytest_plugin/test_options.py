@@ -232,17 +232,20 @@ def test_options_that_make_no_sense_are_refused(suite: Suite, options: str) -> N
     result.stdout.fnmatch_lines([BAD[options], "reenact: 1 not started"])
 
 
-def test_a_profile_and_a_list_do_not_mix(suite: Suite) -> None:
-    """The list would silently weaken the profile."""
+def test_a_profile_and_secrets_of_several_marks_go_together(suite: Suite) -> None:
+    """The nearest profile, and the secrets of all."""
     suite.write(
         test_it="""
-pytestmark = pytest.mark.reenact(redact="strict")
+pytestmark = pytest.mark.reenact(redact=("none", ["outer-secret-value"]))
 
-@pytest.mark.reenact(redact=["secret"])
-def test_one():
-    search("a")
+@pytest.mark.reenact(redact="strict")
+class TestIt:
+    @pytest.mark.reenact(redact=["inner-secret-value"])
+    def test_one(self):
+        search("outer-secret-value inner-secret-value")
 """
     )
-    result = suite.run("--reenact=record")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*redact is a profile in one marker and a list in another; choose one"])
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    [place] = suite.captures()
+    assert suite.manifest(place)["redaction"]["profile"] == "strict"
+    assert not any(b"secret-value" in data for data in suite.content(place).values())

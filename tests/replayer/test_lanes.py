@@ -23,7 +23,7 @@ def call(seq: int, lane: str, what: str, parent: str | None = None) -> RecordedC
 
 def lanes(*calls: tuple[str, str]) -> Lanes:
     recorded = [call(seq, lane, what) for seq, (lane, what) in enumerate(calls, 1)]
-    return Lanes(recorded, lambda found: Key(found.type, found.name, found.request_digest or b""))
+    return Lanes(recorded, lambda found, _: Key(found.type, found.name, found.request_digest or b""))
 
 
 def key(what: str) -> Key:
@@ -100,7 +100,7 @@ def test_in_a_loose_lane_order_means_nothing() -> None:
 def test_what_is_inside_a_call_is_found_by_the_call() -> None:
     """Also where the ordinals of calls have shifted, as in a loose lane."""
     recorded = [call(1, "0", "a"), call(2, "0/1", "x", "c1"), call(3, "0", "b"), call(4, "0/2", "y", "c3")]
-    found = Lanes(recorded, lambda one: Key(one.type, one.name, one.request_digest or b""))
+    found = Lanes(recorded, lambda one, _: Key(one.type, one.name, one.request_digest or b""))
     lane = root()
     assert take(found, lane.inside("c3", 1), "y") == 4
     assert take(found, lane.inside("c1", 2), "x") == 2

@@ -18,11 +18,22 @@ def files_on(page: str) -> dict[str, str]:
     return dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    ("page", "program", "count"), [("mcp.md", "agent.py", 2), ("chance-and-time.md", "agent.py", 1)]
-)
-def test_the_example_holds(page: str, program: str, count: int, tmp_path: Path) -> None:
+EXAMPLES = {
+    "anthropic.md": ("try_it.py", 2),
+    "chance-and-time.md": ("agent.py", 1),
+    "langgraph.md": ("try_it.py", 2),
+    "mcp.md": ("agent.py", 2),
+    "openai.md": ("try_it.py", 2),
+    "openai-agents.md": ("try_it.py", 2),
+    "pydantic-ai.md": ("try_it.py", 2),
+}
+"""By page: the program to run, and how many files the page has."""
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_example_holds(page: str, tmp_path: Path) -> None:
     """The program asserts by itself that its replay is its recording."""
+    program, count = EXAMPLES[page]
     files = files_on(page)
     assert len(files) == count
     for name, code in files.items():

@@ -380,3 +380,11 @@ def test_the_runner_needs_no_running_side():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_bundle_of_a_hundred_megabytes_is_judged(tmp_path):
+    """A tool that answered with a whole archive is no reason to give up."""
+    file = write_test(tmp_path)
+    script = [call("search", q="tea"), result("search", text="rain " * 20_000_000)]
+    (tmp_path / "replay.json").write_text(json.dumps(BUNDLE | {"script": script}))
+    assert run(file).result.status == "pass"

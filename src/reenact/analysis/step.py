@@ -21,6 +21,8 @@ class Step(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_o
     kind: str
     """``tool``, ``model``, ``state``, ``message``, or the source of a value: ``clock``, ``rng``, …"""
     name: str
+    derived: bool = False
+    """Read from the model traffic, not seen happening."""
     lane: str
     """The logical task that made the call; ``0.1`` is the first task that ``0`` started."""
     depth: int = 0

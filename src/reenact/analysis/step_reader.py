@@ -37,12 +37,14 @@ class StepReader:
         seq, outcome_seq = index.seq[place], index.outcome_seq[place]
         parent = index.parent[place]
         name, tokens = index.names[index.name[place]], self._tokens(place)
+        began = self._event(seq)
         return Step(
             seq=seq,
             place=place,
             outcome_seq=outcome_seq or None,
             kind=index.kinds[index.kind[place]],
             name=name,
+            derived=began.data.get("derived") is True,
             lane=index.lanes[index.lane[place]],
             depth=index.depth[place],
             parent_seq=index.seq[parent] if parent >= 0 else None,
@@ -54,7 +56,7 @@ class StepReader:
             tokens=tokens,
             cost=None if tokens is None else cost_of(name, tokens, self._prices),
             utility=_known(index.utility[place]),
-            asked=asked(self._event(seq)),
+            asked=asked(began),
             came=came(self._event(outcome_seq)) if outcome_seq else "",
         )
 

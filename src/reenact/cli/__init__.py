@@ -16,6 +16,7 @@ VERBS = {
     "demo": "Record, replay, break and verify a small agent, without key or network",
     "diff": "Compare two runs, aligned by what they did",
     "disclose": "Tell what chosen fields of a sealed event say, with proof",
+    "doctor": "Find what differs from run to run, and write rules for it",
     "hash": "Print the canonical digest of JSON files",
     "keygen": "Make a pair of keys to seal with",
     "prove": "Prove that an event stands at its place in a sealed run",

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,44 +16,93 @@ from reenact.analysis.brief import plural
 from reenact.analysis.opened import open_artifact
 from reenact.cli.failure import message_of, printable, say
 from reenact.cli.table import counted
-from reenact.errors import FormatError, StoreError
+from reenact.cli.volatile import volatile_option
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.server import Gateway
+from reenact.gateway.upstreams import upstreams_of, variables
 from reenact.injected.handover import Handover, ToRecord
-from reenact.injected.launch import environment, handed_over, run
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.served import ServedCapture
 from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
 from reenact.redaction.profile import PROFILES
+from reenact.run import Identity
 from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir, RunState, make_empty_folder
+
+_EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or OLLAMA_HOST"
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/COMMAND-TIME if not given.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
-@click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
+@click.option("--print-env", is_flag=True, help="Print the variables that lead to the gateway, and end.")
+@volatile_option
+@click.argument("words", metavar="[--] COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def command(
-    output: str | None, redact: RedactionProfile | None, durability: Durability, words: tuple[str, ...]
+    context: click.Context,
+    output: str | None,
+    redact: RedactionProfile | None,
+    durability: Durability,
+    volatile: tuple[VolatileRule, ...],
+    upstream: tuple[str, ...],
+    port: int | None,
+    print_env: bool,
+    words: tuple[str, ...],
 ) -> int:
     """Run a command and record it.
 
     COMMAND runs as it would without us, and its exit status is ours. The calls of the first Python
     process below it that makes any are recorded, from its start to its end, with no change to its code.
-    What was recorded is said on stderr at the end.
+    Programs in other languages are recorded as they call their model: the variables from which they read
+    its base URL lead to a gateway on this host, which passes on what it is asked. {gateway} in COMMAND
+    stands for its address. What was recorded is said on stderr at the end.
     """
+    upstreams = upstreams_of(os.environ, upstream)
+    if print_env:
+        return _print_environment(port)
+    if not words:
+        raise click.MissingParameter(ctx=context, param=context.command.params[-1])
     path = Path(output) if output is not None else _new_path(words, datetime.now().astimezone())
     make_empty_folder(path)
-    orders = ToRecord(str(path.absolute()), redact, durability)
+    identity = Identity.new()
+    served = ServedCapture(
+        path.absolute(),
+        words,
+        upstreams,
+        redact=redact,
+        durability=durability,
+        volatile=volatile,
+        identity=identity,
+    )
     try:
-        with handed_over(orders) as handover:
-            status = run(words, environment(os.environ, handover, "capture"))
-            _report(path, status, words, handover)
+        with handover_folder() as handover:
+            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+                environ, changes = diverted(os.environ, gateway.address)
+                handover.give(ToRecord(str(path.absolute()), redact, durability, identity, changes, volatile))
+                status = run(addressed(words, gateway.address), injecting(environ, handover, "capture"))
+            _report(path, status, _again(path, port, words), handover, gateway)
     finally:
         with suppress(OSError):
             path.rmdir()  # only while nothing is in it
     return status
+
+
+def _print_environment(port: int | None) -> int:
+    if port is None:
+        raise UsageError("--print-env: a free port is known only while a command runs; fix one with --port N")
+    for name, value in variables(f"http://127.0.0.1:{port}", os.environ).items():
+        click.echo(f"{name}={shlex.quote(value)}")
+    return 0
 
 
 def _new_path(words: tuple[str, ...], now: datetime) -> Path:
@@ -62,9 +112,15 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
-def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover) -> None:
+def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
+    """The command that replays what was recorded."""
+    options = [] if port is None else ["--port", str(port)]
+    return shlex.join(["reenact", "replay", str(path), *options, "--", *words])
+
+
+def _report(path: Path, status: int, again: str, handover: Handover, gateway: Gateway) -> None:
     if not any(path.iterdir()):
-        say(f"nothing was recorded: {_why_silent(handover)}")
+        say(f"nothing was recorded: {_why_silent(handover, gateway)}")
         return
     for why in handover.notes("failed").values():
         say(f"not recorded: {why}")
@@ -76,7 +132,7 @@ def _report(path: Path, status: int, words: tuple[str, ...], handover: Handover)
         say(f"the capture is not whole: {message_of(error)}")
         return
     if manifest is not None:
-        _summarise(path, manifest, words)
+        _summarise(path, manifest, again)
 
 
 def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
@@ -88,10 +144,11 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
     if state is RunState.INTERRUPTED:
         cut = plural(recover(path).removed_bytes, "byte")
         say(f"{path}: the run was interrupted and has been recovered, {cut} cut")
+    join_parts(path)
     return note_exit_status(path, exit_status)
 
 
-def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) -> None:
+def _summarise(path: Path, manifest: CaptureManifest, again: str) -> None:
     with open_artifact(path) as artifact:
         artifact.index()
         kinds = artifact.counts().kinds
@@ -100,13 +157,17 @@ def _summarise(path: Path, manifest: CaptureManifest, words: tuple[str, ...]) ->
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
-    again = f"reenact replay {shlex.quote(str(path))} -- {shlex.join(words)}"
     click.echo(f"  replay it with: {printable(again)}", err=True)
 
 
-def _why_silent(handover: Handover) -> str:
+def _why_silent(handover: Handover, gateway: Gateway) -> str:
     for why in handover.notes("left-out").values():
         return why
+    for name in gateway.unknown_names:
+        return (
+            f"a request for /{name} came to the gateway, but no upstream has this name; "
+            f"add it with --upstream {name}=URL"
+        )
     if handover.notes("started"):
         return (
             "the program made no call that reenact sees; mark what reaches the outside with @reenact.tool, "
@@ -115,6 +176,7 @@ def _why_silent(handover: Handover) -> str:
     for why in [*handover.notes("absent").values(), *handover.notes("failed").values()]:
         return why
     return (
-        "the command started no Python that reads our PYTHONPATH (python -I and -E do not); programs in "
-        "other languages cannot be recorded yet"
+        "the command started no Python that reads our PYTHONPATH (python -I and -E do not), and nothing came "
+        f"to the gateway; let the agent take its base URL from {_EXAMPLES}, or give it {{gateway}}/NAME "
+        "in its arguments or, with --port, in its configuration"
     )

@@ -11,6 +11,7 @@ import click
 from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, message_of, printable, report
 from reenact.errors import FormatError, StoreError
+from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
 from reenact.store.rundir import RunDir, RunState
 
@@ -50,8 +51,10 @@ def _recovered(directory: str) -> tuple[dict[str, Any], str]:
         line = f"{directory}: is still being recorded; recover it when that has ended"
         return {"path": directory, "state": "open"}, line
     if state is not RunState.INTERRUPTED:
+        join_parts(Path(directory))
         return {"path": directory, "state": state.value}, f"{directory}: {state.value}, nothing to do"
     found = recover(directory)
+    join_parts(Path(directory))
     kept, cut = found.manifest.eventCount, found.removed_bytes
     line = f"{directory}: recovered, {plural(kept, 'event')} kept, {plural(cut, 'byte')} cut"
     return {"path": directory, "state": "recovered", "events": kept, "removedBytes": cut}, line

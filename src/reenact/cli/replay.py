@@ -13,12 +13,18 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, printable, say
+from reenact.cli.volatile import volatile_option
 from reenact.errors import CheckFailed, StoreError, UsageError
+from reenact.formats.capture import RunStart, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, Replayed, ToReplay
-from reenact.injected.launch import environment, handed_over, run
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.served import ServedReplay
+from reenact.run import project_rules
 from reenact.store.durable import write_whole
 from reenact.store.reader import CaptureReader
 
@@ -29,41 +35,90 @@ _EXPLAINED: Final = 5
 @click.command("replay")
 @click.argument("directory", metavar="DIR")
 @click.option("--policy", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True)
+@volatile_option
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
     policy: Literal["strict", "lenient"],
+    volatile: tuple[VolatileRule, ...],
     receipt_file: str | None,
     as_json: bool,
+    port: int | None,
     words: tuple[str, ...],
 ) -> int:
     """Run a command again, answered from its capture.
 
     Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
     run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
-    capture knows it. strict stops at the first difference, lenient collects them.
+    capture knows it. strict stops at the first difference, lenient collects them. What rules name as
+    volatile may differ: the capture's, those of the nearest reenact.toml, and those given here.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
-    recorded = CaptureReader(directory).manifest.exitStatus
-    with handed_over(ToReplay(str(Path(directory).absolute()), policy)) as handover:
-        environ = environment(os.environ, handover, "replay")
-        status = run(words, environ, stdout=sys.stderr.buffer if as_json else None)
-        replayed = _judged(_replayed(directory, handover), None if recorded is ABSENT else recorded, status)
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    reader = CaptureReader(directory)
+    recorded = reader.manifest.exitStatus
+    began = _beginning(reader)
+    served = ServedReplay(
+        Path(directory), upstreams_of(os.environ) | (began.upstreams or {}), policy=policy, volatile=volatile
+    )
+    with handover_folder() as handover:
+        with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            environ, changes = diverted(os.environ, gateway.address)
+            handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile))
+            if began.python is not ABSENT or began.upstreams is ABSENT:
+                environ = injecting(environ, handover, "replay")
+            stdout = sys.stderr.buffer if as_json else None
+            status = run(addressed(words, gateway.address), environ, stdout=stdout)
+        found = _replayed(directory, handover, served, began)
+        replayed = _judged(found, None if recorded is ABSENT else recorded, status)
     receipt = replayed.receipt
     if receipt_file is not None:
         _write(Path(receipt_file), receipt)
     if as_json:
         click.echo(json.dumps(_as_json(directory, replayed, status), indent=2))
     else:
-        _explain(directory, replayed)
+        _explain(
+            directory, replayed, "nothing went live" if began.upstreams is ABSENT else "nothing was passed on"
+        )
     return 0 if receipt.verdict == "reproduced" else DIFFERS
 
 
-def _replayed(directory: str, handover: Handover) -> Replayed:
-    """What the processes of the command reported, as one."""
+def _beginning(reader: CaptureReader) -> RunStartData:
+    """What the capture says of who recorded it: a Python process, the gateway or both."""
+    first = reader.event(1) if len(reader) else None
+    return first.data if isinstance(first, RunStart) else RunStartData()
+
+
+def _replayed(directory: str, handover: Handover, served: ServedReplay, began: RunStartData) -> Replayed:
+    """What the gateway saw and the processes of the command reported, as one."""
+    assert served.receipt is not None
+    through_gateway = Replayed(served.answered, served.receipt)
+    if began.python is ABSENT and began.upstreams is not ABSENT:
+        return through_gateway
+    in_process = _in_process(directory, handover)
+    if began.upstreams is ABSENT and not through_gateway.has_acted:
+        return in_process
+    return _both(in_process, through_gateway)
+
+
+def _both(first: Replayed, second: Replayed) -> Replayed:
+    one, other = first.receipt, second.receipt
+    receipt = msgspec.structs.replace(
+        one,
+        divergences=[*one.divergences, *other.divergences],
+        liveCallsRefused=[*one.liveCallsRefused, *other.liveCallsRefused],
+        notes=[*one.notes, *other.notes],
+        verdict="reproduced" if one.verdict == other.verdict == "reproduced" else "diverged",
+    )
+    return Replayed(first.answered + second.answered, receipt)
+
+
+def _in_process(directory: str, handover: Handover) -> Replayed:
+    """What the Python processes of the command reported, as one."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
     for why in handover.notes("failed").values():
@@ -124,11 +179,12 @@ def _as_json(directory: str, replayed: Replayed, status: int) -> dict[str, Any]:
     }
 
 
-def _explain(directory: str, replayed: Replayed) -> None:
+def _explain(directory: str, replayed: Replayed, alone: str) -> None:
+    """*alone* says how far it is sure that nobody outside was asked: not every program can be guarded."""
     receipt = replayed.receipt
     answered = f"{plural(replayed.answered, 'call')} answered from the capture"
     if receipt.verdict == "reproduced":
-        say(f"{directory}: reproduced, {answered}, nothing went live")
+        say(f"{directory}: reproduced, {answered}, {alone}")
     else:
         say(f"{directory}: diverged, {answered}")
     for refused in receipt.liveCallsRefused:

@@ -144,7 +144,8 @@ class Layout:
 
 def call_text(step: Step) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
-    what = f"{'  ' * step.depth}{step.kind} {step.name}"
+    kind = f"derived {step.kind}" if step.derived else step.kind
+    what = f"{'  ' * step.depth}{kind} {step.name}"
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"
 
 

@@ -14,13 +14,15 @@ from typing import Final, NamedTuple
 import click
 
 from reenact.cli.failure import DIFFERS, INVALID, printable
+from reenact.cli.jobs import processes
 from reenact.errors import UsageError
 from reenact.formats.result import SuiteSummary, summarize, write_summary
+from reenact.store.project import PROJECT_FILE
 from reenact.suite.collect import find_tests
 from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports import github, json, junit, text
 from reenact.suite.runner import run_tests
-from reenact.suite.settings import FILE_NAME, find_settings
+from reenact.suite.settings import find_settings
 from reenact.trace.normalize import rfc3339
 
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
@@ -86,7 +88,7 @@ def _run(paths: Sequence[Path], plan: Plan, jobs: int | None, reports: _Reports)
     started_at = datetime.now(UTC)
     to_stderr = reports.json == "-"
     outcomes = []
-    for outcome in run_tests(files, plan, jobs=_processes(jobs, len(files))):
+    for outcome in run_tests(files, plan, jobs=processes(jobs, is_much=len(files) >= _MANY)):
         outcomes.append(outcome)
         _say(text.test_line(outcome), err=to_stderr)
     if not outcomes:
@@ -97,13 +99,6 @@ def _run(paths: Sequence[Path], plan: Plan, jobs: int | None, reports: _Reports)
         _say(line, err=to_stderr)
     _write(reports, summary, outcomes)
     return INVALID if summary.errors else DIFFERS if summary.failed else 0
-
-
-def _processes(jobs: int | None, tests: int) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs is None:
-        return cores if tests >= _MANY else 1
-    return jobs or cores
 
 
 def _summary(outcomes: list[Outcome], plan: Plan, started_at: datetime) -> SuiteSummary:
@@ -149,13 +144,13 @@ def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
     from reenact.suite.watching import snapshot
 
     while True:
-        before = snapshot([*paths, Path(FILE_NAME)])
+        before = snapshot([*paths, Path(PROJECT_FILE)])
         try:
             run()
         except Exception as error:
             report(error)
         click.echo(f"\nwatching {len(before)} files; Ctrl-C ends it", err=True)
-        while snapshot([*paths, Path(FILE_NAME)]) == before:
+        while snapshot([*paths, Path(PROJECT_FILE)]) == before:
             time.sleep(_LOOK_S)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ import click
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.check.findings import Report
 from reenact.cli.failure import DIFFERS, printable
+from reenact.cli.jobs import processes
 from reenact.cli.progress import progress_bar
 from reenact.store.rundir import EVENTS
 
@@ -68,15 +68,9 @@ def command(
 def _checked(path: Path, lenient: bool, jobs: int | None) -> Report:
     file = path / EVENTS if path.is_dir() else path
     size_bytes = file.stat().st_size if file.exists() else 0
+    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
     with progress_bar(size_bytes, "verifying") as advance:
-        return check_artifact(path, lenient=lenient, processes=_processes(jobs, size_bytes), progress=advance)
-
-
-def _processes(jobs: int | None, size_bytes: int) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs is None:
-        return cores if size_bytes >= _MANY_BYTES else 1
-    return jobs or cores
+        return check_artifact(path, lenient=lenient, processes=number, progress=advance)
 
 
 def _print(report: Report, other: str, as_json: bool) -> None:
@@ -100,5 +94,5 @@ def _print(report: Report, other: str, as_json: bool) -> None:
 
 def _told(value: object) -> str:
     if not isinstance(value, list | dict):
-        return str(value)
+        return printable(str(value))
     return printable(json.dumps(value, ensure_ascii=False)) if value else "none"

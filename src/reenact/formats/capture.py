@@ -16,6 +16,7 @@ from reenact.errors import DigestMismatch, FormatError, UnknownVersion
 from reenact.formats.blocks import read_records
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, parse, upgrade
+from reenact.formats.volatile import VolatileRule
 
 VERSION: Final = 1
 EVENT_LOG_NAME: Final = "events.jsonl"
@@ -88,6 +89,8 @@ class CaptureManifest(Record, frozen=True):
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
     standIns: StandIns | Absent = ABSENT  # noqa: N815
     warnings: list[str] | Absent = ABSENT
+    volatile: list[VolatileRule] | Absent = ABSENT
+    """What may differ in a replay of this capture, beside what always may."""
     exitStatus: Count | Absent = ABSENT  # noqa: N815
     """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
 
@@ -106,6 +109,7 @@ class CaptureSeed(Record, frozen=True):
     producer: str | Absent = ABSENT
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
     standIns: StandIns | Absent = ABSENT  # noqa: N815
+    volatile: list[VolatileRule] | Absent = ABSENT
 
 
 class RunStartData(Record, frozen=True):
@@ -114,6 +118,8 @@ class RunStartData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
+    upstreams: dict[str, str] | Absent = ABSENT
+    """Where the gateway led to, by name; absent where it did not begin the run."""
 
 
 class RunEndData(Record, frozen=True):

@@ -24,10 +24,10 @@ class Difference(msgspec.Struct, frozen=True):
     def describe(self) -> str:
         """``$.a[0]: expected 1, observed 2``, on one line."""
         if self.observed is _ABSENT:
-            return f"{self.path}: expected {_shown(self.expected)}, observed nothing"
+            return f"{self.path}: expected {shown(self.expected)}, observed nothing"
         if self.expected is _ABSENT:
-            return f"{self.path}: observed {_shown(self.observed)}, expected nothing"
-        expected, observed = _shown(self.expected, self.observed), _shown(self.observed, self.expected)
+            return f"{self.path}: observed {shown(self.observed)}, expected nothing"
+        expected, observed = shown(self.expected, self.observed), shown(self.observed, self.expected)
         return f"{self.path}: expected {expected}, observed {observed}"
 
 
@@ -62,7 +62,7 @@ _BEFORE_CHARACTERS: Final = 30
 """How much of what two long texts have in common is shown before the place where they part."""
 
 
-def _shown(value: Any, beside: Any = None) -> str:
+def shown(value: Any, beside: Any = None) -> str:
     """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
     skipped = 0
     if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from reenact.formats.differences import Difference
+from reenact.formats.volatile import VolatileRule
 
 DivergenceCode: TypeAlias = Literal[
     "event_type_mismatch",
@@ -56,6 +57,10 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     lane: str | None = None
     source_line: str | None = None
     """Where in the agent's own code the call was made."""
+    answered_with: int | None = None
+    """The event whose outcome was given all the same; ``None`` where the call was refused."""
+    volatile: tuple[VolatileRule, ...] = ()
+    """Rules under which the two would be equal, where all that differs looks as if it differed every time."""
 
     @property
     def headline(self) -> str:
@@ -81,6 +86,11 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
                 f"  near         event {candidate.event_seq} ({candidate.name}, lane {candidate.lane}): "
                 f"differs at {places}{taken}"
             )
+        if self.answered_with not in (None, self.event_seq):
+            lines.append(f"  answered     with the outcome of event {self.answered_with}")
+        if self.volatile:
+            lines.append("  volatile?    if that differs in every run, add to reenact.toml:")
+            lines += [f"    {line}" for rule in self.volatile for line in rule.to_toml().splitlines()]
         return "\n".join(lines)
 
     @classmethod

@@ -32,6 +32,17 @@ class Pattern:
             return [None] * len(texts)
         return [self._compiled.search(text) is not None for text in encoded]
 
+    def replaced(self, text: str, by: str) -> str:
+        """*text* with *by* for every occurrence; as it is where finding them takes too long."""
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            return text
+        if self._compiled.programsize * len(encoded) > MAX_STEPS or self._compiled.search(encoded) is None:
+            return text
+        changed: bytes = self._compiled.sub(by.encode().replace(b"\\", rb"\\"), encoded)
+        return changed.decode("utf-8", "replace")
+
 
 def _compile(text: str) -> Any:
     import re2  # type: ignore[import-untyped]  # ships no types; imported here, because few runs need it

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from reenact.errors import FormatError
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, parse
+from reenact.formats.volatile import VolatileRule
 
 SCHEMA: Final = "reenact.replay-receipt.v1"
 
@@ -34,7 +35,8 @@ class Matching(Record, frozen=True):
     policy: Literal["strict", "lenient"]
     redaction: str
     passthroughTools: list[str]  # noqa: N815
-    volatile: list[Any]
+    volatile: list[VolatileRule]
+    """Those that always hold, the capture's, the project's and those given for this replay."""
 
 
 class RefusedCall(Record, frozen=True):

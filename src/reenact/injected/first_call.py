@@ -7,6 +7,7 @@ Of all the Python processes a command may start, the one that first makes a call
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
@@ -18,10 +19,17 @@ from reenact.store.rundir import RunDir
 
 
 class FirstCallSink:
-    """A sink that keeps ``run_start`` until something follows it."""
+    """A sink that keeps ``run_start`` until something follows it.
 
-    def __init__(self, path: Path, *, durability: Durability) -> None:
+    Where *path* has another's capture by then, the run goes to what *beside* says, to be joined with it.
+    """
+
+    def __init__(
+        self, path: Path, *, durability: Durability, beside: Callable[[], Path | None] = lambda: None
+    ) -> None:
         self._path = path
+        self._beside = beside
+        self._durability: Durability = durability
         self._sink = FileCaptureSink(path, durability=durability)
         self._lock = Lock()
         self._first: bytes | None = None
@@ -60,7 +68,7 @@ class FirstCallSink:
             if self.is_open:
                 return
             try:
-                self._sink.start(self._seed)
+                self._start()
             except StoreError as error:
                 self.refusal = self._in_this_case(error)
                 raise self.refusal from error
@@ -68,10 +76,26 @@ class FirstCallSink:
                 self._sink.append(first)
             self.is_open = True
 
+    def _start(self) -> None:
+        try:
+            self._sink.start(self._seed)
+        except StoreError:
+            place = self._beside() if _has_begun(self._path) else None
+            if place is None:
+                raise
+            self._sink = FileCaptureSink(place, durability=self._durability)
+            self._sink.start(self._seed)
+
     def _in_this_case(self, error: StoreError) -> StoreError:
         """The directory was empty when the command began: a capture in it is a sibling's."""
-        try:
-            RunDir.open(self._path)
-        except StoreError:
+        if not _has_begun(self._path):
             return error
         return StoreError(f"{self._path}: another process has begun the capture; record this one by itself")
+
+
+def _has_begun(path: Path) -> bool:
+    try:
+        RunDir.open(path)
+    except StoreError:
+        return False
+    return True

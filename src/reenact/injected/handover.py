@@ -5,6 +5,7 @@ started-PID      from a process: it does as ordered; what it is about
 failed-PID       it could not begin, and why
 absent-PID       there is no reenact in its Python
 left-out-PID     it made calls, but could not record them, and why
+gateway-called   from the command: a program has come through the gateway; Python that starts now is its tool
 replayed-PID     what its replay came to
 """
 
@@ -19,13 +20,24 @@ import msgspec
 from reenact.errors import FormatError
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.formats.volatile import VolatileRule
+from reenact.run import Identity
 from reenact.store.durable import Durability, write_whole
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
+_GATEWAY_CALLED: Final = "gateway-called"
 SITE: Final = Path(__file__).parent / "site"
 """What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
 
 Note: TypeAlias = Literal["started", "failed", "absent", "left-out"]
+
+
+class Diverted(msgspec.Struct, frozen=True):
+    """How programs without seams are led to the gateway, and how to undo it."""
+
+    address: str
+    before: dict[str, str | None]
+    """What the variables held that were set for it; ``None`` for nothing."""
 
 
 class ToRecord(msgspec.Struct, frozen=True, tag="record"):
@@ -34,6 +46,9 @@ class ToRecord(msgspec.Struct, frozen=True, tag="record"):
     path: str
     redact: RedactionProfile | None
     durability: Durability
+    identity: Identity
+    diverted: Diverted
+    volatile: tuple[VolatileRule, ...] = ()
 
 
 class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
@@ -41,6 +56,8 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
 
     path: str
     policy: Literal["strict", "lenient"]
+    diverted: Diverted
+    volatile: tuple[VolatileRule, ...] = ()
 
 
 Orders: TypeAlias = ToRecord | ToReplay
@@ -77,6 +94,9 @@ class Handover:
     def give(self, orders: Orders) -> None:
         self._write("orders.json", msgspec.json.encode(orders))
 
+    def note_gateway_call(self) -> None:
+        (self.folder / _GATEWAY_CALLED).touch()
+
     def notes(self, kind: Note) -> dict[int, str]:
         """What processes left under *kind*, by process id, in the order they left it."""
         return {pid: text.decode("utf-8", "replace") for pid, text in self._found(kind).items()}
@@ -90,6 +110,10 @@ class Handover:
         return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
 
     # A process's side
+
+    @property
+    def gateway_was_called(self) -> bool:
+        return (self.folder / _GATEWAY_CALLED).exists()
 
     def orders(self) -> Orders:
         path = self.folder / "orders.json"

@@ -13,22 +13,21 @@ from types import FrameType
 from typing import IO, Final, Literal
 
 from reenact.errors import UsageError
-from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Handover, Orders
+from reenact.gateway.upstreams import variables
+from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Diverted, Handover
 from reenact.run import MODE_VARIABLE
 
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def handed_over(orders: Orders) -> Iterator[Handover]:
-    """A folder with *orders* in it, for the block."""
+def handover_folder() -> Iterator[Handover]:
+    """A folder to hand orders over in, for the block."""
     with TemporaryDirectory(prefix="reenact-") as folder:
-        handover = Handover(Path(folder))
-        handover.give(orders)
-        yield handover
+        yield Handover(Path(folder))
 
 
-def environment(
+def injecting(
     base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"]
 ) -> dict[str, str]:
     """*base* with what makes every Python below begin as ordered."""
@@ -39,6 +38,17 @@ def environment(
         HANDOVER_VARIABLE: str(handover.folder),
         MODE_VARIABLE: mode,
     }
+
+
+def diverted(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
+    """*base* with what leads programs to the gateway at *address*, and what there was before."""
+    changes = variables(address, base)
+    return {**base, **changes}, Diverted(address, {name: base.get(name) for name in changes})
+
+
+def addressed(command: Sequence[str], address: str) -> list[str]:
+    """*command* with the gateway's *address* where its arguments ask for it."""
+    return [word.replace("{gateway}", address) for word in command]
 
 
 def run(command: Sequence[str], environ: Mapping[str, str], *, stdout: IO[bytes] | None = None) -> int:

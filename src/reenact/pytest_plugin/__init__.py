@@ -1,6 +1,6 @@
-"""The pytest plugin: a marked test is recorded once and replayed offline ever after.
+"""The pytest plugin: marked tests are recorded once and then replayed, and ``test.yaml`` files are tests too.
 
-Hooks only; what they need is imported when the first marked test runs, so that suites which do not use
+Hooks only; what they need is imported when the first such test is there, so that suites which do not use
 reenact pay next to nothing for it. A test's run opens before its first function-scoped fixture. It closes
 with the body, or, where fixtures request ``reenact_run``, with their teardown.
 """
@@ -18,9 +18,13 @@ from reenact.pytest_plugin.places import note_shared
 from reenact.pytest_plugin.tally import Deed, Tally, leave_deed, pass_on_deed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reenact.pytest_plugin.lifetime import ItemRun
     from reenact.run import Run
 
+_TEST_FILE_NAME: Final = "test.yaml"
+"""Said again here, because the room that says it is slow to import."""
 _RUN: Final[pytest.StashKey[ItemRun]] = pytest.StashKey()
 
 
@@ -49,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
         from reenact.pytest_plugin.orphans import Orphans
 
         config.pluginmanager.register(Orphans(config), "reenact-orphans")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.name != _TEST_FILE_NAME:
+        return None
+    from reenact.pytest_plugin.cases import CaseFile, is_test_case
+
+    return CaseFile.from_parent(parent, path=file_path) if is_test_case(file_path) else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -16,6 +16,7 @@ from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.run import Run, capture, replay
+from reenact.store.place import put_in_place
 
 _EMPTY_EVENTS = 2
 """A run that made no call still has a start and an end."""
@@ -165,7 +166,7 @@ class RecordedItem(ItemRun):
             staging.discard(self._new)
             return
         try:
-            staging.put_in_place(self._new, self.place)
+            put_in_place(self._new, self.place)
         except StoreError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         self.leave_deed("recorded")

@@ -12,7 +12,7 @@ from reenact.errors import UsageError
 from reenact.pytest_plugin.marker import MARKER
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
-from reenact.run import Redact
+from reenact.run import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
 
 _KNOWN: Final = ("policy", "redact", "sources", "modules", "passthrough", "path", "allow")
@@ -28,7 +28,7 @@ class Options:
 
     policy: Policy = "strict"
     redact: Redact = None
-    """Lists of secrets add up: a nearer marker never hides less."""
+    """The nearest profile counts; lists of secrets add up, so that a nearer marker never hides less."""
     sources: Collection[Source] | None = None
     """What of the standard library is recorded; ``None`` for what :func:`reenact.capture` chooses."""
     modules: Sequence[str] = ()
@@ -61,14 +61,10 @@ def _refuse_unknown(mark: pytest.Mark) -> None:
 
 
 def _redact(outer: Redact, nearer: Redact) -> Redact:
-    if nearer is None:
-        return outer
-    if outer is not None and isinstance(outer, str) is not isinstance(nearer, str):
-        raise UsageError(f"{_SHOWN}: redact is a profile in one marker and a list in another; choose one")
-    if isinstance(nearer, str):
-        return nearer
+    outer_profile, outer_secrets = profile_and_secrets(outer)
+    profile, secrets = profile_and_secrets(nearer)
     # Secrets mostly come from the environment, where they may be unset.
-    return (*(outer or ()), *(secret for secret in nearer if secret))
+    return profile or outer_profile, (*outer_secrets, *filter(None, secrets))
 
 
 def allowed(allow: Any) -> Allow:

@@ -74,7 +74,10 @@ class CaptureContext:
         redactor: Redactor,
         *,
         on_warning: Callable[[str], None] | None = None,
+        call_prefix: str = "c",
     ) -> None:
+        """*call_prefix* begins the ids of calls; it differs where several processes record one run."""
+        self._call_prefix = call_prefix
         self._sink = sink
         self._seed = seed
         self._redactor = redactor
@@ -111,7 +114,7 @@ class CaptureContext:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
-        step = CaptureStep(self, call, f"c{next(self._call_numbers)}")
+        step = CaptureStep(self, call, f"{self._call_prefix}{next(self._call_numbers)}")
         try:
             self._record_call(call, lane, step.call_id)
         except Exception as error:
@@ -119,7 +122,7 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        call_id = f"c{next(self._call_numbers)}" if instant.is_read else None
+        call_id = f"{self._call_prefix}{next(self._call_numbers)}" if instant.is_read else None
         try:
             if call_id is None:
                 value = produce()

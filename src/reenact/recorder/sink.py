@@ -107,6 +107,7 @@ def finished_manifest(
         producer=seed.producer,
         blobThresholdBytes=seed.blobThresholdBytes,
         standIns=seed.standIns,
+        volatile=seed.volatile,
         warnings=list(ending.warnings) or ABSENT,
         extra=seed.extra,
     )

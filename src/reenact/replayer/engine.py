@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -22,11 +22,13 @@ from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
 from reenact.formats.values import from_json, is_plain, object_text, to_text
+from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
 from reenact.replayer.turns import Turns
+from reenact.replayer.volatile import VolatileKeys, rules_in_force
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _decode: Final = msgspec.json.Decoder().decode
@@ -63,7 +65,9 @@ class ReplayEngine:
         *,
         policy: Policy = "strict",
         passthrough: Collection[str] = (),
+        volatile: Iterable[VolatileRule] = (),
         stall_s: float = 10.0,
+        is_causal: bool = False,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
     ) -> None:
         self.source = source
@@ -73,15 +77,18 @@ class ReplayEngine:
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
+        self._volatile = VolatileKeys(source, rules_in_force(source, volatile))
         self._lanes = Lanes(source.calls, self._key_of)
-        self._nearest = Nearest(source, self._lanes)
+        self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
-        self.turns = Turns(source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append)
+        self.turns = Turns(
+            source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append, is_causal=is_causal
+        )
 
     # The boundary's side
 
@@ -155,6 +162,11 @@ class ReplayEngine:
 
     next_nondeterministic = replay_nondeterministic
 
+    @property
+    def volatile(self) -> tuple[VolatileRule, ...]:
+        """The rules in force: what always may differ, what the capture says, and what was given."""
+        return self._volatile.rules
+
     def divergences(self) -> list[ReplayDivergence]:
         """All found so far, in the order they were found."""
         with self._lock:
@@ -178,14 +190,29 @@ class ReplayEngine:
         with self._lock:
             self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
-            recorded = self._lanes.take(lane, key)
+            recorded = self._lanes.take(lane, key) or self._take_masked(lane, key, request_text)
         if recorded is not None:
             return recorded
-        divergence = report.mismatch(self.source, lane, key, _decode(request_text), self._expected(lane))
-        self.diverge(divergence)
+        request = _decode(request_text)
+        expected = self._expected(lane, key, request)
+        divergence = report.mismatch(self.source, lane, key, request, expected, volatile=self._volatile)
+        if self.policy == "strict":
+            self.diverge(divergence)
         with self._lock:
-            expected = self.source.by_seq.get(divergence.event_seq or 0)
-            return self._nearest.to(lane, key, expected) or divergence
+            stand_in = self._nearest.to(lane, self._keys(key, request_text), request)
+        if stand_in is not None:
+            divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
+        self._latch(divergence)
+        return stand_in or divergence
+
+    def _keys(self, key: Key, request_text: bytes) -> list[Key]:
+        """*key* and, where rules are about such calls, the key without volatile parts."""
+        masked = self._volatile.of_live(key, request_text)
+        return [key] if masked is None else [key, masked]
+
+    def _take_masked(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        masked = self._volatile.of_live(key, request_text)
+        return None if masked is None else self._lanes.take(lane, masked)
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
@@ -203,12 +230,17 @@ class ReplayEngine:
         if self._divergences and self.policy == "strict":
             raise diverged(self._divergences[0])
 
-    def _expected(self, lane: Lane) -> RecordedCall | None:
+    def _expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
         with self._lock:
+            if lane.is_loose:
+                # Nothing was due here: there is only what the call may have been meant to be.
+                return self._nearest.likest(lane, key, request)
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
-    def _key_of(self, call: RecordedCall) -> Key:
+    def _key_of(self, call: RecordedCall, is_masked: bool) -> Key:
+        if is_masked:
+            return self._volatile.of_recorded(call)
         if call.request_digest is None:
             call.request_digest = instant_digest(self.source.request(call))
         return Key(call.type, call.name, call.request_digest)
@@ -324,6 +356,9 @@ class ReplayStep:
             divergence = report.never_answered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
+        earlier_seq = self._engine.turns.came_early.get(recorded.seq)
+        if earlier_seq is not None:
+            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data: dict[str, Any] = _decode(line)["data"]
         self._is_plain = is_plain(line)

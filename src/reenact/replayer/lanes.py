@@ -25,9 +25,12 @@ class Key(msgspec.Struct, frozen=True):
     type: str
     name: str
     request_digest: bytes
+    is_masked: bool = False
+    """Made without the request's volatile parts; never equal to a key that was made with them."""
 
 
-KeyOf: TypeAlias = Callable[[RecordedCall], Key]
+KeyOf: TypeAlias = Callable[[RecordedCall, bool], Key]
+"""The key of a recorded call, masked or not."""
 
 
 class RecordedLane:
@@ -39,10 +42,10 @@ class RecordedLane:
         self.position = 0
         self.is_bound = False
         self.children: dict[str, RecordedLane] = {}
-        self.unbound: dict[Key, deque[RecordedLane]] | None = None
-        """Children by their first call; built when a child is first looked for by content."""
-        self.by_key: dict[Key, deque[RecordedCall]] | None = None
-        """The calls by content; built when one is first looked for that way, as in a loose lane."""
+        self.unbound: dict[bool, dict[Key, deque[RecordedLane]]] = {}
+        """Children by their first call, by masked keys or not; built when first looked for by content."""
+        self.by_key: dict[bool, dict[Key, deque[RecordedCall]]] = {}
+        """The calls by content, likewise; built when one is first looked for that way, as in a loose lane."""
         self.has_lent = False
         """Lenient replay has answered another call with one of these, which may still come itself."""
 
@@ -95,7 +98,7 @@ class Lanes:
         if recorded.is_loose:
             return self.take_equal(recorded, key)
         call = recorded.upcoming()
-        if call is None or self._key_of(call) != key:
+        if call is None or self._key_of(call, key.is_masked) != key:
             return self.take_equal(recorded, key, only_lent=True) if recorded.has_lent else None
         call.taken = True
         return call
@@ -140,12 +143,14 @@ class Lanes:
         parent = self.bound(live_parent, None)
         if parent is None:
             return None
-        if parent.unbound is None:
-            parent.unbound = {}
+        unbound = parent.unbound.get(key.is_masked)
+        if unbound is None:
+            unbound = parent.unbound[key.is_masked] = {}
             for child in parent.children.values():
                 if child.calls and not child.is_loose:
-                    parent.unbound.setdefault(self._key_of(child.calls[0]), deque()).append(child)
-        candidates = parent.unbound.get(key, deque())
+                    first = self._key_of(child.calls[0], key.is_masked)
+                    unbound.setdefault(first, deque()).append(child)
+        candidates = unbound.get(key, deque())
         while candidates:
             child = candidates.popleft()
             if not child.is_bound:
@@ -154,15 +159,16 @@ class Lanes:
 
     def _begins_with(self, lane: RecordedLane, key: Key) -> bool:
         first = lane.upcoming()
-        return first is not None and self._key_of(first) == key
+        return first is not None and self._key_of(first, key.is_masked) == key
 
     def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
         """The earliest call of *lane* with an equal request, wherever it stands."""
-        if lane.by_key is None:
-            lane.by_key = {}
+        by_key = lane.by_key.get(key.is_masked)
+        if by_key is None:
+            by_key = lane.by_key[key.is_masked] = {}
             for call in lane.calls:
-                lane.by_key.setdefault(self._key_of(call), deque()).append(call)
-        candidates = lane.by_key.get(key, deque())
+                by_key.setdefault(self._key_of(call, key.is_masked), deque()).append(call)
+        candidates = by_key.get(key, deque())
         while candidates and candidates[0].taken:
             candidates.popleft()
         if not candidates or (only_lent and not candidates[0].lent):

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.boundary import Lane
+from reenact.boundary import ROOT, Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.replayer.volatile import VolatileKeys
+from reenact.volatile.likeness import family
 
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 40
@@ -23,15 +25,18 @@ _LEFT_OVER: Final = 20
 
 
 def mismatch(
-    source: ReplaySource, lane: Lane, key: Key, request: Any, expected: RecordedCall | None
+    source: ReplaySource,
+    lane: Lane,
+    key: Key,
+    request: Any,
+    expected: RecordedCall | None,
+    *,
+    volatile: VolatileKeys,
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
-    candidates = _near(source, key, request, expected)
-    if lane.is_loose:
-        # Nothing was due here: what the call may have been meant to be is all there is to compare with.
-        expected = next((source.by_seq[near.event_seq] for near in candidates if not near.is_taken), None)
+    candidates = _near(source, key, request, expected, volatile)
     if expected is None:
         is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
         return ReplayDivergence(
@@ -43,10 +48,10 @@ def mismatch(
             source_line=agent_frame(),
         )
     recorded_as = spoken(expected.type, expected.name)
-    is_same = (expected.type, expected.name) == (key.type, key.name)
+    is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
     if is_same:
-        base, places = _request_path(expected), differences(source.request(expected), request)
+        base, places = _request_path(expected), volatile.differences(expected, request)
     elif code == "event_payload_mismatch":
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
     else:
@@ -62,6 +67,7 @@ def mismatch(
         candidates=candidates,
         lane=lane.name,
         source_line=agent_frame(),
+        volatile=volatile.suggested(key, places) if is_same else (),
     )
 
 
@@ -73,6 +79,20 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
         "are open; start it inside its run",
         observed=Observed(key.type, _observed_data(key, request)),
         source_line=agent_frame(),
+    )
+
+
+def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane) -> ReplayDivergence:
+    """*call* came where one is still to come that the recorded run had the outcome of by then."""
+    earlier = source.by_seq[earlier_seq]
+    return ReplayDivergence(
+        code="event_unexpected",
+        detail=f"{spoken(call.type, call.name)} was called, but event {earlier_seq} "
+        f"({spoken(earlier.type, earlier.name)}) came and ended before it in the recording",
+        expected=_event(source, earlier_seq),
+        observed=Observed(call.type, _event(source, call.seq)["data"]),
+        event_seq=earlier_seq,
+        lane=lane.name,
     )
 
 
@@ -100,7 +120,12 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
 
 
 def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
-    """Whether both runs ended with an error, and of the same class; unknown where the recording broke off."""
+    """Whether both runs ended with an error, and of the same class.
+
+    Unknown where the recording broke off; and where the first lane is replayed elsewhere, so is the end.
+    """
+    if not source.is_ours(ROOT):
+        return []
     event = _event(source, len(source.reader))
     expected = str(event["data"].get("error", "")).partition(":")[0]
     observed = "" if error is None else type(error).__name__
@@ -206,7 +231,7 @@ def _named(event_type: str, name: str) -> dict[str, str]:
 
 
 def _near(
-    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None
+    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
     same = source.named(key.type, key.name)
@@ -216,7 +241,7 @@ def _near(
             event_seq=call.seq,
             name=call.name or call.type,
             lane=call.lane,
-            differences=len(differences(source.request(call), request)),
+            differences=len(volatile.differences(call, request)),
             is_taken=call.taken,
         )
         for call in same[max(0, middle - _LOOKED_AT // 2) :][:_LOOKED_AT]

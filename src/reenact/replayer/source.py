@@ -6,11 +6,11 @@ Indexing reads the head of each event only; payloads are decoded when their call
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -49,6 +49,14 @@ class _Head(msgspec.Struct):
     type: str
     data: _Data
     version: Literal[1]
+
+
+LaneTest: TypeAlias = Callable[[str], bool]
+
+
+def every_lane(_name: str) -> bool:
+    """All of a capture is replayed in one place."""
+    return True
 
 
 _decode_head: Final = msgspec.json.Decoder(_Head).decode
@@ -122,10 +130,14 @@ class RecordedCall:
 
 
 class ReplaySource:
-    """A capture opened for replay; raises at once where it is missing, damaged or not replayable."""
+    """A capture opened for replay; raises at once where it is missing, damaged or not replayable.
 
-    def __init__(self, path: str | Path) -> None:
+    Calls of lanes that are not *is_ours* are as if they were not there.
+    """
+
+    def __init__(self, path: str | Path, is_ours: LaneTest = every_lane) -> None:
         self.reader = CaptureReader(path)
+        self.is_ours = is_ours
         self.calls: list[RecordedCall] = []
         """All calls and instants, in recorded order."""
         self.by_seq: dict[int, RecordedCall] = {}
@@ -214,19 +226,21 @@ class ReplaySource:
 
     def _index_event(self, head: _Head, open_calls: dict[str, RecordedCall]) -> None:
         call_id = head.data.callId
-        if head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None):
-            call = RecordedCall(head, _name(head), None, is_instant=True)
-            self.calls.append(call)
-        elif call_id is None:
+        is_instant = head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None)
+        if call_id is None and not is_instant:
             return
-        elif call_id in open_calls:
-            call = open_calls.pop(call_id)
+        call = open_calls.pop(call_id, None) if call_id is not None and not is_instant else None
+        if call is not None:
             call.end(head)
         else:
-            call = RecordedCall(head, _name(head), _request_digest(head.data), is_instant=False)
-            open_calls[call_id] = call
-            self.calls.append(call)
-        self.by_seq[head.seq] = call
+            digest = None if is_instant else _request_digest(head.data)
+            call = RecordedCall(head, _name(head), digest, is_instant=is_instant)
+            if call_id is not None and not is_instant:
+                open_calls[call_id] = call
+            if self.is_ours(call.lane):
+                self.calls.append(call)
+        if self.is_ours(call.lane):
+            self.by_seq[head.seq] = call
 
 
 def _name(head: _Head) -> str:

@@ -41,7 +41,12 @@ class Turns:
         *,
         stall_s: float,
         on_note: Callable[[str], None],
+        is_causal: bool = False,
     ) -> None:
+        """*is_causal*: no lane tells what had to come before a call, so all that had ended had to."""
+        self._is_causal = is_causal
+        self.came_early: dict[int, int] = {}
+        """By the number of a call: that of an earlier one which had ended before it, but did not come."""
         self._by_seq = by_seq
         self._times_ms = times_ms
         self._stall_s = stall_s
@@ -294,10 +299,14 @@ class Turns:
             return
         if self._clock.now_s < self._late_at_s() + _COMPUTING_S and others_run():
             return  # who was to make the call may just have got no processor yet
-        late = self._by_seq[self._next]
+        late, call = self._by_seq[self._next], self._queue[0][-1].call
+        if self._is_causal and 0 < late.outcome_seq < call.seq:
+            if self._clock.now_s < self._next_since_s + self._stall_s:
+                return
+            self.came_early.setdefault(call.seq, late.seq)
         self._on_note(
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
-            f"event {self._queue[0][-1].call.outcome_seq} was delivered before it"
+            f"event {call.outcome_seq} was delivered before it"
         )
         if self._next == late.seq:
             self._overdue.add(late.lane)

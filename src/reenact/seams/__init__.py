@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from reenact.seams import http, mcp, spawn
+from reenact.seams import http, mcp, pools, spawn, telemetry
 from reenact.seams.imports import watched
 from reenact.seams.patches import attach, detach
 
@@ -16,7 +16,7 @@ def attached() -> Iterator[None]:
     patches = spawn.patches()
     attach(patches)
     try:
-        with watched({**http.LIBRARIES, **mcp.LIBRARIES}):
+        with watched({**http.LIBRARIES, **mcp.LIBRARIES, **pools.LIBRARIES, **telemetry.LIBRARIES}):
             yield
     finally:
         detach(patches)

@@ -91,7 +91,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             return
         child = lane.child()
         run = self.run
-        self.run = lambda: _run_thread(child, run)  # type: ignore[method-assign]
+        self.run = lambda: run_in_thread(child, run)  # type: ignore[method-assign]
         original(self)
 
     return start
@@ -156,7 +156,8 @@ class _JobEnding:
         future.add_done_callback(lambda _: self.lane.context.lane_ended(self.lane))
 
 
-def _run_thread(lane: Lane, run: Callable[[], None]) -> None:
+def run_in_thread(lane: Lane, run: Callable[[], None]) -> None:
+    """All that a thread does, in *lane*, which is over then."""
     try:
         _run_in(lane, run)
     finally:

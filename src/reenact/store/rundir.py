@@ -11,7 +11,8 @@ blobs/                payloads too large for a line
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -30,6 +31,7 @@ from reenact.store.paths import inside, open_inside
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"
 EVENTS: Final = "events.jsonl"
+_NEW_EVENTS: Final = "events.new.jsonl"
 BLOBS: Final = "blobs"
 
 
@@ -104,6 +106,16 @@ class RunDir:
         if self.state in (RunState.OPEN, RunState.INTERRUPTED):
             raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
+
+    def replace_events(self, events: bytes, manifest: Callable[[str], bytes]) -> None:
+        """Put another journal in the place of a finished run's; *manifest* is the text that names it so.
+
+        By way of another name: at every moment the manifest has the journal that it counts.
+        """
+        for name in (_NEW_EVENTS, EVENTS):
+            write_whole(inside(self.path, name), events, temp_folder=self.path, sync=True)
+            self.replace_manifest(manifest(name))
+        inside(self.path, _NEW_EVENTS).unlink()
 
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
@@ -226,6 +238,23 @@ def make_empty_folder(path: Path) -> None:
         raise unwritable(path, error) from error
     if names:
         raise StoreError(f"{path}: {_describe(path, names)}; remove it or record into another directory")
+
+
+@contextmanager
+def making_folder(path: Path) -> Iterator[Path]:
+    """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone."""
+    was_there = path.exists()
+    make_empty_folder(path)
+    temp = path.parent / f"{TEMP_PREFIX}{os.getpid()}-{path.name}"
+    try:
+        temp.mkdir()
+        yield temp
+        os.replace(temp, path)
+    except BaseException:
+        shutil.rmtree(temp, ignore_errors=True)
+        if not was_there:
+            path.rmdir()
+        raise
 
 
 def _describe(path: Path, names: list[str]) -> str:

@@ -9,15 +9,13 @@ assertions = ["checks/orders.py"]        # relative to this file
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from reenact.errors import FormatError
-
-FILE_NAME: Final = "reenact.toml"
+from reenact.store.project import find_project_file, read_project
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,20 +29,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def find_settings(start: Path) -> Settings:
     """The settings of the nearest ``reenact.toml`` in *start* or above it; the defaults without one."""
-    start = start.resolve()
-    for directory in (start, *start.parents):
-        if (directory / FILE_NAME).is_file():
-            return read_settings(directory / FILE_NAME)
-    return Settings()
+    file = find_project_file(start)
+    return read_settings(file) if file is not None else Settings()
 
 
 def read_settings(file: Path) -> Settings:
     """The settings in *file*; its other tables are not looked at."""
+    table = read_project(file).get("test", {})
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("test", {})
         settings = msgspec.convert(table, Settings)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"not TOML: {error}", file=str(file)) from None
     except msgspec.ValidationError as error:
         raise FormatError(f"[test]: {error}", file=str(file)) from None
     files = tuple(str(file.parent / name) for name in settings.assertions)

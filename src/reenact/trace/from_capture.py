@@ -140,7 +140,11 @@ def _unseen(outcome: CaptureEvent) -> _Call:
 def _called(reader: CaptureReader, event: capture.ToolCall) -> Happening:
     args = plain(reader.resolved(event.data.args))
     data = {"tool": event.data.tool, "call_id": event.data.callId, "args": args}
-    return Happening("tool_call", data | ({"derived": True} if event.data.derived is True else {}))
+    return Happening("tool_call", data | _derived(event.data))
+
+
+def _derived(data: capture.ToolCallData | capture.ToolResultData) -> dict[str, Any]:
+    return {"derived": True} if data.derived is True else {}
 
 
 def _asked(_: CaptureReader, event: capture.LlmRequest) -> Happening:
@@ -161,7 +165,7 @@ def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
 
 
 def _returned(reader: CaptureReader, event: capture.ToolResult, call: _Call) -> Iterator[Happening]:
-    head = {"tool": call.name, "call_id": event.data.callId}
+    head = {"tool": call.name, "call_id": event.data.callId} | _derived(event.data)
     latency = {"latency_ms": event.ts - call.ts_ms}
     if event.data.ok:
         result = None if event.data.result is ABSENT else plain(reader.resolved(event.data.result))

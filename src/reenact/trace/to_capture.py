@@ -30,7 +30,7 @@ from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 from reenact.formats.values import to_text
-from reenact.store.rundir import Recording, RunDir
+from reenact.store.rundir import Recording, RunDir, making_folder
 
 UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}
 """Stands where a log has a hash in the place of a value."""
@@ -49,7 +49,8 @@ def write_capture(
 ) -> CaptureManifest:
     """Write the skeleton of a log's *events*, each with its line, in the current dialect, into *path*.
 
-    The same log gives the same capture, byte for byte; *path* must be new or empty.
+    The same log gives the same capture, byte for byte; *path* must be new or empty, and stays so where the
+    log cannot be read to its end.
     """
     rest = iter(events)
     header, start = _beginning(rest, file)
@@ -64,12 +65,13 @@ def write_capture(
         redaction=Redaction(enabled=False, profile="none"),
         producer=header.producer,
     )
-    run = RunDir.create(path, seed_codec.to_bytes(seed) + b"\n")
-    try:
-        return _Skeleton(run, seed, on_loss).write(start, rest)
-    except BaseException:
-        run.abandon()
-        raise
+    with making_folder(path) as folder:
+        run = RunDir.create(folder, seed_codec.to_bytes(seed) + b"\n")
+        try:
+            return _Skeleton(run, seed, on_loss).write(start, rest)
+        except BaseException:
+            run.abandon()
+            raise
 
 
 def _beginning(

@@ -1,4 +1,4 @@
-"""A trace with what its replay found: every divergence, and every call that tried to go live."""
+"""The trace of a run that was executed again: what it did now, every divergence, every live call."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from reenact.formats.replay_receipt import ReplayReceipt
 from reenact.formats.trace import Trace, TraceEvent
+from reenact.trace.as_replayed import as_replayed
 from reenact.trace.normalize import DEFAULT_AGENT_ID
 
 REPLAYED: Final = "replayed"
@@ -16,7 +17,8 @@ REPLAYED: Final = "replayed"
 
 
 def with_receipt(trace: Trace, receipt: ReplayReceipt) -> Trace:
-    """*trace* followed by one event per divergence and per live call that was refused."""
+    """What came of *trace* in the replay, and behind it an event per divergence and per refused live call."""
+    trace = as_replayed(trace, receipt)
     found = [*_found(receipt)]
     events = [_event(trace, index, kind, data) for index, (kind, data) in enumerate(found, 1)]
     return msgspec.structs.replace(

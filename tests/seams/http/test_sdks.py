@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +270,43 @@ def test_a_pydantic_ai_agent_with_a_tool(tmp_path: Path) -> None:
     script = [Reply(tool_calls=[ToolCall("weather", {"city": "Oslo"})]), Reply("It is 21 °C.")]
     assert twice(tmp_path / "run", script, work) == "It is 21 °C."
     assert asked == ["Oslo"]
+
+
+@pytest.fixture
+def local_date(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], date]]:
+    """Moves this process into a time zone; between these two it is never the same day."""
+
+    def move(zone: str) -> date:
+        monkeypatch.setenv("TZ", ZONES[zone])
+        time.tzset()
+        return date.today()  # noqa: DTZ011 — as agents read it
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
+
+
+ZONES = {"yesterday": "WEST+11", "today": "EAST-14"}
+
+
+def test_a_run_of_yesterday_replays_today(tmp_path: Path, local_date: Callable[[str], date]) -> None:
+    """The prompt holds the date, in replay the recorded one, and so does the agent's answer."""
+
+    def agent(provider: ScriptedProvider) -> str | None:
+        with openai_client(provider) as client:
+            today, now = date.today(), datetime.now()  # noqa: DTZ005, DTZ011 — as agents read them
+            asked = said(f"Today is {today:%A}, {now:%Y-%m-%d %H:%M:%S.%f}.")
+            return client.chat.completions.create(model=MODEL, messages=asked).choices[0].message.content
+
+    yesterday = local_date("yesterday")
+    with ScriptedProvider(echo()) as provider:
+        with reenact.capture(tmp_path / "run"):
+            recorded = agent(provider)
+        assert local_date("today") > yesterday
+        with reenact.replay(tmp_path / "run") as run:
+            assert agent(provider) == recorded
+    assert f"{yesterday:%A, %Y-%m-%d}" in str(recorded)
+    assert (run.divergences, run.blocked) == ([], [])
 
 
 # What goes wrong

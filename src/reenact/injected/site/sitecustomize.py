@@ -24,7 +24,7 @@ def _read_the_hidden_one() -> None:
 def _begin() -> None:
     folder = os.environ.get("REENACT_HANDOVER")
     mode = os.environ.get("REENACT_MODE")
-    if not folder:
+    if not folder or os.path.exists(os.path.join(folder, "gateway-called")):
         return
     try:
         if sys.version_info < (3, 11):  # noqa: UP036 — any Python may come here

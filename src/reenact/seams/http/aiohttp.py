@@ -54,7 +54,7 @@ class _Seam:
     def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
         async def cross(request: Any, handler: Callable[..., Any]) -> Any:
             exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
-            if exchange.is_upgrade:
+            if exchange.is_left_alone:
                 return await handler(request)
             await self._open(exchange, request)
             if not exchange.live:

@@ -38,6 +38,12 @@ def decoder(content_encoding: str) -> Decode | None:
     return decode
 
 
+def is_decodable(coding: str) -> bool:
+    """Whether *coding*, as ``Accept-Encoding`` names it, can be undone here."""
+    name = coding.partition(";")[0].strip().lower()
+    return name == "identity" or decoder(name) is not None
+
+
 def _gzip() -> Decode:
     return zlib.decompressobj(31).decompress
 

@@ -46,9 +46,9 @@ class Exchange:
         self._plain: list[bytes] = []
 
     @property
-    def is_upgrade(self) -> bool:
-        """Whether the call leaves HTTP and cannot be recorded; to be asked before it is opened."""
-        return self._asked.is_upgrade
+    def is_left_alone(self) -> bool:
+        """Whether the call cannot be recorded, or is elsewhere; to be asked before it is opened."""
+        return self._asked.is_left_alone
 
     def open(self) -> None:
         """Cross the boundary; in replay, raises what the recorded call raised."""

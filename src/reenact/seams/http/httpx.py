@@ -63,7 +63,7 @@ class _Seam:
         self.whole: Any = httpx.ByteStream
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
-        self.async_stream = type("AsyncStream", (_AsyncStream, httpx.AsyncByteStream), {})
+        self.async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
 
     def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transport_for_url(client: Any, url: Any) -> Any:
@@ -83,7 +83,7 @@ class _Transport:
     def handle_request(self, request: Any) -> Any:
         sent = _sent(request, request.read())
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
-        if exchange.is_upgrade:
+        if exchange.is_left_alone:
             return self._transport.handle_request(request)
         exchange.open()
         if not exchange.live:
@@ -95,7 +95,7 @@ class _Transport:
     async def handle_async_request(self, request: Any) -> Any:
         sent = _sent(request, await request.aread())
         exchange = Exchange(sent, is_streamed=_is_streamed.get())
-        if exchange.is_upgrade:
+        if exchange.is_left_alone:
             return await self._transport.handle_async_request(request)
         await exchange.aopen()
         if not exchange.live:
@@ -125,14 +125,14 @@ def _sent(request: Any, body: bytes) -> Sent:
 def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
     """*response*, as *exchange* is told of it: at once, or while it is read."""
     if response.is_stream_consumed:  # a transport of the user's own had it whole
-        exchange.answered(_head(response), response.content)
+        exchange.answered(head_of(response), response.content)
     else:
-        exchange.began(_head(response))
+        exchange.began(head_of(response))
         response.stream = stream(exchange, response.stream)
     return response
 
 
-def _head(response: Any) -> Head:
+def head_of(response: Any) -> Head:
     return Head(
         response.status_code,
         response.reason_phrase,
@@ -170,7 +170,7 @@ class _Stream:
             self._exchange.abandoned()
 
 
-class _AsyncStream:
+class AsyncStream:
     """The same for asynchronous clients."""
 
     def __init__(self, exchange: Exchange, source: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,6 +11,13 @@ from reenact.canonical import digest_of_bytes
 from reenact.providers import Provider, read_request, recognise, request_fields
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs
+
+_left_to_gateway: list[str] = []
+
+
+def left_to_gateway(address: str) -> None:
+    """Calls to the gateway at *address*, which a program may know from a file, are recorded there alone."""
+    _left_to_gateway.append(f"{address}/")
 
 
 class Sent(NamedTuple):
@@ -41,9 +49,13 @@ class Asked(NamedTuple):
         return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))
 
     @property
-    def is_upgrade(self) -> bool:
-        """Whether it asks to leave HTTP, as a WebSocket does; no single answer could stand for that."""
-        return "upgrade" in self.headers or self.sent.method == "CONNECT"
+    def is_left_alone(self) -> bool:
+        """Whether it is recorded elsewhere, or asks to leave HTTP, as a WebSocket does.
+
+        No single answer could stand for that.
+        """
+        is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
+        return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway))
 
     def call(self) -> Call:
         """Headers are recorded, never matched."""
@@ -51,7 +63,7 @@ class Asked(NamedTuple):
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
-            facts=lambda: {**self.model_fields(), "headers": self.headers},
+            facts=cache(lambda: {**self.model_fields(), "headers": self.headers}),
         )
 
     def model_fields(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class _Seam:
             body = options["body"] = _whole(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
-            if exchange.is_upgrade:
+            if exchange.is_left_alone:
                 return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.live:

@@ -50,6 +50,8 @@ class _Open:
         """What stands for built-in functions; a namespace has no name for these until it gets ours."""
         self._visited: dict[int, Namespace] = {}
         """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
+        self.libraries: dict[int, Namespace] = {}
+        """Namespaces of modules that are none of the agent's, so that it is found out once for each."""
 
     def add(self, names: Iterable[Exchanged]) -> None:
         for module, name, original, standing in names:
@@ -63,9 +65,11 @@ class _Open:
                 self._standing[id(real)] = ours
                 self._originals[id(ours)] = real
 
-    def enter(self) -> None:
-        for patterns in self.agents:
-            for namespace in agents_namespaces(patterns):
+    def enter(self, patterns: Patterns) -> None:
+        self.agents.append(patterns)
+        self.libraries.clear()
+        for each in self.agents:
+            for namespace in agents_namespaces(each):
                 _swap(namespace, self._standing)
                 self._visit(namespace)
 
@@ -80,7 +84,11 @@ class _Open:
         """Whether *namespace* is that of a module of the agent's; if so, it may hold stand-ins now."""
         if id(namespace) in self._visited:
             return True
+        if id(namespace) in self.libraries:
+            return False
         if not any(is_agents(namespace, patterns) for patterns in self.agents):
+            if "__file__" in namespace:
+                self.libraries[id(namespace)] = namespace
             return False
         self._visit(namespace)
         return True
@@ -114,8 +122,7 @@ def open_exchange(names: Sequence[Exchanged], patterns: Patterns) -> None:
     """Exchange *names* in the modules that *patterns* name, beside what other open runs exchange."""
     with _lock:
         _open.add(names)
-        _open.agents.append(patterns)
-        _open.enter()
+        _open.enter(patterns)
         attach(_PATCHES)
 
 
@@ -145,6 +152,9 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         level: int = 0,
     ) -> Any:
         module = original(name, globals, locals, fromlist, level)
+        # First of all, for libraries import within their functions, some a hundred times in a model call.
+        if id(globals) in _open.libraries:
+            return module
         return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for

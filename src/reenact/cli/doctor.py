@@ -1,0 +1,177 @@
+"""``reenact doctor``: what differs from run to run, rules for it, and the proof that they suffice.
+
+It is made of the other verbs: the command is recorded some times, the last capture is replayed leniently to
+see what a replay minds, the rules for that are written, and the capture is replayed strictly.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from reenact.cli.command import invoke
+from reenact.cli.diagnosed import Findings, Proof, as_json, as_text
+from reenact.cli.failure import DIFFERS, INTERRUPTED, say
+from reenact.errors import CheckFailed
+from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.volatile import VolatileRule
+from reenact.injected.subject import subject
+from reenact.replayer.source import ReplaySource
+from reenact.run import project_rules
+from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
+from reenact.store.rundir import make_empty_folder
+from reenact.volatile.alignment import Asked, aligned
+from reenact.volatile.defaults import DEFAULTS
+from reenact.volatile.diagnosis import Diagnosis
+from reenact.volatile.masking import Masking
+
+_SIGNALLED: Final = 128
+"""Exit statuses above are those of commands that a signal killed, as shells say it."""
+_ROUNDS: Final = 3
+"""A divergence names only so many places; rules for these may bring up others."""
+
+
+class Command(NamedTuple):
+    """What is run, and how the gateway is to serve it."""
+
+    words: tuple[str, ...]
+    upstreams: tuple[str, ...]
+    port: tuple[str, ...]
+
+
+@click.command("doctor", context_settings={"allow_interspersed_args": False})
+@click.option("-o", "--output", metavar="DIR", help="Where to record; runs/doctor-COMMAND-TIME if not given.")
+@click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
+@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    output: str | None,
+    runs: int,
+    upstream: tuple[str, ...],
+    port: int | None,
+    is_json: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Find what differs from run to run, and write rules for it.
+
+    COMMAND is recorded several times, for real, and its runs are compared. What a replay of the last one
+    would mind gets rules in the nearest reenact.toml, or a new one here, and a strict replay proves them.
+    The exit status is 0 when it passes and 1 when something remains that no rule can cover.
+    """
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
+    how = Command(
+        words, tuple(f"--upstream={name}" for name in upstream), (f"--port={port}",) if port else ()
+    )
+    make_empty_folder(folder)
+    try:
+        numbers = range(1, runs + 1)
+        captures = [_recorded(folder / str(number), how, f"{number} of {runs}") for number in numbers]
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # only while nothing is in it
+    findings = _examined(captures, how)
+    click.echo(json.dumps(as_json(findings), indent=2) if is_json else as_text(findings))
+    return 0 if findings.proof.is_good else DIFFERS
+
+
+def _new_folder(words: tuple[str, ...], now: datetime) -> Path:
+    return Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
+
+
+def _examined(captures: list[Path], how: Command) -> Findings:
+    """Compare the captures, and let the last be replayed until it passes or no rule is left to add."""
+    diagnosis = _compared(captures)
+    file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
+    rules: list[VolatileRule] = []
+    for _ in range(_ROUNDS):
+        diagnosis.add_replay(_replayed(captures[-1], how, "lenient").divergences)
+        new = _written(file, diagnosis.rules())
+        rules += new
+        proof = _replayed(captures[-1], how, "strict")
+        if proof.is_good or not new:
+            break
+    return Findings(captures, diagnosis, file, rules, proof)
+
+
+def _recorded(path: Path, how: Command, number: str) -> Path:
+    """Where the command was recorded now."""
+    with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
+        status = invoke("record", ["-o", str(path), *how.upstreams, *how.port, "--", *how.words])
+    _stop_where_killed(path, status)
+    if not path.is_dir():
+        raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
+    say(f"run {number}: {_first_line(told.getvalue())}")
+    return path
+
+
+def _replayed(path: Path, how: Command, policy: str) -> Proof:
+    say(f"replaying {path} ({policy})")
+    with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
+        invoke("replay", [str(path), "--policy", policy, "--json", *how.port, "--", *how.words])
+    found: dict[str, Any] = json.loads(printed.getvalue())
+    _stop_where_killed(path, found["exitStatus"])
+    divergences = [ReplayDivergence.from_json(value) for value in found["receipt"]["divergences"]]
+    return Proof(found["verdict"], found["answered"], divergences)
+
+
+def _stop_where_killed(path: Path, status: int) -> None:
+    """Ctrl-C reaches the command; whoever stops that wants no further run."""
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    if status > _SIGNALLED:
+        raise CheckFailed(
+            f"{path}: the command was ended by signal {status - _SIGNALLED}; nothing is diagnosed"
+        )
+
+
+def _compared(captures: list[Path]) -> Diagnosis:
+    diagnosis = Diagnosis(Masking([*DEFAULTS, *project_rules(Path.cwd())]))
+    runs = [list(_asked(path)) for path in captures]
+    for one, other in pairwise(runs):
+        diagnosis.add_runs(aligned(one, other))
+    return diagnosis
+
+
+def _asked(path: Path) -> Iterator[Asked]:
+    source = ReplaySource(path)
+    for call in source.calls:
+        yield Asked(call.seq, call.lane, call.type, call.name, source.request(call))
+
+
+def _written(file: Path, rules: list[VolatileRule]) -> list[VolatileRule]:
+    """Add the rules to *file* that are not there yet; which these are."""
+    known = set(map(str, project_rules(Path.cwd())))
+    new = [rule for rule in rules if str(rule) not in known]
+    if new:
+        append_to_project(file, "\n".join(rule.to_toml() for rule in new))
+    return new
+
+
+def _first_line(told: str) -> str:
+    return told.partition("\n")[0].removeprefix("reenact: ")
+
+
+@contextmanager
+def _output_of_children_on_stderr() -> Iterator[None]:
+    """Stdout is for what we have to say at the end."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)

@@ -1,0 +1,124 @@
+"""Rules that name values which differ from run to run, so that a replay may pass over them.
+
+A rule names a place by a pattern of JSON paths (:mod:`json_paths`). Without a mask the value there is left
+out of the comparison; with one only what the regular expression (RE2) finds in the texts there and below is.
+
+In ``reenact.toml``::                            On the command line and in Python::
+
+    [[volatile]]                                    llm $.body.input[*].output =~ Wall time: [0-9.]+ seconds
+    call = "llm"
+    path = "$.body.input[*].output"
+    mask = 'Wall time: [0-9.]+ seconds'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from reenact.errors import FormatError
+from reenact.formats.json_paths import PathPattern
+from reenact.formats.pattern import Pattern
+from reenact.formats.record import ABSENT, Absent, Codec, Record
+
+TABLE: Final = "volatile"
+"""The array of tables in ``reenact.toml``."""
+KINDS: Final = {"llm_request": "llm", "tool_call": "tool", "state_mutation": "state"}
+"""By the type of a call's event: what a rule calls it; others have a word of their own, their source."""
+_REGEX: Final = re.compile(r"\s*=~ (?P<mask>.+)", re.DOTALL)
+
+
+class VolatileRule(Record, frozen=True):
+    """One rule; that its path and its mask can be read is checked where it comes from outside."""
+
+    path: str
+    """In what was asked, as divergences tell it."""
+    mask: str | Absent = ABSENT
+    call: str | Absent = ABSENT
+    """Only for calls of this kind (``llm``, ``tool``, ``network``…), or kind and name (``tool search``)."""
+
+    @classmethod
+    def parse(cls, text: str) -> VolatileRule:
+        """A rule from one line: ``[CALL] PATH [=~ MASK]``."""
+        call, dollar, rest = text.partition("$")
+        if not dollar:
+            raise FormatError(f"{text!r} names no path; write such as: llm $.body.user")
+        _, end = PathPattern.parse_beginning(dollar + rest)
+        path, behind = (dollar + rest)[:end], (dollar + rest)[end:]
+        found = _REGEX.fullmatch(behind)
+        if behind.strip() and found is None:
+            raise FormatError(f"{behind.strip()!r} is neither path nor mask; write PATH =~ MASK")
+        return checked(
+            cls(path=path, mask=found["mask"] if found else ABSENT, call=" ".join(call.split()) or ABSENT)
+        )
+
+    def to_toml(self) -> str:
+        """The rule as it is pasted into ``reenact.toml``."""
+        lines = [f"[[{TABLE}]]"]
+        for name, value in (("call", self.call), ("path", self.path), ("mask", self.mask)):
+            if value is not ABSENT:
+                lines.append(f"{name} = {_toml_text(value)}")
+        return "\n".join(lines) + "\n"
+
+    def __str__(self) -> str:
+        call = "" if self.call is ABSENT else f"{self.call} "
+        return f"{call}{self.path}" + ("" if self.mask is ABSENT else f" =~ {self.mask}")
+
+
+AnyRule: TypeAlias = VolatileRule | Mapping[str, Any] | str
+rule_codec: Final[Codec[VolatileRule]] = Codec(VolatileRule)
+
+
+def read_rule(value: AnyRule) -> VolatileRule:
+    """The rule that *value* is, in any of its forms."""
+    if isinstance(value, str):
+        return VolatileRule.parse(value)
+    if isinstance(value, VolatileRule):
+        return checked(value)
+    return checked(rule_codec.from_json(dict(value)))
+
+
+def checked(rule: VolatileRule) -> VolatileRule:
+    """*rule*, if it can be applied; :class:`FormatError` says why not."""
+    for name in rule.extra:  # it may say that the rule covers less
+        raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
+    PathPattern.parse(rule.path)
+    if rule.mask is not ABSENT and Pattern(rule.mask).search([""]) != [False]:
+        raise FormatError(
+            f"the mask {rule.mask!r} finds nothing in every text; let it find at least one sign"
+        )
+    return rule
+
+
+def rules_in(project: Mapping[str, Any], *, file: str) -> tuple[VolatileRule, ...]:
+    """The rules of a ``reenact.toml``."""
+    tables = project.get(TABLE, [])
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise FormatError(f"expected tables [[{TABLE}]]", file=file, json_path=f"$.{TABLE}")
+    return read_rules(tables, file=file)
+
+
+def read_rules(values: Iterable[AnyRule], *, file: str) -> tuple[VolatileRule, ...]:
+    """The rules that stand in the member ``volatile`` of *file*."""
+    rules = []
+    for number, value in enumerate(values):
+        try:
+            rules.append(read_rule(value))
+        except FormatError as error:
+            below = (error.json_path or "$").removeprefix("$")
+            place = f"$.{TABLE}[{number}]{below}"
+            raise FormatError(error.reason, file=file, json_path=place) from None
+    return tuple(rules)
+
+
+def called(event_type: str, name: str) -> str:
+    """What a rule calls a call of that type and name."""
+    return f"{KINDS[event_type]} {name}".strip() if event_type in KINDS else name.replace("/", " ", 1)
+
+
+def _toml_text(text: str) -> str:
+    if "'" not in text and text.isprintable():
+        return f"'{text}'" if "\\" in text or '"' in text else f'"{text}"'
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,150 @@
+"""The gateway as a server: on loopback only, with a thread of its own, idle until somebody knocks."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Final, Self
+
+from reenact.boundary import Context
+from reenact.errors import UsageError
+from reenact.gateway.upstreams import Upstreams
+
+if TYPE_CHECKING:
+    import httpx2
+    import uvicorn
+
+_HOST: Final = "127.0.0.1"
+_HOSTS: Final = (_HOST, "localhost")
+_BACKLOG: Final = 1024
+_KEEP_ALIVE_S: Final = 3600
+"""Longer than any client keeps a connection, so that none is closed under a request."""
+_MAX_HEAD_BYTES: Final = 1 << 20
+_LAST_WORDS_S: Final = 2
+"""How long an answer may go on when the server is closed; its client is gone by then."""
+UPSTREAM_TIMEOUT_S: Final = 600.0
+_CODINGS: Final = ("zstandard", "compression.zstd", "brotli")
+"""Libraries for content codings, used where they are installed."""
+
+
+class Gateway:
+    """Listens from the moment it is made until :meth:`close`.
+
+    *on_call* is called for every request to an upstream, before it is answered.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        upstreams: Upstreams,
+        *,
+        port: int = 0,
+        upstream_timeout_s: float = UPSTREAM_TIMEOUT_S,
+        on_call: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._context = context
+        self._upstreams = upstreams
+        self._upstream_timeout_s = upstream_timeout_s
+        self._on_call = on_call
+        self._socket = _listening(port)
+        self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}"
+        self._waker, self._closing = socket.socketpair()
+        self._server: uvicorn.Server | None = None
+        self._client: httpx2.AsyncClient | None = None
+        self.unknown_names: list[str] = []
+        """Names that were asked for although no upstream has them."""
+        self._thread = Thread(target=self._run, name="reenact-gateway", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening; what is still being answered is cut off. May be called twice."""
+        self._closing.close()
+        if self._server is not None:
+            self._server.should_exit = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        """Wait for the first client: loading a web server takes longer than starting most programs."""
+        with self._socket, self._waker:
+            ready, _, _ = select.select([self._socket, self._waker], [], [])
+            if self._waker not in ready:
+                asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        import uvicorn
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+        from reenact.gateway.app import Forwarding
+
+        for name in _CODINGS:
+            with suppress(ImportError):
+                import_module(name)
+        forwarding = Forwarding(self._context, self._upstreams, self._upstream, self._on_call)
+        self.unknown_names = forwarding.unknown_names
+        config = uvicorn.Config(
+            TrustedHostMiddleware(forwarding, allowed_hosts=_HOSTS, www_redirect=False),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_LAST_WORDS_S,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        )
+        self._server = uvicorn.Server(config)
+        self._server.should_exit = self._closing.fileno() < 0
+        await self._server.serve(sockets=[self._socket])
+        await _end_others()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _upstream(self) -> httpx2.AsyncClient:
+        """The client for all upstreams; a replay never asks for it."""
+        if self._client is None:
+            import httpx2
+
+            self._client = httpx2.AsyncClient(
+                timeout=httpx2.Timeout(self._upstream_timeout_s, pool=None),
+                limits=httpx2.Limits(max_connections=None),
+            )
+        return self._client
+
+
+async def _end_others() -> None:
+    """End what is under way on this loop: it may still give a connection back to the client."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _listening(port: int) -> socket.socket:
+    # The protocol is named, because asyncio turns off the delay of small packets only then.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise UsageError(f"port {port}: {what}; name another with --port, or none for a free one") from error
+    return listener

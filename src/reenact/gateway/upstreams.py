@@ -1,0 +1,84 @@
+"""Which upstream stands behind which name, and the variables that lead a program to the gateway instead.
+
+The address of an upstream is its own base URL, whatever that is: what a program appends to the one, it
+appends to the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from reenact.errors import UsageError
+
+Upstreams: TypeAlias = Mapping[str, str]
+"""Base URLs by name, without a slash at the end."""
+
+ADDRESS_VARIABLE: Final = "REENACT_GATEWAY"
+_PROXY_EXCEPTIONS: Final = ("NO_PROXY", "no_proxy")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class _Known(NamedTuple):
+    base_url: str
+    variables: tuple[str, ...]
+    """What SDKs and agents read their base URL from; the first that is set says what the user wants."""
+
+
+_KNOWN: Final[Mapping[str, _Known]] = {
+    "anthropic": _Known("https://api.anthropic.com", ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")),
+    "gemini": _Known("https://generativelanguage.googleapis.com", ("GOOGLE_GEMINI_BASE_URL",)),
+    "ollama": _Known("http://127.0.0.1:11434", ("OLLAMA_HOST", "OLLAMA_API_BASE")),
+    "openai": _Known("https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+}
+NAMES: Final = tuple(_KNOWN)
+
+
+def upstreams_of(environ: Mapping[str, str], given: Iterable[str] = ()) -> dict[str, str]:
+    """The known upstreams as *environ* has them, and those *given* as ``NAME=URL``, which go first."""
+    found = {name: _user_wants(known, environ) for name, known in _KNOWN.items()}
+    for text in given:
+        name, _, url = text.partition("=")
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"--upstream {text}: is not NAME=URL; write openai=https://api.openai.com/v1")
+        found[name] = _base_url(url, f"--upstream {text}")
+    return found
+
+
+def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a program must find in its environment to come to the gateway at *address*."""
+    found = {variable: f"{address}/{name}" for name, known in _KNOWN.items() for variable in known.variables}
+    host = urlsplit(address).hostname or ""
+    for variable in _PROXY_EXCEPTIONS:
+        found[variable] = ",".join(filter(None, [environ.get(variable), host]))
+    return found | {ADDRESS_VARIABLE: address}
+
+
+def _user_wants(known: _Known, environ: Mapping[str, str]) -> str:
+    for variable in known.variables:
+        if environ.get(variable):
+            value = environ[variable]
+            return _base_url(_host(value) if variable == "OLLAMA_HOST" else value, f"{variable}={value}")
+    return known.base_url
+
+
+def _host(value: str) -> str:
+    """What Ollama takes: ``host``, ``host:port`` or a URL, and the address a server listens on as well."""
+    url = value if "://" in value else f"http://{value}"
+    parts = urlsplit(url)
+    if parts.port is None and "://" not in value:
+        url = f"http://{parts.hostname}:11434{parts.path}"
+    return url.replace("//0.0.0.0", "//127.0.0.1", 1)
+
+
+def _base_url(url: str, where: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise UsageError(f"{where}: is no base URL; write one that begins with http:// or https://")
+    return url.rstrip("/")

@@ -1,0 +1,119 @@
+"""The run of a command as the gateway sees it: open while the command runs, in our own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from reenact.boundary import entered
+from reenact.errors import Diverged
+from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.lane import LANE, is_of_gateway
+from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
+from reenact.gateway.upstreams import Upstreams
+from reenact.injected.first_call import FirstCallSink
+from reenact.recorder.derived import DerivingContext
+from reenact.recorder.joining import part_of
+from reenact.replayer.engine import Policy
+from reenact.run import STALL_S, CaptureRun, Identity, ReplayRun
+from reenact.seams import stdlib
+from reenact.store.durable import Durability
+
+
+class ServedCapture(CaptureRun):
+    """Nothing is attached here: all that is recorded comes through the gateway."""
+
+    make_context = DerivingContext
+
+    def __init__(
+        self,
+        path: Path,
+        words: Sequence[str],
+        upstreams: Upstreams,
+        *,
+        redact: RedactionProfile | None,
+        durability: Durability,
+        volatile: Sequence[VolatileRule] = (),
+        identity: Identity,
+    ) -> None:
+        self._sink = FirstCallSink(path, durability=durability, beside=lambda: part_of(path, "gateway"))
+        super().__init__(
+            self._sink,
+            redact=redact,
+            blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
+            stand_ins=stdlib.NOTHING,
+            volatile=volatile,
+            on_warning=None,
+            identity=identity,
+            call_prefix=LANE,
+        )
+        self._words = words
+        self._upstreams = upstreams
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        return ()
+
+    def surroundings(self) -> dict[str, Any]:
+        argv = self._redactor.redact_arguments(self._words)
+        return {"argv": argv, "cwd": str(Path.cwd()), "upstreams": dict(self._upstreams)}
+
+    @contextmanager
+    def served(
+        self, *, port: int, on_call: Callable[[], None], upstream_timeout_s: float = UPSTREAM_TIMEOUT_S
+    ) -> Iterator[Gateway]:
+        """A gateway that is recorded, for the block."""
+        self.__enter__()
+        try:
+            with Gateway(
+                self.context,
+                self._upstreams,
+                port=port,
+                on_call=on_call,
+                upstream_timeout_s=upstream_timeout_s,
+            ) as gateway:
+                yield gateway
+        except BaseException as error:
+            self._leave(error)
+            raise
+        self._leave(None)
+
+    def _leave(self, error: BaseException | None) -> None:
+        if self._sink.is_open:
+            self.__exit__(None if error is None else type(error), error, None)
+        else:
+            self.abandon()
+
+
+class ServedReplay(ReplayRun):
+    """Nor here, and nothing needs a guard: a gateway that replays asks nobody."""
+
+    def __init__(
+        self,
+        path: Path,
+        upstreams: Upstreams,
+        *,
+        policy: Policy,
+        volatile: Sequence[VolatileRule] = (),
+        stall_s: float = STALL_S,
+    ) -> None:
+        super().__init__(
+            path, policy=policy, volatile=volatile, stall_s=stall_s, is_ours=is_of_gateway, is_causal=True
+        )
+        self._upstreams = upstreams
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        return (entered(self.context),)
+
+    @contextmanager
+    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+        """A gateway that answers from the capture, for the block."""
+        self.__enter__()
+        try:
+            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+                yield gateway
+        finally:
+            with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
+                self.__exit__(None, None, None)

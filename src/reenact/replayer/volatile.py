@@ -1,0 +1,74 @@
+"""Keys of calls whose requests are compared without their volatile parts.
+
+A request that is equal as it stands needs no rule, so masked keys are made only when that failed: once for
+the live call, and once for each recorded call it is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from reenact.canonical import encode_clean
+from reenact.formats.differences import Difference
+from reenact.formats.volatile import VolatileRule, called, read_rules
+from reenact.replayer.lanes import Key
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.volatile.defaults import DEFAULTS
+from reenact.volatile.masking import Masking
+from reenact.volatile.proposals import suggested
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def rules_in_force(source: ReplaySource, given: Iterable[VolatileRule]) -> tuple[VolatileRule, ...]:
+    """The rules under which a capture is replayed, each once: what always holds, its own, and *given*."""
+    kept = read_rules(source.manifest().volatile or (), file=str(source.reader.path / "manifest.json"))
+    return tuple({str(rule): rule for rule in (*DEFAULTS, *kept, *given)}.values())
+
+
+class VolatileKeys:
+    """Masked keys of live and of recorded calls, under *rules*."""
+
+    def __init__(self, source: ReplaySource, rules: tuple[VolatileRule, ...]) -> None:
+        self.rules = rules
+        self._source = source
+        self._masking = Masking(rules)
+        self._recorded: dict[int, Key] = {}
+
+    def of_live(self, key: Key, request_text: bytes) -> Key | None:
+        """The masked key of a call; ``None`` where no rule is about such calls."""
+        if not self._masking.may_apply(key.type, key.name):
+            return None
+        return self._key(key.type, key.name, _decode(request_text))
+
+    def of_recorded(self, call: RecordedCall) -> Key:
+        found = self._recorded.get(call.seq)
+        if found is None:
+            found = self._recorded[call.seq] = self._key(call.type, call.name, self._source.request(call))
+        return found
+
+    def differences(self, call: RecordedCall, request: Any) -> tuple[Difference, ...]:
+        """Where *request* differs from that of the recorded *call*, volatile parts aside."""
+        return self._masking.differences(call.type, call.name, self._source.request(call), request)
+
+    def suggested(self, key: Key, places: tuple[Difference, ...]) -> tuple[VolatileRule, ...]:
+        """The rules, beside those in force, under which a call that differs there would have been equal."""
+        known = set(map(str, self.rules))
+        rules = suggested(called(key.type, key.name), places)
+        return tuple(rule for rule in rules if str(rule) not in known)
+
+    def _key(self, event_type: str, name: str, request: Any) -> Key:
+        masked = self._masking.masked(event_type, name, request)
+        digest = sha256(encode_clean(masked)).digest()
+        return Key(event_type, _masked_name(name, request, masked), digest, is_masked=True)
+
+
+def _masked_name(name: str, request: Any, masked: Any) -> str:
+    """The name of an HTTP call holds its address, which is as volatile as it is in the request."""
+    if isinstance(request, dict) and name == f"network/{request.get('method')} {request.get('url')}":
+        return f"network/{request['method']} {masked.get('url')}"
+    return name

@@ -1,0 +1,96 @@
+"""Jobs for a pool of processes: what each came to is recorded, and in replay no process is started.
+
+What a job does in its own process is not seen, as with any other program that the agent starts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.boundary import Call, Lane, Step, current_lane, outside
+from reenact.seams.imports import Libraries
+from reenact.seams.patches import Patch
+from reenact.seams.spawn import run_in_thread
+
+
+def _patches(process: ModuleType) -> list[Patch]:
+    return [Patch(process.ProcessPoolExecutor, "submit", _submit)]
+
+
+def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        lane = current_lane()
+        if lane is None:
+            return original(self, fn, *args, **kwargs)
+        job = _Job(lane.child(), Call("process", _name(fn), {"args": list(args), "kwargs": kwargs}))
+        if job.step.live:
+            job.follow(original(self, fn, *args, **kwargs))
+        else:
+            job.recall()
+        return job.promised
+
+    return submit
+
+
+class _Job:
+    """One job in a lane of its own, from its submission to its outcome."""
+
+    def __init__(self, lane: Lane, call: Call) -> None:
+        self._lane = lane
+        lane.next_call()
+        self.step: Step = lane.context.step(call, lane)
+        self.promised: Future[Any] = Future()
+        """Done when the outcome is recorded, and no sooner: the run may end as soon as the agent has it."""
+
+    def follow(self, future: Future[Any]) -> None:
+        """The job runs; *future* will tell."""
+        future.add_done_callback(self._record)
+        self.promised.add_done_callback(lambda promised: promised.cancelled() and future.cancel())
+
+    def _record(self, future: Future[Any]) -> None:
+        try:
+            self.step.answer = future.result()
+        except BaseException as error:
+            self.step.close(error)
+            self._keep(None, error)
+        else:
+            self.step.close(None)
+            self._keep(future.result(), None)
+
+    def recall(self) -> None:
+        """The job ran when it was recorded; its outcome comes when its turn has come."""
+        with outside():  # the lane is there already
+            threading.Thread(target=run_in_thread, args=(self._lane, self._deliver), daemon=True).start()
+
+    def _deliver(self) -> None:
+        try:
+            self.step.wait()
+        except BaseException as error:
+            self._keep(None, error)
+        else:
+            self.step.close(None)
+            self._keep(self.step.answer, None)
+
+    def _keep(self, answer: Any, error: BaseException | None) -> None:
+        """Keep the promise, unless nobody wants it any more."""
+        if not self.promised.set_running_or_notify_cancel():
+            return
+        if error is not None:
+            self.promised.set_exception(error)
+        else:
+            self.promised.set_result(answer)
+
+
+def _name(fn: Any) -> str:
+    """``map`` submits its function within another one, which takes it through a chunk of arguments."""
+    while isinstance(fn, partial):
+        fn = next(filter(callable, fn.args), fn.func)
+    return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
+
+
+LIBRARIES: Final[Libraries] = {"concurrent.futures.process": _patches}

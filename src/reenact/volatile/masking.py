@@ -1,0 +1,119 @@
+"""Requests without what rules name as volatile, so that two of them can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from reenact.formats.differences import Difference, differences
+from reenact.formats.json_paths import PathPattern, Positions
+from reenact.formats.pattern import Pattern
+from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule, called
+
+MASKED: Final = "\ufdd0"
+"""Stands for a masked part of a text; Unicode keeps it out of all text that is exchanged."""
+LEFT_OUT: Final = {"$volatile": True}
+"""Stands for a value where something must stand: an item, or the whole. No recorded object has such a key."""
+
+
+class _Compiled:
+    """A rule ready for use."""
+
+    def __init__(self, rule: VolatileRule) -> None:
+        self.call = rule.call
+        self.path = PathPattern.parse(rule.path)
+        self.is_whole = rule.mask is ABSENT
+        self._mask = rule.mask or ""
+
+    @cached_property
+    def mask(self) -> Pattern:
+        return Pattern(self._mask)
+
+
+_Masks: TypeAlias = tuple[Pattern, ...]
+
+
+class _Place:
+    """How far the paths of some rules are met at a place of a request; alike places share one of these."""
+
+    def __init__(self, walk: list[tuple[_Compiled, Positions]]) -> None:
+        met = [rule for rule, reached in walk if rule.path.is_met(reached)]
+        self.is_left_out = any(rule.is_whole for rule in met)
+        self.is_indifferent = not walk
+        self._walk = walk
+        self._met = met
+        self._names = {step for rule, _ in walk for step in rule.path.steps}
+        self._onward: dict[Any, _Place] = {}
+
+    @cached_property
+    def masks(self) -> _Masks:
+        return tuple(rule.mask for rule in self._met if not rule.is_whole)
+
+    def onward(self, key: str | int) -> _Place:
+        """The place at the member or item *key* below this one."""
+        # What no path names is all the same to them.
+        alike = key if key in self._names else type(key)
+        found = self._onward.get(alike)
+        if found is None:
+            found = self._onward[alike] = self._reach(key)
+        return found
+
+    def _reach(self, key: str | int) -> _Place:
+        stepped = [(rule, rule.path.after(reached, key)) for rule, reached in self._walk]
+        return _Place([(rule, reached) for rule, reached in stepped if reached])
+
+
+class Masking:
+    """The rules in force; what none of them is about costs nothing."""
+
+    def __init__(self, rules: Iterable[VolatileRule]) -> None:
+        self._rules = [_Compiled(rule) for rule in rules]
+        self._roots: dict[tuple[str, str], _Place] = {}
+
+    def may_apply(self, event_type: str, name: str) -> bool:
+        """Whether a rule is about calls of that type and name."""
+        return not self._root(event_type, name).is_indifferent
+
+    def masked(self, event_type: str, name: str, request: Any) -> Any:
+        """*request*, of a call of that type and name, without its volatile parts."""
+        root = self._root(event_type, name)
+        return LEFT_OUT if root.is_left_out else _masked(request, root, ())
+
+    def differences(self, event_type: str, name: str, one: Any, other: Any) -> tuple[Difference, ...]:
+        """Where two requests of such calls differ, volatile parts aside."""
+        places = differences(one, other)
+        if not places or not self.may_apply(event_type, name):
+            return places
+        masked = (self.masked(event_type, name, request) for request in (one, other))
+        remaining = {place.path for place in differences(*masked)}
+        return tuple(place for place in places if place.path in remaining)
+
+    def _root(self, event_type: str, name: str) -> _Place:
+        found = self._roots.get((event_type, name))
+        if found is None:
+            call = called(event_type, name)
+            about = (ABSENT, call, call.partition(" ")[0])
+            rules = [rule for rule in self._rules if rule.call in about]
+            found = self._roots[event_type, name] = _Place([(rule, rule.path.start) for rule in rules])
+        return found
+
+
+def _masked(value: Any, place: _Place, masks: _Masks) -> Any:
+    masks += place.masks
+    if place.is_indifferent and not masks:
+        return value
+    if isinstance(value, str):
+        for mask in masks:
+            value = mask.replaced(value, MASKED)
+        return value
+    if isinstance(value, dict):
+        members = ((key, child, place.onward(key)) for key, child in value.items())
+        return {
+            key: _masked(child, onward, masks) for key, child, onward in members if not onward.is_left_out
+        }
+    if isinstance(value, list):
+        items = ((child, place.onward(index)) for index, child in enumerate(value))
+        return [LEFT_OUT if onward.is_left_out else _masked(child, onward, masks) for child, onward in items]
+    return value

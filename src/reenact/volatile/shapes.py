@@ -1,0 +1,143 @@
+"""What parts of texts look like that differ from run to run, and masks for the ones that do."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from reenact.formats.pattern import Pattern
+from reenact.volatile.likeness import shared_beginning
+from reenact.volatile.masking import MASKED
+
+_CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
+_ZONE: Final = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
+_DAY: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
+_MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+_DATE: Final = rf"(?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
+_AT: Final = rf"(?:(?:,? at|,)? {_CLOCK}(?: [A-Z]{{3,4}})?)?"
+_UNIT: Final = r"(?:ns|µs|us|ms|s|seconds?)"
+_RANDOM: Final = r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}"
+
+
+class Shape(NamedTuple):
+    """A form that volatile values have."""
+
+    name: str
+    mask: str
+    """In RE2's syntax."""
+    found_as: str = ""
+    """In Python's, where finding it in a text takes more than the mask says."""
+    is_strong: bool = True
+    """Hardly anything else has this form; a plain number may be anything."""
+
+
+SHAPES: Final = (
+    Shape("uuid", r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
+    Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}"),
+    Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}"),
+    Shape("date", r"\d{4}-\d\d-\d\d"),
+    Shape("clock", _CLOCK + _ZONE, rf"(?<![\w.:]){_CLOCK}{_ZONE}(?![\w:])"),
+    Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
+    Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
+    Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
+    Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
+    Shape("identifier", r"[\w-]{6,}", rf"(?<!\w)(?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_RANDOM}(?!\w)"),
+)
+
+_FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
+_SPECIAL: Final = re.compile(r"[.^$*+?()\[\]{}|\\]")
+_WORDS: Final = re.compile(r".*\W")
+_CONTEXT_CHARACTERS: Final = 24
+_LINE_CHARACTERS: Final = 4
+"""What the lines of two texts must at least begin with together for the rest to be masked."""
+
+
+class Masks(NamedTuple):
+    """How the parts in which two texts differ are named."""
+
+    patterns: tuple[str, ...]
+    """None where the whole text is one such part."""
+    is_strong: bool
+
+
+def masks_for(one: str, other: str) -> Masks | None:
+    """Masks of known shapes under which two texts are equal; ``None`` where they differ otherwise."""
+    (between, parts), (between_others, others) = _split(one), _split(other)
+    if between != between_others:
+        return None
+    shapes: dict[int, Shape] = {}
+    for number, (part, part_of_other) in enumerate(zip(parts, others, strict=True)):
+        if part != part_of_other:
+            shape = _common_shape(part, part_of_other)
+            if shape is None:
+                return None
+            shapes[number] = shape
+    is_strong = all(shape.is_strong for shape in shapes.values())
+    if between == ["", ""]:
+        # A path that is all of a value names what is asked for, and not just where.
+        return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
+    patterns = [
+        _in_context(shape, between, number, is_next_masked=number + 1 in shapes)
+        for number, shape in shapes.items()
+    ]
+    return _proved(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
+
+
+def line_masks_for(one: str, other: str) -> Masks | None:
+    """Masks of what lines end with, where texts of several lines differ; ``None`` where no line does."""
+    lines, others = one.split("\n"), other.split("\n")
+    if len(lines) != len(others) or len(lines) == 1:
+        return None
+    beginnings = [_common_words(*pair) for pair in zip(lines, others, strict=True) if pair[0] != pair[1]]
+    if any(len(beginning) < _LINE_CHARACTERS for beginning in beginnings):
+        return None
+    patterns = [rf"(?m)^{_escaped(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
+    return _proved(one, other, patterns, is_strong=False)
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """What stands between the parts that have a known shape, and those parts."""
+    spans = [(0, 0), *(found.span() for found in _FOUND.finditer(text)), (len(text), len(text))]
+    between = [text[before[1] : behind[0]] for before, behind in pairwise(spans)]
+    return between, [text[start:end] for start, end in spans[1:-1]]
+
+
+def _common_shape(one: str, other: str) -> Shape | None:
+    fitting = (shape for shape in SHAPES if re.fullmatch(shape.mask, one) and re.fullmatch(shape.mask, other))
+    return next(fitting, None)
+
+
+def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked: bool) -> str:
+    """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
+    _, has_begun, before = between[number].rpartition("\n")
+    masked = _escaped(_last_words(before).lstrip()) + shape.mask
+    if before.strip():
+        return masked
+    behind, has_ended, _ = between[number + 1].partition("\n")
+    begin = "(?m)^" if has_begun or number == 0 else ""
+    if is_next_masked and not has_ended:
+        return begin + masked  # the words between the two are the next one's
+    is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
+    return f"{begin}{masked}{_escaped(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
+
+
+def _last_words(line: str) -> str:
+    words = line[-_CONTEXT_CHARACTERS:]
+    return words if len(words) == len(line) else words.partition(" ")[2] or words
+
+
+def _common_words(one: str, other: str) -> str:
+    """What two lines begin with together, up to the end of a word."""
+    found = _WORDS.match(one[: shared_beginning(one, other)])
+    return found[0] if found else ""
+
+
+def _proved(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
+    for pattern in map(Pattern, patterns):
+        one, other = pattern.replaced(one, MASKED), pattern.replaced(other, MASKED)
+    return Masks(tuple(patterns), is_strong) if one == other else None
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)

@@ -1,0 +1,90 @@
+"""Jobs for pools of processes, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from reenact.errors import Diverged
+
+SPAWNED = multiprocessing.get_context("spawn")
+
+
+def twice(number: int, *, by: int = 2) -> tuple[int, int]:
+    """The result, and who made it."""
+    return number * by, os.getpid()
+
+
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+def recorded_and_replayed(path: Path, work: Any) -> Any:
+    with reenact.capture(path) as run:
+        recorded = work()
+    assert run.warnings == []
+    with reenact.replay(path) as again:
+        assert work() == recorded
+    assert (again.divergences, again.blocked) == ([], [])
+    return recorded
+
+
+def submitted() -> list[Any]:
+    with ProcessPoolExecutor(2, mp_context=SPAWNED) as pool:
+        futures = [pool.submit(twice, number, by=3) for number in range(4)]
+        return [future.result() for future in futures]
+
+
+def mapped() -> list[Any]:
+    with ProcessPoolExecutor(2, mp_context=SPAWNED) as pool:
+        return list(pool.map(twice, range(5), chunksize=2))
+
+
+def awaited() -> list[Any]:
+    async def ask() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        with ProcessPoolExecutor(2, mp_context=SPAWNED) as pool:
+            return await asyncio.gather(*(loop.run_in_executor(pool, twice, number) for number in range(4)))
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("work", [submitted, mapped, awaited])
+def test_the_outcome_is_the_recorded_one(tmp_path: Path, work: Any) -> None:
+    """The same processes are named again, though none was started."""
+    found = recorded_and_replayed(tmp_path / "run", work)
+    assert os.getpid() not in {pid for _, pid in found}
+
+
+def test_what_a_job_raises_is_raised_again(tmp_path: Path) -> None:
+    def work() -> str:
+        with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
+            error = pool.submit(fail, "no").exception()
+        return f"{type(error).__name__}: {error}"
+
+    assert recorded_and_replayed(tmp_path / "run", work) == "ValueError: no"
+
+
+def test_another_job_is_a_divergence(tmp_path: Path) -> None:
+    """It is refused where it is submitted."""
+
+    def work(number: int) -> Any:
+        with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
+            return pool.submit(twice, number).result()
+
+    with reenact.capture(tmp_path / "run"):
+        work(1)
+    with pytest.raises(Diverged, match="twice"), reenact.replay(tmp_path / "run"):
+        work(2)
+
+
+def test_outside_a_run_nothing_is_changed() -> None:
+    with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
+        assert pool.submit(twice, 2).result()[0] == 4

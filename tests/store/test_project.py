@@ -1,0 +1,42 @@
+"""reenact.toml: found upwards, and added to without a change to what is in it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from reenact.errors import FormatError
+from reenact.store.project import append_to_project, find_project_file, read_project
+
+
+def test_the_nearest_one_upwards_is_found(tmp_path: Path) -> None:
+    """Nearer ones hide those above."""
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (tmp_path / "reenact.toml").touch()
+    assert find_project_file(below) == (tmp_path / "reenact.toml").resolve()
+    (tmp_path / "a" / "reenact.toml").touch()
+    assert find_project_file(below) == (tmp_path / "a" / "reenact.toml").resolve()
+
+
+@pytest.mark.parametrize("before", ["", "[test]", "# ours\n[test]\nx = 1\n"])
+def test_tables_are_added_at_the_end(before: str, tmp_path: Path) -> None:
+    """Comments and order stay."""
+    file = tmp_path / "reenact.toml"
+    if before:
+        file.write_text(before)
+    append_to_project(file, "[[volatile]]\npath = '$'\n")
+    append_to_project(file, "[[volatile]]\npath = '$.a'\n")
+    assert file.read_text().startswith(before)
+    assert [rule["path"] for rule in read_project(file)["volatile"]] == ["$", "$.a"]
+
+
+def test_what_would_break_the_file_is_refused(tmp_path: Path) -> None:
+    """It stays as it was."""
+    file = tmp_path / "reenact.toml"
+    file.write_text("volatile = []\n")
+    with pytest.raises(FormatError, match=r"reenact.toml: the tables cannot be added: .*; add them by hand"):
+        append_to_project(file, "[[volatile]]\npath = '$'\n")
+    assert tomllib.loads(file.read_text()) == {"volatile": []}
