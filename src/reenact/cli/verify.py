@@ -47,9 +47,9 @@ def command(
     """Check that an artifact is what it says it is.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
-    action, a record, a pack of records, a seal or a disclosure. Every problem is printed with its place. The
-    exit status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH cannot
-    be read at all.
+    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary or
+    a policy. Every problem is printed with its place. The exit status is 0 when there is none but warnings, 1
+    when something does not agree, and 2 when PATH cannot be read at all.
     """
     report = _checked(path, lenient, jobs)
     if receipt is not None:
