@@ -9,7 +9,6 @@ from typing import Final
 import click
 
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
-from reenact.check.findings import Report
 from reenact.cli.failure import DIFFERS
 from reenact.cli.jobs import processes
 from reenact.cli.progress import progress_bar
@@ -51,13 +50,17 @@ def command(
     a policy. Every problem is printed with its place. The exit status is 0 when there is none but warnings, 1
     when something does not agree, and 2 when PATH cannot be read at all.
     """
-    report = _checked(path, lenient, jobs)
+    size_bytes = _size_bytes(path)
+    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
+    with progress_bar(size_bytes, "verifying") as advance:
+        report = check_artifact(path, lenient=lenient, processes=number, progress=advance)
     if receipt is not None:
         report = with_receipt(report, receipt)
     if seal or key or report.what == "disclosure":
         from reenact.check.against_seal import with_seal
 
-        report = with_seal(report, seal, key)
+        with progress_bar(size_bytes, "holding it against the seal") as advance:
+            report = with_seal(report, seal, key, processes=number, progress=advance)
     if against is not None:
         report = with_other_log(report, against)
     if as_json:
@@ -69,9 +72,6 @@ def command(
     return 0 if report.is_good else DIFFERS
 
 
-def _checked(path: Path, lenient: bool, jobs: int | None) -> Report:
+def _size_bytes(path: Path) -> int:
     file = path / EVENTS if path.is_dir() else path
-    size_bytes = file.stat().st_size if file.exists() else 0
-    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
-    with progress_bar(size_bytes, "verifying") as advance:
-        return check_artifact(path, lenient=lenient, processes=number, progress=advance)
+    return file.stat().st_size if file.exists() else 0
