@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from conformance.make import FORMATS, VECTORS, make
 
@@ -46,6 +48,24 @@ def test_a_case_is_judged_as_the_kit_says(case: Path) -> None:
     assert sorted(found, key=str) == sorted(wanted, key=str)
     assert report.is_good is (expected["exit"] == 0)
     assert report.facts.get("pack") == expected.get("pack")
+
+
+def test_the_loop_for_other_languages_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page has it, with our verifier in the place of theirs."""
+    monkeypatch.chdir(KIT.parent)
+    (loop,) = re.findall(r"```python\n(.*?)```", (KIT / "README.md").read_text(), re.DOTALL)
+    ran: list[Path] = []
+
+    def verify(folder: Path, case: dict[str, Any]) -> list[dict[str, Any]] | None:
+        ran.append(folder)
+        try:
+            found = checked(folder, case).findings
+        except (FormatError, StoreError):
+            return None
+        return [msgspec.to_builtins(finding) | {"path": finding.json_path} for finding in found]
+
+    exec(compile(loop, "README.md", "exec"), {"verify": verify})
+    assert len(ran) == len(CASES)
 
 
 def checked(folder: Path, expected: dict[str, Any]) -> Any:

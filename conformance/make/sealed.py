@@ -242,3 +242,10 @@ def disclosure_cases() -> Iterator[Case]:
         lambda value: value.pop("fields"),
         Found("invalid", path="$"),
     )
+    for name, about, fields, path in (
+        ("version-newer", "A newer version.", {"disclosure": 2}, "$.disclosure"),
+        ("tree-unknown", "There is no such tree.", {"tree": "leaves"}, "$.tree"),
+        ("position-no-number", "A position is a number.", {"position": "3"}, "$.position"),
+    ):
+        case = disclosure_case(name, about, params | fields, as_it_is, Found("invalid", path=path))
+        yield case._replace(options={})
