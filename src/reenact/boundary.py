@@ -15,7 +15,7 @@ from __future__ import annotations
 from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -169,6 +169,14 @@ open_runs: dict[int, Lane] = {}
 _lock = Lock()
 
 
+def set_lane(lane: Lane | None) -> None:
+    """Let *lane* be the current one in this context from now on."""
+    # Before Python 3.12 the collector may run in the middle of setting a variable and end a forgotten stream,
+    # which sets it too. CPython would go on with the mapping that was replaced: a reference keeps it alive.
+    _kept = copy_context()
+    lane_var.set(lane)
+
+
 def identity() -> int:
     """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
     if _get_running_loop() is None:
@@ -245,25 +253,25 @@ def entered(context: Context) -> Iterator[Lane]:
     with _lock:
         open_runs[id(context)] = root
     before = lane_var.get()
-    lane_var.set(root)
+    set_lane(root)
     try:
         yield root
     finally:
         with _lock:
             del open_runs[id(context)]
         # Not reset by token: an async context manager may close in another context than it opened in.
-        lane_var.set(before)
+        set_lane(before)
 
 
 @contextmanager
 def running_in(lane: Lane) -> Iterator[None]:
     """Let *lane* be the current one for the block."""
     before = lane_var.get()
-    lane_var.set(lane)
+    set_lane(lane)
     try:
         yield
     finally:
-        lane_var.set(before)
+        set_lane(before)
 
 
 def outside() -> AbstractContextManager[None]:
@@ -340,7 +348,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             self._inside = self._lane.inside(step.call_id, self._ordinal)
             if not self._streaming:
                 self._before = lane_var.get()
-                lane_var.set(self._inside)
+                set_lane(self._inside)
         return step
 
     def inside(self) -> AbstractContextManager[None]:
@@ -353,7 +361,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         if self._lane is None:
             return
         if self._step.live and not self._streaming:
-            lane_var.set(self._before)
+            set_lane(self._before)
         self._step.close(error)
 
     async def __aexit__(

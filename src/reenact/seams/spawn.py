@@ -18,7 +18,7 @@ from contextvars import copy_context
 from types import FrameType
 from typing import Any, Final
 
-from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, share
+from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, set_lane, share
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -169,10 +169,10 @@ def _run_in(lane: Lane, work: Callable[[], Any]) -> Any:
     me = threading.get_ident()
     before = lane_var.get()
     own(me, lane)
-    lane_var.set(lane)
+    set_lane(lane)
     lane.context.lane_began(lane)
     try:
         return work()
     finally:
-        lane_var.set(before)
+        set_lane(before)
         disown(me)
