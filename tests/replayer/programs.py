@@ -11,6 +11,7 @@ import itertools
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -293,10 +294,11 @@ class ShufflingLoop(asyncio.SelectorEventLoop):
     rng = random.Random(0)
 
     def _run_once(self) -> None:
-        ready = list(self._ready)  # type: ignore[attr-defined]
-        self.rng.shuffle(ready)
-        self._ready.clear()  # type: ignore[attr-defined]
-        self._ready.extend(ready)  # type: ignore[attr-defined]
+        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
+        # One by one, since other threads append meanwhile.
+        due = [ready.popleft() for _ in range(len(ready))]
+        self.rng.shuffle(due)
+        ready.extendleft(due)
         super()._run_once()  # type: ignore[misc]
 
 
