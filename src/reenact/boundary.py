@@ -255,15 +255,20 @@ def entered(context: Context) -> Iterator[Lane]:
         lane_var.set(before)
 
 
-@contextmanager
-def running_in(lane: Lane) -> Iterator[None]:
+class running_in:  # noqa: N801 — used like a function, and every call goes through several
     """Let *lane* be the current one for the block."""
-    before = lane_var.get()
-    lane_var.set(lane)
-    try:
-        yield
-    finally:
-        lane_var.set(before)
+
+    __slots__ = ("_before", "_lane")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        self._before = lane_var.get()
+        lane_var.set(self._lane)
+
+    def __exit__(self, *raised: object) -> None:
+        lane_var.set(self._before)
 
 
 def outside() -> AbstractContextManager[None]:

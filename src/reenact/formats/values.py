@@ -7,6 +7,7 @@ Plain JSON values stand for themselves and cost one encode and one decode; anyth
 from __future__ import annotations
 
 import marshal
+import re
 from math import isfinite
 from typing import Any, Final
 
@@ -37,7 +38,9 @@ _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 _MARSHAL_VERSION: Final = 2
 """The last one that does not look for objects that occur twice, which takes its time."""
 _TUPLE: Final = ord("(")
-"""With this byte marshal writes a tuple; a string may hold it too."""
+"""With this byte marshal writes a tuple; a string may hold it too, but hardly ever the size that follows."""
+_TUPLE_AND_SIZE: Final = re.compile(rb"\(...\x00", re.DOTALL)
+"""Four bytes, the lowest first; a tuple of so many members that the last is not zero fits into no event."""
 _NAN: Final = 0x7F
 """The last byte of a float that is infinite or none; hardly ever one of anything else."""
 _MINUS_NAN: Final = 0xFF
@@ -65,7 +68,10 @@ def to_ordered_text(value: Any) -> bytes:
 
 def object_text(members: dict[str, Any]) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
-    return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
+    text = _plain_text(members, _SORTED)
+    if text is None or (_PLUS in text and b"e+" in text):
+        return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
+    return text
 
 
 def is_plain(text: bytes) -> bool:
@@ -110,7 +116,8 @@ def _plain_text(value: Any, options: int) -> bytes | None:
         bits = _marshal(value, _MARSHAL_VERSION)
         text = _dump(value, None, options)
         # Of what both take, JSON has no tuples and no NaN: only these do not come back as they were.
-        is_same = not (_TUPLE in bits or _NAN in bits or _MINUS_NAN in bits) or _decode(text) == value
+        may_hold_tuple = _TUPLE in bits and _TUPLE_AND_SIZE.search(bits) is not None
+        is_same = not (may_hold_tuple or _NAN in bits or _MINUS_NAN in bits) or _decode(text) == value
     except Exception:  # comparing and encoding may run code of the value's own
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.
