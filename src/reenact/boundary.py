@@ -15,7 +15,7 @@ from __future__ import annotations
 from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -34,6 +34,8 @@ class Call(msgspec.Struct, frozen=True):
     request: Any
     facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
     """A function where they take time to find out: only a recording asks for them."""
+    is_json: bool = False
+    """The request was read from JSON, or from text: all its values are JSON's own, or bytes."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -169,6 +171,13 @@ open_runs: dict[int, Lane] = {}
 _lock = Lock()
 
 
+def _set_lane(lane: Lane | None) -> None:
+    # The collector may run in the middle of setting a variable and end a forgotten stream, which sets it too.
+    # CPython would go on with what that has replaced; another reference keeps it alive.
+    _kept = copy_context()
+    lane_var.set(lane)
+
+
 def identity() -> int:
     """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
     if _get_running_loop() is None:
@@ -245,14 +254,14 @@ def entered(context: Context) -> Iterator[Lane]:
     with _lock:
         open_runs[id(context)] = root
     before = lane_var.get()
-    lane_var.set(root)
+    _set_lane(root)
     try:
         yield root
     finally:
         with _lock:
             del open_runs[id(context)]
         # Not reset by token: an async context manager may close in another context than it opened in.
-        lane_var.set(before)
+        _set_lane(before)
 
 
 class running_in:  # noqa: N801 — used like a function, and every call goes through several
@@ -265,10 +274,10 @@ class running_in:  # noqa: N801 — used like a function, and every call goes th
 
     def __enter__(self) -> None:
         self._before = lane_var.get()
-        lane_var.set(self._lane)
+        _set_lane(self._lane)
 
     def __exit__(self, *raised: object) -> None:
-        lane_var.set(self._before)
+        _set_lane(self._before)
 
 
 def outside() -> AbstractContextManager[None]:
@@ -345,7 +354,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             self._inside = self._lane.inside(step.call_id, self._ordinal)
             if not self._streaming:
                 self._before = lane_var.get()
-                lane_var.set(self._inside)
+                _set_lane(self._inside)
         return step
 
     def inside(self) -> AbstractContextManager[None]:
@@ -358,7 +367,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         if self._lane is None:
             return
         if self._step.live and not self._streaming:
-            lane_var.set(self._before)
+            _set_lane(self._before)
         self._step.close(error)
 
     async def __aexit__(

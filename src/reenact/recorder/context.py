@@ -231,7 +231,7 @@ class CaptureContext:
             self._tell_forked()
             return
         shape = _SHAPES[call.kind]
-        text = self._payloads.text(call.request)
+        text = self._payloads.text(call.request, is_json=call.is_json)
         data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
         if lane.within is not None:
             data["parent"] = lane.within

@@ -40,9 +40,9 @@ class Payloads:
         self._sink = sink
         self._threshold_bytes = threshold_bytes
 
-    def text(self, value: Any) -> bytes:
+    def text(self, value: Any, *, is_json: bool = False) -> bytes:
         """The canonical text of what was asked, to be compared in replay."""
-        return self._redactor.redact_json(to_text(value))
+        return self._redactor.redact_json(to_text(value, is_json=is_json))
 
     def answer(self, value: Any) -> Answer:
         """What was answered; the agent gets it back in replay with its members in order."""

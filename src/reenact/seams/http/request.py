@@ -60,6 +60,7 @@ class Asked(NamedTuple):
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
             facts=lambda: {**self.model_fields(), "headers": self.headers},
+            is_json=True,
         )
 
     def model_fields(self) -> dict[str, Any]:
