@@ -321,7 +321,9 @@ class CaptureContext:
             data["ok"] = error is None
         elif shape is _OUTSIDE:
             data |= {"source": step.call.kind, "key": self._redactor.redact_text(step.call.name)}
-        data |= self._payloads.members(_model_answered(step) if shape is _MODEL else step.facts)
+        facts = _model_answered(step) if shape is _MODEL else step.facts
+        if facts:
+            data |= self._payloads.members(facts)
         if error is not None:
             data |= leaving(error) or {"error": self._payloads.failure(error)}
         is_redacted = False
