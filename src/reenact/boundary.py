@@ -34,6 +34,8 @@ class Call(msgspec.Struct, frozen=True):
     request: Any
     facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
     """A function where they take time to find out: only a recording asks for them."""
+    is_json: bool = False
+    """The request was read from JSON, or from text: all its values are JSON's own, or bytes."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -263,15 +265,20 @@ def entered(context: Context) -> Iterator[Lane]:
         set_lane(before)
 
 
-@contextmanager
-def running_in(lane: Lane) -> Iterator[None]:
+class running_in:  # noqa: N801 — used like a function, and every call goes through several
     """Let *lane* be the current one for the block."""
-    before = lane_var.get()
-    set_lane(lane)
-    try:
-        yield
-    finally:
-        set_lane(before)
+
+    __slots__ = ("_before", "_lane")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        self._before = lane_var.get()
+        set_lane(self._lane)
+
+    def __exit__(self, *raised: object) -> None:
+        set_lane(self._before)
 
 
 def outside() -> AbstractContextManager[None]:

@@ -94,7 +94,7 @@ class ReplayEngine:
 
     def step(self, call: Call, lane: Lane) -> ReplayStep:
         event_type = _CALL_TYPES[call.kind]
-        text = self._redactor.redact_json(to_text(call.request))
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
         if isinstance(recorded, ReplayDivergence):
@@ -130,7 +130,7 @@ class ReplayEngine:
         return self.is_live(lane)
 
     def unplaced(self, call: Call) -> Diverged:
-        text = self._redactor.redact_json(to_text(call.request))
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
         divergence = report.unplaced(key, _decode(text))
         self._latch(divergence)
