@@ -45,13 +45,11 @@ class FirstCallSink:
         if self._first is None:
             self._first = event
             return None
-        if not self.is_open:
-            self._open(self._first)
+        self.open()
         return self._sink.append(event)
 
     def put_blob(self, data: bytes, /) -> str:
-        if not self.is_open:
-            self._open(self._first)
+        self.open()
         return self._sink.put_blob(data)
 
     @property
@@ -60,6 +58,11 @@ class FirstCallSink:
 
     def finalize(self, ending: Ending) -> CaptureManifest:
         return self._sink.finalize(ending)
+
+    def open(self) -> None:
+        """Take the directory now, if that has not been done."""
+        if not self.is_open:
+            self._open(self._first)
 
     def _open(self, first: bytes | None) -> None:
         if os.getpid() != self._home_pid:

@@ -18,6 +18,9 @@ SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; 
 every replay over something the agent never asked for.
 """
 
+_STARTERS: Final = frozenset(
+    {"multiprocessing.connection", "multiprocessing.forkserver", "multiprocessing.popen_spawn_posix"}
+)
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
 
 
@@ -32,14 +35,20 @@ class Allow:
     commands: Collection[tuple[str, ...]] = ()
     """First words of allowed command lines, as the caller writes them: ``("git", "status")``."""
 
+    children: bool = False
+    """Whether ``multiprocessing`` may start processes and talk to them: they have a guard of their own."""
+
     def permits(self, egress: Egress) -> bool:
         """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
         match egress:
             case Connect(host, port):
                 return port in self.loopback_ports and is_loopback(host)
             case ConnectLocal(path):
-                return path in self.unix_sockets
+                return path in self.unix_sockets or self._is_about_children()
             case Spawn(argv):
                 listed = any(words and argv[: len(words)] == words for words in self.commands)
-                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS
+                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_about_children()
         return False
+
+    def _is_about_children(self) -> bool:
+        return self.children and asking_module(_PASS_ON) in _STARTERS
