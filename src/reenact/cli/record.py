@@ -61,8 +61,8 @@ def command(
 ) -> int:
     """Run a command and record it.
 
-    COMMAND runs as it would without us, and its exit status is ours. The calls of the first Python
-    process below it that makes any are recorded, from its start to its end, with no change to its code.
+    COMMAND runs as it would without us, and its exit status is ours. The calls of its Python processes
+    are recorded, from their start to their end, with no change to their code.
     Programs in other languages are recorded as they call their model: the variables from which they read
     its base URL lead to a gateway on this host, which passes on what it is asked. {gateway} in COMMAND
     stands for its address. What was recorded is said on stderr at the end.

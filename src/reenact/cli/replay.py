@@ -30,7 +30,7 @@ from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
-from reenact.run import project_rules
+from reenact.run import STALL_S, project_rules
 from reenact.store.durable import write_whole
 from reenact.store.reader import CaptureReader
 
@@ -78,7 +78,12 @@ def command(
             if began.python is not ABSENT or began.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay")
             stdout = sys.stderr.buffer if as_json else None
-            status = run(addressed(words, gateway.address), environ, stdout=stdout)
+            status = run(
+                addressed(words, gateway.address),
+                environ,
+                stdout=stdout,
+                is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+            )
         found = _replayed(directory, handover, served, began)
         replayed = _judged(found, None if recorded is ABSENT else recorded, status)
     receipt = replayed.receipt
@@ -124,25 +129,28 @@ def _in_processes(directory: str, handover: Handover, began: RunStartData) -> Re
     for why in handover.notes("failed").values():
         raise StoreError(why)
     replays = handover.replays()
+    acted = [replay for replay in replays.values() if replay.root is not None]
+    has_diverged = any(replay.receipt.verdict == "diverged" for replay in acted)
     recorded = recorded_processes(began)
-    cut_off = _cut_off(directory, handover, recorded)
+    cut_off = set() if has_diverged else _cut_off(directory, handover, recorded)
     if not replays:
         raise CheckFailed(
             f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
             "(python -I and -E do not), so what it did was not replayed"
         )
-    acted = [replay for replay in replays.values() if replay.root is not None]
     found = reduce(_both, acted or [*replays.values()][:1])
-    played = {replay.root for replay in acted or [Replayed(0, found.receipt, ROOT)]} | cut_off
+    if has_diverged and found.receipt.matching.policy == "strict":
+        return found
+    played = {replay.root for replay in acted} | cut_off or {ROOT}
     return _with(found, *_never_came(directory, [root for root in recorded if root not in played]))
 
 
-def _cut_off(directory: str, handover: Handover, recorded: dict[str, ProcessData]) -> set[str]:
+def _cut_off(directory: str, handover: Handover, recorded: dict[str, ProcessData]) -> set[str | None]:
     """The first lanes of processes that were killed in the recording and have been again."""
-    replays, diverged, roots = handover.replays(), handover.notes("diverged"), handover.notes("plays")
-    cut_off = {pid: roots.get(pid, "") for pid in handover.notes("started") if pid not in replays}
+    reported, roots = handover.replays(), handover.notes("plays")
+    cut_off = {pid: roots.get(pid, "") for pid in handover.notes("started") if pid not in reported}
     for pid, root in cut_off.items():
-        if pid in diverged or root not in recorded or recorded[root].ended:
+        if pid in handover.notes("diverged") or root not in recorded or recorded[root].ended:
             process = handover.process(pid)
             raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
     return set(cut_off.values())

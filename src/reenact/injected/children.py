@@ -67,17 +67,26 @@ def follow(parent: Parent) -> None:
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
+def is_bearing() -> bool:
+    """Whether ``multiprocessing`` is just starting a child that is followed."""
+    return isinstance(_starting.get(), Born)
+
+
 def _born() -> Born | None:
     lane = current_lane()
     if _parent is None or lane is None:
         return None
-    _parent.settle()
+    try:
+        _parent.settle()
+    except OSError:  # the command is over, and left this process behind
+        return None
     ordinal = lane.child().name.rpartition(".")[2]
     return Born(f"{_parent.lane_name(lane)}:{ordinal}", lane.within)
 
 
 def _before_fork() -> None:
     starting = _starting.get()
+    _forking.set(None)
     _forking.set(_born() if isinstance(starting, bool) else starting)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -116,6 +117,12 @@ class Handover:
     def replays(self) -> dict[int, Replayed]:
         """What each process's replay came to."""
         return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
+
+    def goes_on_diverged(self, patience_s: float) -> bool:
+        """Whether a process has ended as diverged, and *patience_s* later others still run."""
+        reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
+        ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
+        return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
 
     # A process's side
 

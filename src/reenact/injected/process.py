@@ -23,7 +23,7 @@ from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.formats.failures import message_of
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import variables
-from reenact.injected.children import Born, Parent, follow
+from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
     HANDOVER_VARIABLE,
@@ -188,7 +188,7 @@ class _Replayed(_Process):
             orders.path,
             policy=orders.policy,
             volatile=orders.volatile,
-            allow=Allow(loopback_ports=[port] if port else [], children=True),
+            allow=Allow(loopback_ports=[port] if port else [], children=is_bearing),
             on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
             is_ours=lanes_of(root),
             root=root,

@@ -230,7 +230,11 @@ class CaptureContext:
 
     @cached_property
     def _names(self) -> Names:
-        return self._find_names()
+        try:
+            return self._find_names()
+        except Exception as error:
+            self._fail(error)
+            return Names()
 
     def _new_call_id(self) -> str:
         return f"{self._names.call_prefix}{next(self._call_numbers)}"

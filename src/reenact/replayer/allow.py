@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,9 +18,7 @@ SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; 
 every replay over something the agent never asked for.
 """
 
-_STARTERS: Final = frozenset(
-    {"multiprocessing.connection", "multiprocessing.forkserver", "multiprocessing.popen_spawn_posix"}
-)
+_TALKING: Final = frozenset({"multiprocessing.connection", "multiprocessing.forkserver"})
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
 
 
@@ -35,8 +33,8 @@ class Allow:
     commands: Collection[tuple[str, ...]] = ()
     """First words of allowed command lines, as the caller writes them: ``("git", "status")``."""
 
-    children: bool = False
-    """Whether ``multiprocessing`` may start processes and talk to them: they have a guard of their own."""
+    children: Callable[[], bool] | None = None
+    """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
 
     def permits(self, egress: Egress) -> bool:
         """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
@@ -44,11 +42,14 @@ class Allow:
             case Connect(host, port):
                 return port in self.loopback_ports and is_loopback(host)
             case ConnectLocal(path):
-                return path in self.unix_sockets or self._is_about_children()
+                return path in self.unix_sockets or self._is_to_child()
             case Spawn(argv):
                 listed = any(words and argv[: len(words)] == words for words in self.commands)
-                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_about_children()
+                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
         return False
 
-    def _is_about_children(self) -> bool:
-        return self.children and asking_module(_PASS_ON) in _STARTERS
+    def _is_child(self) -> bool:
+        return self.children is not None and self.children()
+
+    def _is_to_child(self) -> bool:
+        return self.children is not None and asking_module(_PASS_ON) in _TALKING
