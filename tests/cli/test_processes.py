@@ -167,12 +167,23 @@ def test_siblings_in_a_script_are_recorded_and_replayed(line, provider, tmp_path
     """Whichever of them is the first this time."""
     words = ["sh", "-c", line.format(agent=f"{PYTHON} {AGENTS}/asking_by_client.py")]
     done = record(provider, words, tmp_path)
-    assert sorted(done.stdout.split()) == ["one!", "two!"], done.stderr
+    assert sorted(done.stdout.replace("!", "! ").split()) == ["one!", "two!"], done.stderr
     assert {lane for lane, _ in asked(tmp_path / "a")} == {"0", "1"}
     for _ in range(2):
         again = replay(provider, words, tmp_path, "--json")
         assert again.returncode == 0, again.stderr
         assert json.loads(again.stdout)["answered"] == 2
+
+
+def test_a_process_that_only_knocks_is_refused_all_the_same(tmp_path):
+    """It makes no call that a seam sees, but the verdict is about it too; no call is missed in it."""
+    shop = f"{PYTHON} {AGENTS}/ending.py pass"
+    run("record", "-o", "a", "--", "sh", "-c", shop, cwd=tmp_path)
+    (tmp_path / "knock.py").write_text(f"{_KNOCKING}\nknock('two')\n")
+    again = run("replay", "a", "--", "sh", "-c", f"{PYTHON} knock.py; {shop}", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "refused: connect 127.0.0.1:9" in again.stderr
+    assert "event_missing" not in again.stderr
 
 
 def test_a_sibling_that_fails_does_not_fail_the_run(tmp_path):

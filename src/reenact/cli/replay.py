@@ -129,7 +129,8 @@ def _in_processes(directory: str, handover: Handover, began: RunStartData) -> Re
     for why in handover.notes("failed").values():
         raise StoreError(why)
     replays = handover.replays()
-    acted = [replay for replay in replays.values() if replay.root is not None]
+    acted = [replay for replay in replays.values() if replay.root or replay.receipt.liveCallsRefused]
+    acted.sort(key=lambda replay: replay.root != ROOT)  # of many fingerprints the first process's is kept
     has_diverged = any(replay.receipt.verdict == "diverged" for replay in acted)
     recorded = recorded_processes(began)
     cut_off = set() if has_diverged else _cut_off(directory, handover, recorded)
@@ -141,7 +142,7 @@ def _in_processes(directory: str, handover: Handover, began: RunStartData) -> Re
     found = reduce(_both, acted or [*replays.values()][:1])
     if has_diverged and found.receipt.matching.policy == "strict":
         return found
-    played = {replay.root for replay in acted} | cut_off or {ROOT}
+    played = {replay.root for replay in acted} | cut_off
     return _with(found, *_never_came(directory, [root for root in recorded if root not in played]))
 
 

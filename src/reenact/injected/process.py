@@ -6,7 +6,6 @@ capture, which the command completes; one that ends by ``sys.exit`` ends with wh
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -14,34 +13,25 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from reenact.boundary import ROOT, Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.formats.failures import message_of
-from reenact.gateway.lane import BELOW
-from reenact.gateway.upstreams import variables
 from reenact.injected.children import Born, Parent, follow, is_bearing
+from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
-from reenact.injected.handover import (
-    HANDOVER_VARIABLE,
-    SITE,
-    Diverted,
-    Handover,
-    Orders,
-    Replayed,
-    ToRecord,
-    ToReplay,
-)
+from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToReplay
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
+from reenact.injected.surroundings import divert_programs_below, hide
 from reenact.recorder.joining import process_part
 from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
 from reenact.replayer.source import lanes_of
-from reenact.run import MODE_VARIABLE, CaptureRun, ReplayRun, Run
+from reenact.run import CaptureRun, ReplayRun, Run
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 
@@ -69,10 +59,10 @@ def _begin(handover: Handover, born: Born | None) -> None:
     orders = handover.orders()
     part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
-    _hide(orders.diverted)
+    hide(orders.diverted)
     if isinstance(orders, ToRecord):
-        _divert_programs_below(orders.diverted)
-    _at_the_end(part)
+        divert_programs_below(orders.diverted)
+    at_the_end(part.end)
     follow(part)
 
 
@@ -107,7 +97,7 @@ class _Process:
         forget_runs()
         with _failing_closed(self._handover):
             part = _part(self._orders, self._handover, born)
-            _at_the_end(part)
+            at_the_end(part.end)
             follow(part)
 
     def beginning(self, born: Born) -> object:
@@ -235,55 +225,3 @@ class _Replayed(_Process):
 
 def _leave(run: Run, error: BaseException | None) -> None:
     run.__exit__(type(error) if error is not None else None, error, None)
-
-
-def _hide(diverted: Diverted) -> None:
-    """Leave the program the surroundings it would have without us; what it starts is not ours.
-
-    With seams it goes to its upstreams by itself, so that no call is seen twice.
-    """
-    for name, value in diverted.before.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
-    os.environ.pop(HANDOVER_VARIABLE, None)
-    entries = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
-    if rest := os.pathsep.join(entry for entry in entries if entry != str(SITE)):
-        os.environ["PYTHONPATH"] = rest
-    # A `with reenact.capture(...)` of the program's own stands back: the whole program is the run.
-    os.environ[MODE_VARIABLE] = "off"
-
-
-def _divert_programs_below(diverted: Diverted) -> None:
-    """What the program starts is one call of it, but the model calls in there are worth seeing.
-
-    ``putenv`` past ``os.environ``: the program itself must not be led there.
-    """
-    for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
-        os.putenv(name, value)
-
-
-def _at_the_end(part: _Part) -> None:
-    """Registered before the program could register anything, so it comes after all of that."""
-    home_pid = os.getpid()
-    is_over = False
-
-    def end() -> None:
-        nonlocal is_over
-        if os.getpid() == home_pid and not is_over:
-            is_over = True
-            # Where the interpreter has put the exception that it prints; none for sys.exit.
-            part.end(getattr(sys, "last_value", None))
-
-    atexit.register(end)
-    os._exit = _ending_first(end, os._exit)  # type: ignore[assignment]  # mypy wants the very function
-
-
-def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
-    def _exit(status: int) -> NoReturn:
-        try:
-            end()
-        finally:
-            leave(status)
-
-    return _exit
