@@ -1,10 +1,12 @@
 # setup · demo · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
+# Where Chromium cannot be installed, the tests that need it are reported as skipped.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := $(VENV)/bench-peers
 
-.PHONY: setup demo test test-agents lint bench format pins
+.PHONY: setup setup-browser demo test test-agents lint bench format pins screenshots
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -15,10 +17,16 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(READY)
 
+# Debian's packages; the fonts are those the screenshots are made with.
+setup-browser:
+	command -v chromium > /dev/null || { apt-get update -qq && \
+	  apt-get install --yes --quiet --no-install-recommends chromium fonts-inter fonts-jetbrains-mono; }
+
 demo: $(READY)
 	$(BIN)/reenact demo
 
 test: $(READY)
+	-$(MAKE) --no-print-directory setup-browser
 	$(BIN)/python -m pytest -q
 
 # Real agents from npm; where there is no npm, the tests are reported as skipped.
@@ -31,14 +39,27 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	$(BIN)/python -m bench
+# The recorders measured beside ours are pytest plugins too, so they are kept out of the environment of the tests.
+$(PEERS): $(READY) requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PEERS) \
+	  -r requirements/bench.txt
+	touch $(PEERS)
+
+bench: $(READY) $(PEERS)
+	PYTHONPATH=$(PEERS) $(BIN)/python -m bench
+
+# Makes the pictures in docs/images anew; commit the result.
+screenshots: $(READY) setup-browser
+	REENACT_SCREENSHOTS=1 $(BIN)/python -m pytest -q -n 0 tests/viewer/test_screenshots.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # Raises the pinned versions to the newest that fit; run by hand, commit the result.
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --python-version 3.11
+
 pins: $(READY)
-	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --python-version 3.11 --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from io import BytesIO
+from time import process_time
 from typing import Any, Final
 
 import msgspec
@@ -49,11 +50,13 @@ def figures() -> Iterator[Figure]:
         "decide about it by ten rules": lambda: policy.decide_accepted(action, "anthropic/claude-sonnet-4-5"),
     }
     for what, operation in operations.items():
-        # The promise is a rate and not a program, so ours takes both turns.
-        ours_s = min(best_in_turns(operation, operation))
+        # The promise is a rate on one core and not a program, so ours takes both turns, in the core's time.
+        ours_s = min(best_in_turns(operation, operation, clock=process_time))
         yield Figure(what, ours_s, f"{PROMISED_PER_S:,} a second", 1 / PROMISED_PER_S, ShareOfSpeed(1.0))
     line = msgspec.json.encode(action) + b"\n"
-    ours_s, beside_s = best_in_turns(lambda: _validate(line * LINES), lambda: _json_schema(line * LINES))
+    ours_s, beside_s = best_in_turns(
+        lambda: _validate(line * LINES), lambda: _json_schema(line * LINES), clock=process_time
+    )
     yield Figure(
         f"validate lines of {len(line)} B",
         ours_s / LINES,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from conformance.make import make
+from conformance.make import FORMATS, VECTORS, make
 
 from reenact import canonical
 from reenact.check.against_seal import with_seal
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.check.policy import Policy
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import parse
 
@@ -20,8 +23,8 @@ CASES = sorted(path.parent.relative_to(KIT) for path in KIT.glob("*/*/expected.j
 
 
 def files_below(root: Path) -> dict[str, bytes]:
-    folders = {*(case.parent for case in root.glob("*/*/expected.json")), root / "canonical-json"}
-    names = (path for folder in folders for path in folder.rglob("*"))
+    folders = {name.partition("/")[0] for name in (*FORMATS, *VECTORS)}
+    names = (path for folder in folders for path in (root / folder).rglob("*"))
     return {str(path.relative_to(root)): path.read_bytes() for path in names if path.is_file()}
 
 
@@ -44,14 +47,34 @@ def test_a_case_is_judged_as_the_kit_says(case: Path) -> None:
     wanted = [(f["code"], f["line"], f["path"], f["severity"]) for f in expected["findings"]]
     assert sorted(found, key=str) == sorted(wanted, key=str)
     assert report.is_good is (expected["exit"] == 0)
+    assert report.facts.get("pack") == expected.get("pack")
+
+
+def test_the_loop_for_other_languages_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page has it, with our verifier in the place of theirs."""
+    monkeypatch.chdir(KIT.parent)
+    (loop,) = re.findall(r"```python\n(.*?)```", (KIT / "README.md").read_text(), re.DOTALL)
+    ran: list[Path] = []
+
+    def verify(folder: Path, case: dict[str, Any]) -> list[dict[str, Any]] | None:
+        ran.append(folder)
+        try:
+            found = checked(folder, case).findings
+        except (FormatError, StoreError):
+            return None
+        return [msgspec.to_builtins(finding) | {"path": finding.json_path} for finding in found]
+
+    exec(compile(loop, "README.md", "exec"), {"verify": verify})
+    assert len(ran) == len(CASES)
 
 
 def checked(folder: Path, expected: dict[str, Any]) -> Any:
     report = check_artifact(folder / expected["artifact"], lenient=expected.get("lenient", False))
     if "receipt" in expected:
         report = with_receipt(report, folder / expected["receipt"])
-    if "seal" in expected:
-        report = with_seal(report, folder / expected["seal"], folder / expected["key"])
+    if "key" in expected:
+        seal = folder / expected["seal"] if "seal" in expected else None
+        report = with_seal(report, seal, folder / expected["key"])
     if "against" in expected:
         report = with_other_log(report, folder / expected["against"])
     return report
@@ -70,6 +93,13 @@ def test_canonical_texts_are_those_of_the_kit(profile: Any) -> None:
         assert canonical.digest(value, profile) == vector["digest"]
 
 
+def test_policies_decide_as_the_kit_says() -> None:
+    """The same verdict, for the same reason."""
+    for vector in json.loads((KIT / "policy-decision" / "decisions.json").read_bytes()):
+        decision = Policy.from_json(vector["policy"]).decide(vector["value"])
+        assert (decision.verdict, decision.rule) == (vector["verdict"], vector["rule"]), vector["about"]
+
+
 def test_every_format_has_a_good_and_a_bad_case() -> None:
     """And the page names every code that occurs."""
     page = (KIT / "README.md").read_text()
@@ -77,7 +107,7 @@ def test_every_format_has_a_good_and_a_bad_case() -> None:
     for case in CASES:
         expected = json.loads((KIT / case / "expected.json").read_bytes())
         by_format.setdefault(case.parts[0], set()).add(expected["exit"])
-        if case.parts[0] not in ("bundle", "action", "record", "pack"):
+        if case.parts[0] not in ("bundle", "test-case", "action", "record", "pack"):
             assert all(f"`{finding['code']}`" in page for finding in expected["findings"])
-    assert len(by_format) == 13
+    assert by_format.keys() == FORMATS.keys()
     assert all({0, 1} <= exits for exits in by_format.values())

@@ -11,15 +11,20 @@ from pathlib import Path
 
 from conformance.make.action import action_cases, pack_cases, record_cases
 from conformance.make.against import against_cases
+from conformance.make.bundle import bundle_cases
 from conformance.make.canonical_json import vectors
 from conformance.make.capture import capture_cases
 from conformance.make.case import Case, Event, document
+from conformance.make.policy import decisions, policy_cases
 from conformance.make.receipt import receipt_cases
 from conformance.make.replay_log import log_cases
 from conformance.make.replay_log_legacy import legacy_cases
 from conformance.make.replay_receipt import replay_receipt_cases
+from conformance.make.result import result_cases, summary_cases
+from conformance.make.seal import seal_cases
 from conformance.make.sealed import disclosure_cases, published_cases
-from conformance.make.trace import bundle_cases, trace_cases
+from conformance.make.test_case import test_case_cases
+from conformance.make.trace import trace_cases
 
 FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "replay-log": log_cases,
@@ -33,8 +38,18 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "action": action_cases,
     "record": record_cases,
     "pack": pack_cases,
+    "seal": seal_cases,
     "published-log": published_cases,
     "disclosure": disclosure_cases,
+    "test-case": test_case_cases,
+    "result": result_cases,
+    "suite-summary": summary_cases,
+    "policy": policy_cases,
+}
+VECTORS: dict[str, Callable[[], list[Event]]] = {
+    "canonical-json/replay.json": lambda: vectors("replay"),
+    "canonical-json/jcs.json": lambda: vectors("jcs"),
+    "policy-decision/decisions.json": decisions,
 }
 
 
@@ -59,7 +74,7 @@ def make(root: Path) -> None:
                 path = root / name / case.name / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-    for profile in ("replay", "jcs"):
-        path = root / "canonical-json" / f"{profile}.json"
+    for name, values in VECTORS.items():
+        path = root / name
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(document(vectors(profile)))
+        path.write_bytes(document(values()))

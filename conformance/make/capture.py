@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,19 @@ def capture_case(
     return Case(name, about, "capture", files, found)
 
 
+MANIFESTS: tuple[tuple[str, str, Event, str], ...] = (
+    ("version-newer", "A newer version.", {"version": 2}, "$.version"),
+    ("status-unknown", "No such status.", {"status": "fine"}, "$.status"),
+    ("count-no-number", "A count is a number.", {"eventCount": "six"}, "$.eventCount"),
+    (
+        "volatile-unknown",
+        "A rule with a member that nobody knows may cover less.",
+        {"volatile": [{"path": "$.x", "when": "noon"}]},
+        "$.volatile[0]",
+    ),
+)
+
+
 def capture_cases() -> Iterator[Case]:
     yield capture_case("good", "A whole capture with a blob.")
     yield capture_case(
@@ -136,7 +150,50 @@ def capture_cases() -> Iterator[Case]:
         Found("no_outcome", 7, severity="warning"),
         forged=True,
     )
+    yield capture_case(
+        "no-start",
+        "The first event is not run_start, and the manifest was made to fit.",
+        lambda events: (events.pop(0), [event.update(seq=seq) for seq, event in enumerate(events, 1)]),
+        Found("no_start", 1),
+        forged=True,
+    )
+    yield capture_case(
+        "call-twice",
+        "Two calls have one id, and the manifest was made to fit.",
+        lambda events: (events[3]["data"].update(callId="c1"), events[4]["data"].update(callId="c1")),
+        Found("second_call", 4),
+        forged=True,
+    )
+    yield capture_case(
+        "time-back",
+        "An event is a minute older than the one before it, and the manifest was made to fit.",
+        lambda events: events[4].update(ts=events[4]["ts"] - 60_000),
+        Found("time", 5, severity="warning"),
+        forged=True,
+    )
+    yield capture_case(
+        "type-unknown",
+        "There is no such event, and the manifest was made to fit.",
+        lambda events: events[1].update(type="dream"),
+        Found("event_unreadable", 2, "$.type"),
+        Found("outcome_without_call", 3),
+        forged=True,
+    )
+    yield capture_case(
+        "field-missing",
+        "An event lacks its id, and the manifest was made to fit.",
+        lambda events: events[5].pop("runId"),
+        Found("event_unreadable", 6, "$.runId"),
+        Found("no_end"),
+        forged=True,
+    )
     good = manifest_of(lines_of(EVENTS))
+    unhashed = changed(json.loads(good), lambda manifest: manifest["integrity"].pop("manifestHash"))
+    for name, about, fields, path in MANIFESTS:
+        case = capture_case(name, about, manifest=canonical.encode(unhashed | fields))
+        yield case._replace(findings=(Found("manifest_unreadable", path=path),))
+    out = canonical.encode(unhashed | {"eventLogPath": "../events.jsonl"})
+    yield capture_case("path-out", "A path leads out of the directory.", manifest=out)._replace(exit=2)
     yield capture_case(
         "manifest-changed",
         "The manifest was changed after it was written.",

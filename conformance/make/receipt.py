@@ -97,6 +97,34 @@ def receipt_cases() -> Iterator[Case]:
         lambda receipt: receipt["tool_calls"][1].update(output_hash="sha256:12"),
         Found("output_hash", path="$.tool_calls[1].output_hash"),
     )
+    yield receipt_case(
+        "version-newer",
+        "A newer version.",
+        lambda receipt: receipt.update(schema="openagents.receipt.v2"),
+        Found("invalid", path="$.schema"),
+    )
+    yield receipt_case(
+        "latency-no-number",
+        "Milliseconds are a number.",
+        lambda receipt: receipt["tool_calls"][0].update(latency_ms="12"),
+        Found("invalid", path="$.tool_calls[0].latency_ms"),
+    )
+    yield receipt_case(
+        "legacy-exit-code-missing",
+        "In the older shape each command has one exit code.",
+        lambda receipt: receipt["verification"]["exit_codes"].pop(),
+        Found("exit_codes", path="$.verification.exit_codes"),
+        base=LEGACY_RECEIPT,
+    )
+    yield receipt_case(
+        "legacy-time-no-time",
+        "What should be a time is none.",
+        lambda receipt: receipt.update(started_at="yesterday"),
+        Found("invalid", path="$.started_at"),
+        base=LEGACY_RECEIPT,
+    )
+    twice = b'{"schema": "openagents.receipt.v1", "session_id": "a", "session_id": "b"}\n'
+    yield Case("key-twice", "A key appears twice.", "RECEIPT.json", {"RECEIPT.json": twice}, exit=2)
     yield held_case("held-good", "A log and its receipt.", as_it_is)
     yield held_case(
         "held-good-legacy",

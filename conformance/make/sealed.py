@@ -22,6 +22,7 @@ from conformance.make.case import (
     set_fields,
 )
 from conformance.make.replay_log import LOG
+from reenact import canonical
 from reenact.check.disclosing import disclose, prove
 from reenact.check.forms import Publisher
 from reenact.check.keys import public_pem
@@ -31,7 +32,7 @@ from reenact.check.sealing import line_fields, log_leaves, signed, tree_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.disclosure import disclosure_codec
 from reenact.formats.replay_log import read_replay_log
-from reenact.formats.seal import Seal, SealedLog
+from reenact.formats.seal import read_seal
 from reenact.formats.seal_secret import SealedLine
 
 KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -55,11 +56,16 @@ def _published(
     return [*published_lines(lines, leaves, seed, dialect=DIALECT, policy=policy, withhold=withhold)]
 
 
-def _seal(key: Ed25519PrivateKey = KEY) -> bytes:
+def seal_of_log(trajectory: str | None = None) -> Event:
+    """What is signed of the log; *trajectory* where it was sealed alone."""
     tree = tree_of(log_leaves(_sealed(SEED), SEED))
-    log = SealedLog(dialect="current", lines=tree)
-    seal = Seal(version=1, sealedAt="2026-02-15T01:00:00Z", producer="conformance", log=log)
-    return signed(seal, key)
+    whole = {} if trajectory is None else {"trajectoryHash": trajectory}
+    log = {"dialect": "current", "lines": {"count": tree.count, "root": tree.root}, **whole}
+    return {"version": 1, "sealedAt": "2026-02-15T01:00:00Z", "producer": "conformance", "log": log}
+
+
+def _seal(key: Ed25519PrivateKey = KEY) -> bytes:
+    return signed(read_seal(canonical.encode(seal_of_log()), file="SEAL"), key)
 
 
 def _changed_seal() -> bytes:
@@ -147,6 +153,29 @@ def published_cases() -> Iterator[Case]:
         Found("seal_missing"),
     )
     yield published_case(
+        "repeated",
+        "A line stands there twice.",
+        lambda lines: lines.insert(8, lines[7]),
+        Found("seal_repeated", 9),
+    )
+    yield published_case(
+        "place-wrong",
+        "A line claims another place than its leaf has.",
+        lambda lines: lines[3]["seal"].update(at=4),
+        Found("seal_proof", 4, "$.seal.at"),
+        Found("seal_missing"),
+    )
+    yield published_case(
+        "proof-removed",
+        "A line has no proof.",
+        lambda lines: lines[7].pop("seal"),
+        Found("seal_proof", 8, "$"),
+        Found("seal_missing"),
+    )
+    yield published_case(
+        "leaves-removed", "The leaves were cut out.", lambda lines: lines.pop(1), Found("seal_leaves")
+    )
+    yield published_case(
         "leaves-of-another-run",
         "The list of leaves is that of another run.",
         lambda lines: lines.__setitem__(1, OTHER_LINES[1]),
@@ -213,3 +242,10 @@ def disclosure_cases() -> Iterator[Case]:
         lambda value: value.pop("fields"),
         Found("invalid", path="$"),
     )
+    for name, about, fields, path in (
+        ("version-newer", "A newer version.", {"disclosure": 2}, "$.disclosure"),
+        ("tree-unknown", "There is no such tree.", {"tree": "leaves"}, "$.tree"),
+        ("position-no-number", "A position is a number.", {"position": "3"}, "$.position"),
+    ):
+        case = disclosure_case(name, about, params | fields, as_it_is, Found("invalid", path=path))
+        yield case._replace(options={})

@@ -1,4 +1,4 @@
-"""Bundles and traces."""
+"""Normalized traces."""
 
 from __future__ import annotations
 
@@ -6,24 +6,12 @@ from collections.abc import Iterator
 
 from conformance.make.case import (
     Case,
+    Change,
     Event,
     Found,
     document_case,
 )
 
-BUNDLE: Event = {
-    "schema_version": "0.1",
-    "adapter": "nanoclaw-replay",
-    "scenario": {"trigger": "user_message"},
-    "input_messages": [{"role": "user", "content": "what to drink?"}],
-    "script": [
-        {"type": "tool_call", "tool": "search", "call_id": "c1", "args": {"query": "tea"}},
-        {"type": "tool_result", "tool": "search", "call_id": "c1", "success": True, "result": ["green"]},
-    ],
-    "final_output": {"role": "assistant", "content": "green tea"},
-    "status": "success",
-    "metrics": {"timing_ms_total": 12},
-}
 NOBODY: Event = {"group_id": None, "session_id": None, "task_id": None}
 TRACE: Event = {
     "schema_version": "0.1",
@@ -55,34 +43,27 @@ TRACE: Event = {
 }
 
 
-def bundle_cases() -> Iterator[Case]:
-    yield document_case("replay.json", BUNDLE, "good", "A bundle.")
-    yield document_case(
-        "replay.json",
-        BUNDLE,
-        "two-problems",
-        "All problems are reported at once.",
-        lambda bundle: (bundle.pop("status"), bundle["script"][0].update(type="dance")),
-        Found("missing_field", path="$.status"),
-        Found("unknown_type", path="$.script[0].type"),
-        Found("unknown_call", path="$.script[1].call_id"),
-    )
-    yield document_case(
-        "replay.json",
-        BUNDLE,
-        "result-before-call",
-        "A result needs an earlier call.",
-        lambda bundle: bundle["script"].reverse(),
-        Found("unknown_call", path="$.script[0].call_id"),
-    )
-    yield document_case(
-        "replay.json",
-        BUNDLE,
-        "adapter-foreign",
-        "An adapter of another name is worth a word.",
-        lambda bundle: bundle.update(adapter="own"),
-        Found("foreign_adapter", path="$.adapter", severity="warning"),
-    )
+BROKEN: tuple[tuple[str, str, Change, str], ...] = (
+    ("version-newer", "A later major version.", lambda t: t.update(schema_version="1.0"), "$.schema_version"),
+    ("field-missing", "All fields are required.", lambda t: t["events"][0].pop("actor"), "$.events[0].actor"),
+    ("null", "Only some may be null.", lambda t: t.update(test_run_id=None), "$.test_run_id"),
+    (
+        "id-twice",
+        "Two events share an id.",
+        lambda t: t["events"][1].update(event_id="evt-1", parent_event_id=None),
+        "$.events[1].event_id",
+    ),
+    (
+        "capabilities-wrong",
+        "They have names.",
+        lambda t: t.update(capabilities=[]),
+        "$.capabilities",
+    ),
+)
+
+
+def _add(trace: Event) -> None:
+    trace["events"][0].update(mood="calm")
 
 
 def trace_cases() -> Iterator[Case]:
@@ -111,3 +92,6 @@ def trace_cases() -> Iterator[Case]:
         lambda trace: trace["events"][0].update(parent_event_id="evt-2"),
         Found("invalid", path="$.events[0].parent_event_id"),
     )
+    yield document_case("trace.json", TRACE, "good-unknown", "Members that nobody knows are kept.", _add)
+    for name, about, change, path in BROKEN:
+        yield document_case("trace.json", TRACE, name, about, change, Found("invalid", path=path))

@@ -52,10 +52,10 @@ def publish(text, dialect, policy="private", seed=SEED, withhold=()):
     ]
 
 
-def check(lines, seal):
+def check(lines, seal, **how):
     """What holding published lines against *seal* finds."""
     text = b"".join(canonical.encode(line) + b"\n" for line in lines)
-    return check_published_log(lambda: io.BytesIO(text), seal, file="published.jsonl")
+    return check_published_log(lambda: io.BytesIO(text), seal, file="published.jsonl", **how)
 
 
 def copy(lines):

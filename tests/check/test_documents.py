@@ -23,6 +23,9 @@ KINDS = {
     "trace/every-step.json": "trace",
     "action/triage.json": "action",
     "verifiable/triage.json": "record",
+    "testcase/every-field.json": "test case",
+    "result/failed.json": "test result",
+    "result/summary.json": "suite summary",
 }
 
 

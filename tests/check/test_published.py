@@ -53,6 +53,15 @@ def test_withheld_lines_are_named(dialect):
     assert lines[3].keys() == {DIALECTS[dialect].tag_field, "seal"}
 
 
+def test_processes_change_nothing_but_the_time():
+    """Proofs are followed apart and joined in order; progress is told of every byte."""
+    lines, told = [*LINES[:4], LINES[6], LINES[5], *LINES[7:]], []
+    one = check(lines, SEAL, progress=told.append)
+    assert {finding.code for finding in one.findings} == {"seal_order", "seal_missing"}
+    assert one == check(lines, SEAL, processes=2)
+    assert sum(told) == sum(len(canonical.encode(line)) + 1 for line in lines)
+
+
 def dropped(lines, at):
     return lines[: at - 1] + lines[at:]
 

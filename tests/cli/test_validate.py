@@ -67,6 +67,15 @@ def test_many_problems_are_cut_for_people(write, capsys):
     assert len(json.loads(capsys.readouterr().out)["results"][0]["problems"]) == 27
 
 
+def test_many_bad_values_are_counted_for_people(write, capsys):
+    """Whether rejected or unreadable; the summary stands behind them."""
+    name = write("a.jsonl", *[{**MINIMAL, "agent_id": ""}] * 30, *["{"] * 5)
+    assert main(["validate", name]) == 2
+    out, err = capsys.readouterr()
+    assert (out.count(": rejected\n"), err) == (20, "")
+    assert "… and 15 more that did not pass; --json lists them all\n35 checked: 0 accepted, 30" in out
+
+
 BAD = {
     "not JSON": (b'{"a": }', "a.json:1: not JSON: Expecting value at column 7"),
     "not JSON further down": (b'{\n "a": }', "a.json: not JSON: Expecting value at line 2 column 7"),

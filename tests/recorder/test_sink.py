@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reenact
 from reenact.canonical import digest_of_bytes
 from reenact.errors import StoreError
 from reenact.formats.capture import NO_MODEL, Model, manifest_codec
 from reenact.recorder.sink import Ending, FileCaptureSink, finished_manifest
+from reenact.store import durable
 from reenact.store.durable import Durability
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
@@ -124,3 +128,25 @@ def test_the_log_is_what_was_appended(tmp_path_factory: pytest.TempPathFactory, 
     text = (path / "events.jsonl").read_bytes()
     assert [json.loads(line) for line in text.splitlines()] == events
     assert (manifest.eventCount, manifest.integrity.eventsHash) == (len(events), digest_of_bytes(text))
+
+
+def test_threads_wait_for_the_disk_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A sync that is under way does not keep others from recording; the next one is for all of them."""
+    syncs = []
+
+    def slow_sync(fd: int) -> None:
+        syncs.append(fd)
+        threading.Event().wait(0.01)
+
+    @reenact.tool
+    def look_up(number: int) -> int:
+        return number
+
+    monkeypatch.setattr(durable, "_fdatasync", slow_sync)
+    with (
+        reenact.capture(tmp_path / "run", durability="disk", sources=()),
+        ThreadPoolExecutor(8) as pool,
+    ):
+        list(pool.map(look_up, range(80)))
+    assert len(CaptureReader(tmp_path / "run")) == 162
+    assert len(syncs) < 120

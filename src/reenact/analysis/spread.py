@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 _RANKS: Final = (50, 90, 99)
+_BINS_PER_DECADE: Final = 4
 
 
 class Spread(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,11 +42,15 @@ def percentile(ranked: Sequence[float], rank: float) -> float:
 
 
 def histogram(numbers: Iterable[float], bins: int) -> list[tuple[float, float, int]]:
-    """From, to and how many, in *bins* steps that grow by the same factor; what is below 1 counts as 1."""
+    """From, to and how many, in up to *bins* steps that grow by the same factor; below 1 counts as 1.
+
+    Numbers that lie close together get fewer steps, because finer ones would all look alike.
+    """
     values = array("d", (max(1.0, number) for number in numbers))
     if not values:
         return []
     low, high = math.log(min(values)), math.log(max(values))
+    bins = max(1, min(bins, math.ceil((high - low) / math.log(10) * _BINS_PER_DECADE)))
     step = (high - low) / bins or 1.0
     counts = [0] * bins
     for value in values:

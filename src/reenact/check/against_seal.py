@@ -17,6 +17,7 @@ from reenact.check.seal import (
     check_sealed_log,
     signature_problem,
 )
+from reenact.check.segments import Progress
 from reenact.errors import UsageError
 from reenact.formats.disclosure import read_disclosure
 from reenact.formats.hashes import trajectory_hash
@@ -30,7 +31,14 @@ _OF_WHOLE_LOGS: Final = frozenset(
 """What cannot hold in a log of which lines are withheld."""
 
 
-def with_seal(report: Report, seal_path: Path | None, key_path: Path | None) -> Report:
+def with_seal(
+    report: Report,
+    seal_path: Path | None,
+    key_path: Path | None,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> Report:
     """*report*, on what can be sealed, or on a seal, with whether it is what was signed."""
     if report.what == "seal":
         seal_path = seal_path or Path(report.path)
@@ -44,11 +52,12 @@ def with_seal(report: Report, seal_path: Path | None, key_path: Path | None) -> 
     problem = signature_problem(envelope, key)
     if problem is not None:
         return _joined(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
-    checked = _check(report, read_seal(payload_of(envelope), file=str(seal_path)))
+    seal = read_seal(payload_of(envelope), file=str(seal_path))
+    checked = _check(report, seal, processes, progress)
     return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
 
 
-def _check(report: Report, seal: Seal) -> SealCheck:
+def _check(report: Report, seal: Seal, processes: int, progress: Progress | None) -> SealCheck:
     path = Path(report.path)
     if report.what == "seal" or any(finding.code == "invalid" for finding in report.findings):
         return SealCheck([], {})
@@ -58,7 +67,9 @@ def _check(report: Report, seal: Seal) -> SealCheck:
         manifest = RunDir.open(path).read_manifest()
         return check_sealed_capture(manifest, report.facts.get("eventsHash", ""), seal, file=MANIFEST)
     if is_published(lambda: path.open("rb"), file=path.name):
-        return check_published_log(lambda: path.open("rb"), seal, file=path.name)
+        return check_published_log(
+            lambda: path.open("rb"), seal, file=path.name, processes=processes, progress=progress
+        )
     with path.open("rb") as stream:
         return check_sealed_log(trajectory_hash(stream, file=path.name), seal, file=path.name)
 

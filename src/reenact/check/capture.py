@@ -14,6 +14,7 @@ from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.blocks import read_text_blocks
 from reenact.formats.capture import CaptureManifest, read_manifest
+from reenact.formats.volatile import read_rules
 from reenact.store.blobs import BlobStore
 from reenact.store.rundir import MANIFEST, RunDir, RunState
 
@@ -92,7 +93,9 @@ class _CaptureCheck:
 
     def read_manifest(self) -> CaptureManifest | None:
         try:
-            return read_manifest(self._run.read_manifest(), file=MANIFEST)
+            manifest = read_manifest(self._run.read_manifest(), file=MANIFEST)
+            read_rules(manifest.volatile or (), file=MANIFEST)
+            return manifest
         except DigestMismatch as error:
             self.findings.append(Finding.of("manifest_changed", error, file=MANIFEST))
         except FormatError as error:

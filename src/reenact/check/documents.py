@@ -15,15 +15,19 @@ from reenact.check.record import check_record
 from reenact.check.validation import validate_stream
 from reenact.errors import FormatError
 from reenact.formats import verifiable
-from reenact.formats.bundle import check_bundle
+from reenact.formats.bundle import Problem, check_bundle
 from reenact.formats.disclosure import read_disclosure
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
+from reenact.formats.policy import read_policy
 from reenact.formats.receipt import LegacyReceipt, read_receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
+from reenact.formats.result import read_result, read_summary
 from reenact.formats.seal import payload_of, read_envelope, read_seal
+from reenact.formats.testcase import check_test_case
 from reenact.formats.trace import read_trace
+from reenact.formats.yaml_text import read_yaml
 
 _Checked = tuple[list[Finding], dict[str, Any]]
 """The findings, and the facts of a summary."""
@@ -88,12 +92,16 @@ def _replay_receipt(stream: BufferedReader, file: str) -> _Checked:
 
 def _bundle(stream: BufferedReader, file: str) -> _Checked:
     value = read_json(stream.read())
-    findings = [
-        Finding(problem.code, problem.message, file, problem.severity, json_path=problem.json_path)
-        for problem in check_bundle(value)
-    ]
     script = value.get("script")
-    return findings, {"steps": len(script)} if isinstance(script, list) else {}
+    facts = {"steps": len(script)} if isinstance(script, list) else {}
+    return _findings(check_bundle(value), file), facts
+
+
+def _findings(problems: Iterable[Problem], file: str) -> list[Finding]:
+    return [
+        Finding(problem.code, problem.message, file, problem.severity, problem.line, problem.json_path)
+        for problem in problems
+    ]
 
 
 def _trace(stream: BufferedReader, file: str) -> _Checked:
@@ -107,6 +115,38 @@ def _trace(stream: BufferedReader, file: str) -> _Checked:
         message = f"{trace.metrics.tool_call_count} stated, {calls} found"
         findings.append(Finding("tool_call_count", message, file, json_path="$.metrics.tool_call_count"))
     return findings, {"events": len(trace.events), "toolCalls": calls}
+
+
+def _test_case(stream: BufferedReader, file: str) -> _Checked:
+    document = read_yaml(stream.read(), file)
+    assertions = document.value.get("assertions")
+    facts = {"assertions": len(assertions)} if isinstance(assertions, list) else {}
+    return _findings(check_test_case(document), file), facts
+
+
+def _result(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        result = read_result(stream.read(), file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    return [], {"status": result.status, "assertions": len(result.assertions)}
+
+
+def _summary(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        summary = read_summary(stream.read(), file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    names = ("total", "passed", "failed", "errors")
+    return [], {name: getattr(summary, name) for name in names}
+
+
+def _policy(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        policy = read_policy(stream.read(), file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    return [], {"rules": len(policy.rules)}
 
 
 def _action(stream: BufferedReader, file: str) -> _Checked:
@@ -185,4 +225,8 @@ _CHECKS: Final[Mapping[Kind, Callable[[BufferedReader, str], _Checked]]] = {
     "pack": _pack,
     "seal": _seal,
     "disclosure": _disclosure,
+    "test case": _test_case,
+    "test result": _result,
+    "suite summary": _summary,
+    "policy": _policy,
 }

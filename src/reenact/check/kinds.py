@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from reenact.errors import FormatError
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES
+from reenact.formats.yaml_text import read_yaml
 
 Kind: TypeAlias = Literal[
     "capture",
@@ -22,9 +23,14 @@ Kind: TypeAlias = Literal[
     "pack",
     "seal",
     "disclosure",
+    "test case",
+    "test result",
+    "suite summary",
+    "policy",
 ]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
+_YAML_SUFFIXES: Final = (".yaml", ".yml")
 
 
 def kind_of(path: Path) -> Kind:
@@ -43,6 +49,9 @@ def kind_or_events(path: Path) -> Kind | Literal["events"]:
     """
     if path.is_dir():
         return "capture"
+    if path.suffix in _YAML_SUFFIXES:
+        document = read_yaml(path.read_bytes(), str(path))
+        return _kind(document.value, has_lines=False, file=str(path))
     with path.open("rb") as stream:
         head = stream.readline(MAX_LINE_BYTES + 2)
         value = _value(head)
@@ -102,10 +111,19 @@ _SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
     "action": lambda value: {"agent_id", "action_id"} <= value.keys(),
     "seal": lambda value: {"payload", "payloadType"} <= value.keys(),
     "disclosure": lambda value: "disclosure" in value,
+    "test result": lambda value: {"test_run_id", "assertions"} <= value.keys(),
+    "suite summary": lambda value: {"test_run_id", "tests"} <= value.keys(),
+    "test case": lambda value: not {"adapter_input", "assertions"}.isdisjoint(value),
+    "policy": lambda value: (
+        "schema_version" in value and not {"rules", "default", "models", "budgets"}.isdisjoint(value)
+    ),
     "replay log": lambda value: isinstance(value.get("type", value.get("event")), str),
 }
 
 
 def _unknown(file: str) -> FormatError:
-    known = "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal or disclosure"
+    known = (
+        "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal, disclosure, test case, "
+        "test result or policy"
+    )
     return FormatError(f"is no artifact that reenact knows; name {known}", file=file)

@@ -6,50 +6,54 @@ line is held against it, and a line that was changed, moved, dropped or added is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, BinaryIO, Final
 
-from reenact.canonical import child_path
-from reenact.check.commitment import commitment, fields_of, leaf_of
 from reenact.check.findings import Finding
-from reenact.check.layer_c import POLICIES
-from reenact.check.merkle import root_of
-from reenact.check.published import LEAVES, PROOF, WITHHELD_EVENT
+from reenact.check.proof_scan import ProofScan, ProvedLine, lists_leaves
+from reenact.check.published import LEAVES, PROOF
 from reenact.check.seal import SealCheck
+from reenact.check.sealing import tree_of
+from reenact.check.segments import Progress, scan_segments
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS
-from reenact.formats.disclosure import LineProof, line_proof_codec
 from reenact.formats.json_text import read_json
-from reenact.formats.lines import Line, read_lines
-from reenact.formats.record import ABSENT
-from reenact.formats.seal import HASH_BYTES, SALT_BYTES, Seal, base64_bytes, hex_bytes
+from reenact.formats.lines import read_lines
+from reenact.formats.seal import HASH_BYTES, Seal, base64_bytes
 
 _LEAVES_MARK: Final = f'"{LEAVES}"'.encode()
 
+_OpenStream = Callable[[], BinaryIO]
+_Leaves = Generator[bytes, None, None]
 
-def check_published_log(open_stream: Callable[[], BinaryIO], seal: Seal, *, file: str) -> SealCheck:
-    """Hold a published log against *seal*; two passes, and memory for one hash per line."""
+
+def check_published_log(
+    open_stream: _OpenStream,
+    seal: Seal,
+    *,
+    file: str,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> SealCheck:
+    """Hold a published log against *seal*; memory for one byte per line, as long as all are in order."""
     tag_field = DIALECTS[seal.log.dialect].tag_field
-    try:
-        with open_stream() as stream:
-            leaves = _listed_leaves(read_lines(stream, file=file, on_error=lambda _: None), tag_field)
-    except FormatError as error:
-        return SealCheck([Finding.of("seal_leaves", error, file=file)], {})
-    if not leaves:
-        message = "lists no leaves: they were cut out; publish the log again under the seal"
-        return SealCheck([Finding("seal_leaves", message, file)], {})
-    if len(leaves) != seal.log.lines.count or root_of(leaves).hex() != seal.log.lines.root:
-        message = "the leaves it lists are not those of the seal: the seal of another run, or a changed list"
-        return SealCheck([Finding("seal_leaves", message, file)], {})
-    check = _PublishedCheck(leaves, file, tag_field)
+    problem = _leaves_problem(open_stream, seal, file, tag_field)
+    if problem is not None:
+        return SealCheck([problem], {})
+    check = _PublishedCheck(lambda: _leaves(open_stream, tag_field), seal.log.lines.count, file)
     with open_stream() as stream:
-        for line in read_lines(stream, file=file, on_error=lambda _: None):
-            check.take(line)
+        scan = ProofScan(file, tag_field)
+        for block, segment in scan_segments(stream, scan, processes=processes):
+            check.findings += segment.findings
+            for line in segment.lines:
+                check.take(line)
+            if progress is not None:
+                progress(len(block.text))
     check.close()
     return SealCheck(check.findings, check.facts())
 
 
-def is_published(open_stream: Callable[[], BinaryIO], *, file: str) -> bool:
+def is_published(open_stream: _OpenStream, *, file: str) -> bool:
     """Whether a log was published under a seal: its header carries a proof, or leaves follow it."""
     with open_stream() as stream:
         lines = read_lines(stream, file=file, on_error=lambda _: None)
@@ -57,101 +61,81 @@ def is_published(open_stream: Callable[[], BinaryIO], *, file: str) -> bool:
         return any(mark in line.text for line, _ in zip(lines, range(2), strict=False) for mark in marks)
 
 
-def _listed_leaves(lines: Iterator[Line], tag_field: str) -> list[bytes]:
-    leaves: list[bytes] = []
-    for line in lines:
-        if _LEAVES_MARK not in line.text:
-            continue
-        try:
-            value = read_json(line.text)
-            if _lists_leaves(value, tag_field):
-                leaves += _leaves_in(value, len(leaves) + 1)
-        except FormatError as error:
-            raise error.at(line=line.number) from None
-    return leaves
+def _leaves_problem(open_stream: _OpenStream, seal: Seal, file: str, tag_field: str) -> Finding | None:
+    try:
+        tree = tree_of(_leaves(open_stream, tag_field))
+    except FormatError as error:
+        return Finding.of("seal_leaves", error, file=file)
+    if not tree.count:
+        message = "lists no leaves: they were cut out; publish the log again under the seal"
+        return Finding("seal_leaves", message, file)
+    if tree != seal.log.lines:
+        message = "the leaves it lists are not those of the seal: the seal of another run, or a changed list"
+        return Finding("seal_leaves", message, file)
+    return None
 
 
-def _leaves_in(value: dict[str, Any], first: int) -> Iterator[bytes]:
+def _leaves(open_stream: _OpenStream, tag_field: str) -> _Leaves:
+    """The leaves that a log lists, one by one."""
+    count = 0
+    with open_stream() as stream:
+        for line in read_lines(stream, file="", on_error=lambda _: None):
+            if _LEAVES_MARK not in line.text:
+                continue
+            try:
+                value = read_json(line.text)
+                block = _leaves_in(value, count + 1) if lists_leaves(value, tag_field) else b""
+            except FormatError as error:
+                raise error.at(line=line.number) from None
+            count += len(block) // HASH_BYTES
+            for start in range(0, len(block), HASH_BYTES):
+                yield block[start : start + HASH_BYTES]
+
+
+def _leaves_in(value: dict[str, Any], first: int) -> bytes:
     if value["from"] != first:
         raise FormatError(f"leaves from {first} on are expected here", json_path="$.from")
     block = base64_bytes(str(value["leaves"]), "$.leaves")
     if len(block) % HASH_BYTES:
         raise FormatError("holds half a hash; copy the file again", json_path="$.leaves")
-    for start in range(0, len(block), HASH_BYTES):
-        yield block[start : start + HASH_BYTES]
-
-
-def _lists_leaves(value: Any, tag_field: str) -> bool:
-    """Exactly that: another member could say what nobody signed."""
-    is_list = isinstance(value, dict) and value.keys() == {tag_field, "from", "leaves"}
-    return is_list and value[tag_field] == LEAVES and type(value["from"]) is int
+    return block
 
 
 class _PublishedCheck:
-    def __init__(self, leaves: list[bytes], file: str, tag_field: str) -> None:
-        self._leaves = leaves
-        self._tag_field = tag_field
+    """Walks along the listed leaves; only a line that is out of order makes it look them all up."""
+
+    def __init__(self, open_leaves: Callable[[], _Leaves], count: int, file: str) -> None:
+        self._open_leaves = open_leaves
+        self._count = count
         self._file = file
-        self._places: dict[bytes, int] = {}
-        self._seen = bytearray(len(leaves) + 1)
+        self._ahead = open_leaves()
+        self._next: bytes | None = next(self._ahead)
         self._last = 0
+        self._places: dict[bytes, int] = {}
+        self._seen = bytearray(count + 1)
         self._withheld: list[int] = []
         self.findings: list[Finding] = []
 
     def facts(self) -> dict[str, Any]:
-        return {"sealedLines": len(self._leaves), "withheldLines": self._withheld}
+        return {"sealedLines": self._count, "withheldLines": self._withheld}
 
-    def take(self, line: Line) -> None:
-        try:
-            value = read_json(line.text)
-            if _lists_leaves(value, self._tag_field):
-                return
-            proof = _read_proof(value)
-            leaf = self._leaf(proof, {name: value[name] for name in value if name != PROOF}, line.number)
-            position = self._position(leaf)
-            if position is not None and proof.at != position:
-                reason = f"says that it is line {proof.at} of the sealed log, and is line {position}"
-                raise FormatError(reason, json_path="$.seal.at")
-        except FormatError as error:
-            self.findings.append(Finding.of("seal_proof", error.at(line=line.number), file=self._file))
-            return
+    def take(self, line: ProvedLine) -> None:
+        position = self._position(line.leaf)
         if position is None:
             self._find("seal_line", "is no line of the sealed log: changed, or from another run", line.number)
-            return
-        self._place(position, line.number)
-        if proof.fields is ABSENT:
-            self._withheld.append(position)
-
-    def _leaf(self, proof: LineProof, shown: dict[str, Any], number: int) -> bytes:
-        if proof.fields is not ABSENT:
-            return self._opened(proof.fields, fields_of(shown), number)
-        if shown != {self._tag_field: WITHHELD_EVENT}:
-            raise FormatError("shows members without their salts", json_path="$.seal")
-        return hex_bytes(str(proof.leaf), HASH_BYTES, "$.seal.leaf")
-
-    def _opened(self, fields: list[str | tuple[str, str]], shown: dict[str, Any], number: int) -> bytes:
-        commitments: list[bytes] = []
-        proved: set[str] = set()
-        for index, entry in enumerate(fields):
-            place = child_path("$.seal.fields", index)
-            if isinstance(entry, str):
-                commitments.append(hex_bytes(entry, HASH_BYTES, place))
-                continue
-            name, salt = entry
-            path = _path_of(name)
-            if path not in shown:
-                raise FormatError(f"opens {path[:80]}, which the line does not have", json_path=place)
-            proved.add(path)
-            commitments.append(commitment(name, shown[path], hex_bytes(salt, SALT_BYTES, place)))
-        for path in sorted(shown.keys() - proved):
-            self._find("seal_unproven", "nothing proves this member", number, path)
-        return leaf_of(commitments)
+        elif line.at != position:
+            message = f"says that it is line {line.at} of the sealed log, and is line {position}"
+            self._find("seal_proof", message, line.number, "$.seal.at")
+        else:
+            self._place(position, line.number)
+            if line.is_withheld:
+                self._withheld.append(position)
 
     def _position(self, leaf: bytes) -> int | None:
-        if self._last < len(self._leaves) and self._leaves[self._last] == leaf:
+        if leaf == self._next:
             return self._last + 1
         if not self._places:
-            self._places = {known: position for position, known in enumerate(self._leaves, 1)}
+            self._places = {known: position for position, known in enumerate(self._open_leaves(), 1)}
         return self._places.get(leaf)
 
     def _place(self, position: int, number: int) -> None:
@@ -161,13 +145,17 @@ class _PublishedCheck:
             message = f"is line {position} of the sealed log and stands behind line {self._last}"
             self._find("seal_order", message, number)
         self._seen[position] = 1
-        self._last = max(self._last, position)
+        while self._last < position:
+            self._last += 1
+            self._next = next(self._ahead) if self._last < self._count else None
 
     def close(self) -> None:
-        """Name the lines of the sealed log that are nowhere."""
+        """Name the lines of the sealed log that are nowhere, and bring all findings into order."""
+        self._ahead.close()
+        self.findings.sort(key=lambda finding: finding.line or 0)
         start = None
-        for position in range(1, len(self._seen) + 1):
-            is_missing = position < len(self._seen) and not self._seen[position]
+        for position in range(1, self._count + 2):
+            is_missing = position <= self._count and not self._seen[position]
             if is_missing and start is None:
                 start = position
             elif not is_missing and start is not None:
@@ -176,29 +164,10 @@ class _PublishedCheck:
 
     def _missing(self, first: int, last: int) -> None:
         which = f"line {first}" if first == last else f"lines {first} to {last}"
-        where = " (the end was cut off)" if last == len(self._leaves) else ""
+        where = " (the end was cut off)" if last == self._count else ""
         verb = "is" if first == last else "are"
         message = f"{which} of the sealed log {verb} missing{where}"
         self.findings.append(Finding("seal_missing", message, self._file))
 
     def _find(self, code: str, message: str, number: int, path: str | None = None) -> None:
         self.findings.append(Finding(code, message, self._file, line=number, json_path=path))
-
-
-def _read_proof(line: Any) -> LineProof:
-    if not isinstance(line, dict) or PROOF not in line:
-        raise FormatError("has no proof; every line of a log published under a seal has one", json_path="$")
-    try:
-        proof = line_proof_codec.from_json(line[PROOF])
-    except FormatError as error:
-        error.json_path = f"$.{PROOF}{(error.json_path or '$')[1:]}"
-        raise
-    if (proof.fields is ABSENT) == (proof.leaf is ABSENT) or proof.extra:
-        raise FormatError("a proof has `at`, and either `fields` or `leaf`", json_path="$.seal")
-    return proof
-
-
-def _path_of(name: str) -> str:
-    """The member whose value the field *name* commits to; some are named after a policy's wording."""
-    policy, _, path = name.partition(":")
-    return path if policy in POLICIES else name

@@ -31,6 +31,7 @@ VERBS = {
     "test": "Run assertions over recorded runs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",
+    "view": "Look at recorded runs in the browser",
 }
 
 _HELP = """\

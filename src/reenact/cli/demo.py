@@ -95,8 +95,9 @@ class _Story:
     def _go_on(self) -> None:
         self._console.print(Rule(style="dim"))
         self._say(f"The recording is in {self._path}. Try:")
-        for line in (f"reenact show {self._path}", f"reenact verify {self._path}", "reenact --help"):
-            self._say(f"  {line}", "cyan")
+        for verb in ("show", "view", "verify"):
+            self._say(f"  reenact {verb} {self._path}", "cyan")
+        self._say("  reenact --help", "cyan")
 
     def _head(self, number: str, title: str) -> None:
         self._console.print(Rule(f"[bold]{number}[/bold]  {title}", align="left", style="dim"))

@@ -62,7 +62,7 @@ def command(
     reenact verify FILE --seal SEAL --key PUB needs nothing else.
     """
     run = RunLog(path)
-    lines: Iterator[dict[str, Any] | None] = _unsealed(run, policy, withhold)
+    lines: Iterator[dict[str, Any] | None] = unsealed_lines(run, policy, withhold)
     if seal_path is not None:
         lines = _sealed(run, policy, withhold, seal_path, Secret.of(seal_path, secret_path))
     elif secret_path is not None:
@@ -100,7 +100,10 @@ def _class_of(line: dict[str, Any] | None, tag_field: str) -> str:
     return {WITHHELD_EVENT: "withheld", LEAVES: "leaves"}.get(name, "shown")
 
 
-def _unsealed(run: RunLog, policy: PolicyName, withhold: Collection[int]) -> Iterator[dict[str, Any] | None]:
+def unsealed_lines(
+    run: RunLog, policy: PolicyName, withhold: Collection[int] = ()
+) -> Iterator[dict[str, Any] | None]:
+    """The lines of a published log that proves nothing; ``None`` for one of which nothing is shown."""
     publisher = Publisher(run.events(), run.dialect, secrets.token_bytes(SEED_BYTES), [policy])
     for position, event in enumerate(run.events(), 1):
         yield None if position in withhold else publisher.publish(event, policy)

@@ -28,6 +28,8 @@ _SUFFIXES: Final = (".json", *LINE_SUFFIXES)
 _PRODUCER: Final = {"name": "reenact", "version": __version__}
 _SHOWN: Final = 10
 """How many problems of a value and how many models are named to people; --json has all."""
+_SHOWN_VALUES: Final = 20
+"""How many values that are not good are explained to people; of the others there are counts."""
 
 
 @click.command("validate")
@@ -121,19 +123,28 @@ class _Text:
     def __init__(self, with_records: bool) -> None:
         self._with_records = with_records
         self._good: Judged | None = None
+        self._bad = 0
 
     def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None:
         error = judged.error or (record if isinstance(record, FormatError) else None)
-        if error is not None:
-            report(error)
-        elif not judged.is_good:
-            self._say(*_explain(judged))
+        if error is not None or not judged.is_good:
+            self._bad += 1
+            if self._bad <= _SHOWN_VALUES:
+                self._refuse(judged, error)
         elif isinstance(record, VerifiableRecord):
             sys.stdout.write(verifiable.write_verifiable(record).decode())
         else:
             self._good = judged
 
+    def _refuse(self, judged: Judged, error: Exception | None) -> None:
+        if error is not None:
+            report(error)
+        else:
+            self._say(*_explain(judged))
+
     def end(self, tally: Tally, records: _Records | None) -> None:
+        if self._bad > _SHOWN_VALUES:
+            self._say(f"… and {self._bad - _SHOWN_VALUES:,} more that did not pass; --json lists them all")
         if tally.count > 1:
             self._say(*_counts(tally))
             if records is not None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
 import click
 
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
-from reenact.check.findings import Report
-from reenact.cli.failure import DIFFERS, printable
+from reenact.cli.failure import DIFFERS
 from reenact.cli.jobs import processes
 from reenact.cli.progress import progress_bar
+from reenact.cli.terminal import printer
+from reenact.cli.verdict import verdict_lines
 from reenact.store.rundir import EVENTS
 
-_SHOWN_FINDINGS: Final = 100
 _MANY_BYTES: Final = 64 * 1024 * 1024
 """From here on all cores are worth their start."""
 
@@ -47,52 +46,32 @@ def command(
     """Check that an artifact is what it says it is.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
-    action, a record, a pack of records, a seal or a disclosure. Every problem is printed with its place. The
-    exit status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH cannot
-    be read at all.
+    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary or
+    a policy. Every problem is printed with its place. The exit status is 0 when there is none but warnings, 1
+    when something does not agree, and 2 when PATH cannot be read at all.
     """
-    report = _checked(path, lenient, jobs)
+    size_bytes = _size_bytes(path)
+    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
+    with progress_bar(size_bytes, "verifying") as advance:
+        report = check_artifact(path, lenient=lenient, processes=number, progress=advance)
     if receipt is not None:
         report = with_receipt(report, receipt)
     if seal or key or report.what == "disclosure":
         from reenact.check.against_seal import with_seal
 
-        report = with_seal(report, seal, key)
+        with progress_bar(size_bytes, "holding it against the seal") as advance:
+            report = with_seal(report, seal, key, processes=number, progress=advance)
     if against is not None:
         report = with_other_log(report, against)
-    is_alone = receipt is None and seal is None and against is None
-    _print(report, "itself" if is_alone else "what it is held against", as_json)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        write = printer()
+        for line in verdict_lines(report, [str(other) for other in (receipt, seal, against) if other]):
+            write(line)
     return 0 if report.is_good else DIFFERS
 
 
-def _checked(path: Path, lenient: bool, jobs: int | None) -> Report:
+def _size_bytes(path: Path) -> int:
     file = path / EVENTS if path.is_dir() else path
-    size_bytes = file.stat().st_size if file.exists() else 0
-    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
-    with progress_bar(size_bytes, "verifying") as advance:
-        return check_artifact(path, lenient=lenient, processes=number, progress=advance)
-
-
-def _print(report: Report, other: str, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
-        return
-    for finding in report.findings[:_SHOWN_FINDINGS]:
-        mark = "warning" if finding.severity == "warning" else "error  "
-        click.echo(f"{mark}  {printable(finding.describe())}")
-    if len(report.findings) > _SHOWN_FINDINGS:
-        codes = Counter(finding.code for finding in report.findings).most_common()
-        counts = ", ".join(f"{code} {count:,}" for code, count in codes)
-        click.echo(f"… and {len(report.findings) - _SHOWN_FINDINGS:,} more; --json lists all ({counts})")
-    errors = sum(finding.severity == "error" for finding in report.findings)
-    warnings = len(report.findings) - errors
-    verdict = "is what it says it is" if report.is_good else f"does not agree with {other}"
-    facts = ", ".join(f"{name} {_told(value)}" for name, value in report.facts.items())
-    found = f"{errors} errors, {warnings} warnings"
-    click.echo(f"{printable(report.path)}: the {report.what} {verdict}: {found} ({facts})")
-
-
-def _told(value: object) -> str:
-    if not isinstance(value, list | dict):
-        return printable(str(value))
-    return printable(json.dumps(value, ensure_ascii=False)) if value else "none"
+    return file.stat().st_size if file.exists() else 0

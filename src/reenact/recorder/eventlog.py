@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import RLock
 from time import time_ns
 
@@ -20,6 +21,7 @@ class EventLog:
 
     def __init__(self, sink: CaptureSink, seed: CaptureSeed) -> None:
         self._sink = sink
+        self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
             b'{"captureId":%b,"data":%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
@@ -34,6 +36,11 @@ class EventLog:
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
+        self._write(event_type, data)
+        if self._settle is not None:
+            self._settle()
+
+    def _write(self, event_type: bytes, data: bytes) -> None:
         with self.lock:
             if self._is_writing:
                 self._interrupting.append((event_type, data))

@@ -41,7 +41,11 @@ class CaptureSink(Protocol):
         """Begin the run."""
 
     def append(self, event: bytes, /) -> object:
-        """Keep one event, the canonical text of a line; returns when it is safe."""
+        """Keep one event, the canonical text of a line; returns when it is safe.
+
+        Where that takes time, a sink has a method ``settle`` too, which returns when all that was appended is
+        safe: events are appended one at a time, but any number of threads may wait together.
+        """
 
     def put_blob(self, data: bytes, /) -> str:
         """Keep a large payload; returns its digest."""
@@ -61,12 +65,16 @@ class FileCaptureSink:
         # The agent may go to another directory while it is recorded.
         self._path = Path(path).absolute()
         self._durability: Durability = durability
+        self.settle = self._settle if durability == "disk" else None
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
         self._run = RunDir.create(self._path, seed_codec.to_bytes(seed) + b"\n", self._durability)
-        self.append = self._run.journal.append
+        self.append = self._run.journal.write
         self.put_blob = self._run.blobs.put
+
+    def _settle(self) -> None:
+        self._run.journal.settle()
 
     @property
     def count(self) -> int:

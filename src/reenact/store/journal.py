@@ -63,6 +63,13 @@ class Journal:
 
         A line that cannot be written whole leaves no trace and is a :class:`StoreError`.
         """
+        offset = self.write(line)
+        if self._group is not None:
+            self._wait_for_disk(self._group, offset + len(line) + 1)
+        return offset
+
+    def write(self, line: bytes) -> int:
+        """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need."""
         if _LF in line or not 0 < len(line) <= MAX_LINE_BYTES:
             raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
         text = line + b"\n"
@@ -70,7 +77,7 @@ class Journal:
         with self._lock:
             offset = self._size_bytes
             # Before the write, so that an append on top of this one finds the truth.
-            self._size_bytes = end = offset + length
+            self._size_bytes = offset + length
             self._count += 1
             try:
                 written = _write(self._fd, text)
@@ -79,9 +86,12 @@ class Journal:
             except BaseException as error:
                 self._take_back(offset, error)
                 raise
-        if self._group is not None:
-            self._wait_for_disk(self._group, end)
         return offset
+
+    def settle(self) -> None:
+        """Return when all that was written so far is as durable as was chosen; many wait for one sync."""
+        if self._group is not None:
+            self._wait_for_disk(self._group, self._size_bytes)
 
     @property
     def count(self) -> int:

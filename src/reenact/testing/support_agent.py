@@ -85,7 +85,11 @@ def answer(question: str, base_url: str, tools: Tools = TOOLS) -> str:
     """Ask the model, do what it asks for, and return what it tells the customer."""
     import anthropic
 
-    client = anthropic.Anthropic(api_key="sk-ant-demo-not-a-real-key-000000000000", base_url=base_url)
+    with anthropic.Anthropic(api_key="sk-ant-demo-not-a-real-key-000000000000", base_url=base_url) as client:
+        return _conversation(client, question, tools)
+
+
+def _conversation(client: Any, question: str, tools: Tools) -> str:
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
         reply = client.messages.create(
@@ -93,7 +97,7 @@ def answer(question: str, base_url: str, tools: Tools = TOOLS) -> str:
             max_tokens=1000,
             system=SYSTEM,
             messages=messages,
-            tools=_SCHEMAS,  # type: ignore[arg-type]  # plain dictionaries, as agents write them
+            tools=_SCHEMAS,
         )
         calls = [block for block in reply.content if block.type == "tool_use"]
         if not calls:

@@ -178,6 +178,7 @@ def _other(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 _TRANSLATIONS: Final = {
     "ReplayHeader": _opened,
     "SessionStart": _opened,
+    "SealLeaves": _opened,  # the proof that a published log brings along
     "SessionEnd": _ended,
     "ToolCall": _called,
     "ToolResult": _returned,

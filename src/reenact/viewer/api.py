@@ -1,0 +1,199 @@
+"""What the page asks: every answer is JSON, bounded, and read from the run at the moment it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.compare import Comparison
+from reenact.errors import UsageError
+from reenact.viewer.bounded import Bounded
+from reenact.viewer.comparisons import Comparisons
+from reenact.viewer.conversation import read_turns
+from reenact.viewer.search import Search, Wanted
+from reenact.viewer.shelf import Shelf
+from reenact.viewer.verification import Verification, can_verify
+
+Query: TypeAlias = Mapping[str, str]
+Answer: TypeAlias = dict[str, Any]
+
+_PAGE: Final = 500
+_SLICE_SECONDS: Final = 0.2
+"""How long one question may read on in a run that has not been read to its end."""
+_SEARCHES: Final = 16
+
+
+class Api:
+    """The questions by name; each takes the query's parameters."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._verification = Verification()
+        self._comparisons = Comparisons()
+        self._searches: dict[tuple[Artifact, Wanted], Search] = {}
+        self._of_a_run: dict[str, Callable[[Artifact, Query], Answer]] = {
+            "run": self.run,
+            "steps": self.steps,
+            "place": self.place,
+            "failure": self.failure,
+            "detail": self.detail,
+            "conversation": self.conversation,
+            "divergences": self.divergences,
+            "check": self.check,
+        }
+        self._of_two_runs: dict[str, Callable[[Comparison, Query], Answer]] = {
+            "diff": self.diff,
+            "diff-rows": self.diff_rows,
+            "diff-change": self.diff_change,
+        }
+
+    def ask(self, question: str, query: Query) -> Answer:
+        """The answer; :class:`UsageError` for a question or a run that there is not."""
+        if question == "runs":
+            return self.runs(query)
+        if question in self._of_two_runs:
+            return self._of_the_two(question, query)
+        if question not in self._of_a_run:
+            raise UsageError(f"{question!r} is no question")
+        with self._shelf.open(query.get("run", "")) as artifact:
+            return self._of_a_run[question](artifact, query)
+
+    def runs(self, query: Query) -> Answer:
+        """A page of the list; asking for the first looks again what there is."""
+        start, count = _page(query)
+        if start == 0:
+            self._shelf.refresh()
+        ids = self._shelf.ids
+        rows = [msgspec.to_builtins(self._shelf.line(run)) for run in ids[start : start + count]]
+        return {"total": len(ids), "rows": rows}
+
+    def run(self, artifact: Artifact, query: Query) -> Answer:
+        """What a run says of itself, and what has been counted so far; asked with ``more``, it reads on."""
+        artifact.index(_SLICE_SECONDS if "more" in query else 0)
+        header = artifact.header()
+        return {
+            "line": msgspec.to_builtins(self._shelf.line(query["run"])),
+            "header": Bounded()(msgspec.to_builtins(header)),
+            "counts": msgspec.to_builtins(artifact.counts()),
+            "share": artifact.read_bytes / max(1, artifact.size_bytes),
+            "divergences": self._shelf.receipts.count(header.capture_id),
+            "diverged": self._shelf.receipts.diverged(header.capture_id),
+            "canVerify": can_verify(header.kind),
+        }
+
+    def steps(self, artifact: Artifact, query: Query) -> Answer:
+        """A page of the steps that are wanted, and how many there are as far as is known."""
+        start, count = _page(query)
+        wanted = _wanted(query)
+        if wanted.is_all:
+            rows = artifact.steps(start, count)
+            # Whoever wants rows gets them at once; whoever asks for none waits for the end.
+            is_complete = artifact.index(0 if count else _SLICE_SECONDS)
+            total = len(artifact)
+        else:
+            search = self._search(artifact, wanted)
+            search.advance(_SLICE_SECONDS)
+            rows = [artifact.at(place) for place in search.places[start : start + count]]
+            total, is_complete = len(search.places), search.is_complete
+        return {"total": total, "isComplete": is_complete, "rows": msgspec.to_builtins(rows)}
+
+    def place(self, artifact: Artifact, query: Query) -> Answer:
+        """At which row of the wanted steps an event stands; null where it is not among them."""
+        wanted = _wanted(query)
+        try:
+            place = artifact.place_of(_number(query, "seq", 1))
+        except UsageError:
+            return {"row": None}
+        if wanted.is_all:
+            return {"row": place}
+        return {"row": self._search(artifact, wanted).row_of(place)}
+
+    def failure(self, artifact: Artifact, query: Query) -> Answer:
+        """The event of the nearest wanted step that failed, behind an event or, with ``back``, before it."""
+        wanted = msgspec.structs.replace(_wanted(query), state="error")
+        seq, is_back = _number(query, "seq", 0), "back" in query
+        return {"seq": self._search(artifact, wanted).seq_near(seq, is_back=is_back)}
+
+    def detail(self, artifact: Artifact, query: Query) -> Answer:
+        """The step of an event in full, or the event alone where it is about the run as a whole."""
+        seq = _number(query, "seq", 1)
+        bounded = Bounded()
+        try:
+            artifact.place_of(seq)
+        except UsageError:
+            answer = {"events": [bounded(artifact.event(seq))]}
+        else:
+            answer = bounded(msgspec.to_builtins(artifact.detail(seq)))
+        return answer | {"isShort": bounded.is_short}
+
+    def conversation(self, artifact: Artifact, query: Query) -> Answer:
+        """Turns, from the step at a place on."""
+        start, count = _page(query)
+        answer: Answer = Bounded()(msgspec.to_builtins(read_turns(artifact, start, count)))
+        return answer
+
+    def divergences(self, artifact: Artifact, _: Query) -> Answer:
+        """The replay receipts of the run."""
+        return {"receipts": Bounded()(self._shelf.receipts.of(artifact.header().capture_id))}
+
+    def check(self, artifact: Artifact, _: Query) -> Answer:
+        """How far the check of the run has come; asking begins it."""
+        return self._verification.ask(Path(artifact.path), artifact.size_bytes).to_json()
+
+    def diff(self, comparison: Comparison, _: Query) -> Answer:
+        """What two runs have in common and what not, counted."""
+        return {
+            "total": len(comparison),
+            "counts": comparison.counts,
+            "first": comparison.first,
+            "totals": msgspec.to_builtins(comparison.totals()),
+            "outcome": Bounded()(msgspec.to_builtins(comparison.outcome())),
+        }
+
+    def diff_rows(self, comparison: Comparison, query: Query) -> Answer:
+        """A page of steps beside their counterparts."""
+        rows = comparison.rows(*_page(query))
+        return {"total": len(comparison), "isComplete": True, "rows": msgspec.to_builtins(rows)}
+
+    def diff_change(self, comparison: Comparison, query: Query) -> Answer:
+        """One row in full."""
+        place = _number(query, "place", 0)
+        if place >= len(comparison):
+            raise UsageError(f"there is no row {place}")
+        change = comparison.change(place)
+        texts = {one.path: one.text_diff() for one in change.changes if one.text_diff()}
+        answer: Answer = Bounded()(msgspec.to_builtins(change) | {"texts": texts})
+        return answer
+
+    def _of_the_two(self, question: str, query: Query) -> Answer:
+        paths = self._shelf.path(query.get("a", "")), self._shelf.path(query.get("b", ""))
+        with self._comparisons.open(*paths) as asked:
+            if asked.comparison is None:
+                return {"share": asked.share}
+            return self._of_two_runs[question](asked.comparison, query)
+
+    def _search(self, artifact: Artifact, wanted: Wanted) -> Search:
+        search = self._searches.pop((artifact, wanted), None) or Search(artifact, wanted)
+        self._searches[artifact, wanted] = search
+        while len(self._searches) > _SEARCHES:
+            del self._searches[next(iter(self._searches))]
+        return search
+
+
+def _page(query: Query) -> tuple[int, int]:
+    return _number(query, "from", 0), min(_number(query, "count", _PAGE), _PAGE)
+
+
+def _wanted(query: Query) -> Wanted:
+    return Wanted(query.get("kind", ""), query.get("state", ""), query.get("q", "")[:1000])
+
+
+def _number(query: Query, name: str, otherwise: int) -> int:
+    text = query.get(name, str(otherwise))
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise UsageError(f"{name}={text!r} is no number")
+    return int(text)

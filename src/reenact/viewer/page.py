@@ -1,0 +1,120 @@
+"""A run as one page that needs no server: style, program and data in one file.
+
+The policy of the page names the digests of its own style and program, so nothing else in it can run; the data
+is JSON in which no ``<`` stands, so nothing in it can end its element.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact.analysis.artifact import Artifact
+from reenact.analysis.opened import open_artifact
+from reenact.check.artifact import check_artifact
+from reenact.errors import UsageError
+from reenact.viewer.api import Answer, Api
+from reenact.viewer.bundle import bundle
+from reenact.viewer.shelf import Shelf
+from reenact.viewer.static import INDEX, PROGRAM, static_files, styles
+from reenact.viewer.verification import can_verify
+
+MAX_STEPS: Final = 10_000
+
+
+def kind_of(path: Path) -> str:
+    """What the artifact in *path* calls itself."""
+    with open_artifact(path) as artifact:
+        return artifact.header().kind
+
+
+def write_page(paths: tuple[Path, ...]) -> bytes:
+    """The page of the one run in *paths*, with the replay receipts that are there."""
+    shelf = Shelf(paths)
+    try:
+        if len(shelf.ids) != 1:
+            raise UsageError(f"a page holds one run, and there are {len(shelf.ids)}; name one")
+        return _page(_carried(shelf))
+    finally:
+        shelf.close()
+
+
+def _carried(shelf: Shelf) -> Answer:
+    """Everything the page may ask for."""
+    [run_id] = shelf.ids
+    api = Api(shelf)
+    with shelf.open(run_id) as artifact:
+        artifact.index()
+        if len(artifact) > MAX_STEPS:
+            advice = "look at it with: reenact view"
+            raise UsageError(f"{artifact.path}: {len(artifact):,} steps are too many for a page; {advice}")
+        query = {"run": run_id}
+        return {
+            "run": _run(api, artifact, query),
+            "steps": msgspec.to_builtins(artifact.steps(0, len(artifact))),
+            "details": {seq: api.detail(artifact, query | {"seq": str(seq)}) for seq in artifact.rows.seq},
+            "turns": _turns(api, artifact),
+            "receipts": api.divergences(artifact, query)["receipts"],
+            "report": _report(artifact),
+        }
+
+
+def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> Answer:
+    """What the run says of itself, without where it lay."""
+    run = api.run(artifact, query)
+    header = {name: value for name, value in run["header"].items() if name not in ("path", "command")}
+    return run | {"header": header}
+
+
+def _turns(api: Api, artifact: Artifact) -> list[Any]:
+    turns: list[Any] = []
+    place: int | None = 0
+    while place is not None:
+        answer = api.conversation(artifact, {"from": str(place)})
+        turns += answer["rows"]
+        place = answer["next"]
+    return turns
+
+
+def _report(artifact: Artifact) -> Answer | None:
+    if not can_verify(artifact.header().kind):
+        return None
+    path = Path(artifact.path)
+    return check_artifact(path).to_json() | {"path": path.name}
+
+
+def _page(carried: Answer) -> bytes:
+    files = static_files()
+    style = "".join(files[name].decode() for name in styles())
+    program = bundle(files, PROGRAM)
+    policy = (
+        f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        f'<link rel="icon" href="data:,">\n<style>{style}</style>\n'
+    )
+    tail = (
+        f'<script type="application/json" id="run">{_data(carried)}</script>\n'
+        f'<script type="module">{program}</script>\n'
+    )
+    page = re.sub(r"<(?:link|script)\b[^>]*>(?:</script>)?\n", "", files[INDEX].decode())
+    for mark, added in (('<meta name="viewport"', head), ("</body>", tail)):
+        page = page.replace(mark, added + mark, 1)
+    return page.encode()
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _data(value: Any) -> str:
+    """JSON that can stand inside an element: only texts have a ``<``, and there it can be escaped."""
+    return msgspec.json.encode(value).decode().replace("<", "\\u003c")

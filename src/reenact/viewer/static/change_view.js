@@ -1,0 +1,52 @@
+// What is different about a step that two runs have, or that only one has.
+
+import { h, link, recorded } from "./dom.js";
+import { jsonTree } from "./json_tree.js";
+import { toRun } from "./route.js";
+import { kindLabel } from "./step_row.js";
+
+const TOLD = {
+  same: "Both runs did the same here.",
+  added: "Only the right run did this.",
+  removed: "Only the left run did this.",
+};
+
+/** @param {{row: any, changes?: any[], texts?: Object<string, string[]>}} change */
+export function changeView(a, b, { row, changes = [], texts = {} }) {
+  const step = row.right ?? row.left;
+  const title = [
+    kindLabel(step.kind),
+    recorded("h2", step.name),
+    h(`span.outcome.is-${row.mark}`, {}, row.mark),
+  ];
+  const places = h("p.muted.links", {}, place(a, row.left, "left"), place(b, row.right, "right"));
+  return [
+    h("header", {}, h("div.title", {}, ...title), places),
+    ...changes.map((one) => changeSection(one, texts[one.path])),
+    changes.length ? null : h("p.muted", {}, TOLD[row.mark] ?? ""),
+  ];
+}
+
+function place(run, step, side) {
+  return step ? link("a", toRun(run, { seq: step.seq }), {}, `event ${step.seq} ${side}`) : null;
+}
+
+function changeSection(one, lines) {
+  const shown = lines ? h("pre.code.text-diff", { tabindex: 0 }, ...lines.map(diffLine)) : pair(one);
+  return h("section.part", {}, recorded("h3", one.path), shown);
+}
+
+function diffLine(line) {
+  const mark = { "+": ".added", "-": ".removed" }[line[0]] ?? "";
+  return recorded(`span.line${mark}`, `${line}\n`);
+}
+
+/** The left and the right value of one place. */
+export function pair(one) {
+  return h("div.sides", {}, side(one, "left", "expected"), side(one, "right", "observed"));
+}
+
+function side(one, name, tone) {
+  const shown = name in one ? jsonTree(one[name], { open: 2 }) : h("span.muted", {}, "nothing");
+  return h(`div.side.${tone}`, { "aria-label": name, role: "group" }, shown);
+}

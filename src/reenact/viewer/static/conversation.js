@@ -1,0 +1,64 @@
+// The run read as a conversation: who said what, one turn below the other.
+
+import { fill, h, link, recorded } from "./dom.js";
+import { partView } from "./parts.js";
+import { toRun } from "./route.js";
+
+const PAGE_TURNS = 60;
+
+export async function conversationView(source, run) {
+  const turns = h("ol.turns");
+  const more = h("button.more", { type: "button", onclick: load }, "Read on");
+  const element = h("section.conversation", { "aria-label": "Conversation" }, turns, more);
+  const hasLanes = run.counts.columns > 1;
+  let next = 0;
+
+  async function load() {
+    // A long stretch of a run in which nobody speaks takes more than one question.
+    const rows = [];
+    do {
+      const page = await source.conversation(run.line.id, next, PAGE_TURNS);
+      rows.push(...page.rows);
+      next = page.next;
+    } while (!rows.length && next !== null);
+    turns.append(...rows.map((row) => turn(run.line.id, row, hasLanes)));
+    if (next === null) turns.append(...finalOutput(run, rows.at(-1)));
+    more.hidden = next === null;
+    if (next === null && !turns.children.length)
+      fill(element, h("p.empty", {}, "Nothing was said in this run."));
+  }
+
+  await load();
+  return { element };
+}
+
+/** What the run came to, where nobody has said it yet. */
+function finalOutput({ header: { finalOutput: output } }, lastTurn) {
+  const isSaid = lastTurn?.parts.some((part) => part.text === output);
+  if (output === undefined || output === null || isSaid) return [];
+  const kind = typeof output === "string" ? { kind: "text", text: output } : { kind: "data", value: output };
+  const said = h("div.said", {}, h("div.speaker", {}, h("span.role", {}, "final output")), partView(kind));
+  return [h("li.turn.r-assistant", {}, said)];
+}
+
+/** @param {{role: string, seq: number, lane: string, parts: any[]}} row */
+function turn(run, row, hasLanes) {
+  const who = hasLanes ? `${row.role} · lane ${row.lane}` : row.role;
+  const seq = link(
+    "a.seq",
+    toRun(run, { seq: row.seq }),
+    { "aria-label": `Event ${row.seq}` },
+    `#${row.seq}`,
+  );
+  const said = h(
+    "div.said",
+    {},
+    h("div.speaker", {}, recorded("span.role", who), seq),
+    ...row.parts.map(partView),
+  );
+  return h(`li.turn.r-${roleClass(row.role)}`, {}, said);
+}
+
+export function roleClass(role) {
+  return ["user", "assistant", "system", "tool"].includes(role) ? role : "other";
+}

@@ -1,0 +1,57 @@
+// Elements, made without ever parsing text as HTML.
+
+import { visible } from "./text.js";
+
+/** Attributes that can hold an address or a program are set by nobody. */
+const REFUSED = new Set(["href", "src", "srcdoc", "style", "action", "formaction"]);
+
+/**
+ * An element: `h("span.kind.tool", {title: "…"}, "text", child)`.
+ * Functions become listeners, `true` an empty attribute, `false` and `null` none.
+ * @param {string} selector a tag and its classes
+ * @param {Object<string, any>} [attributes]
+ * @param {...(Node|string|number|null|undefined)} children
+ * @returns {HTMLElement}
+ */
+export function h(selector, attributes = {}, ...children) {
+  const [tag, ...classes] = selector.split(".");
+  const element = document.createElement(tag);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [name, value] of Object.entries(attributes)) setAttribute(element, name, value);
+  element.append(...children.filter((child) => child !== null && child !== undefined).map(asNode));
+  return element;
+}
+
+/**
+ * A link inside this page; *hash* is one that `route.js` made.
+ * @param {string} selector
+ * @param {string} hash
+ */
+export function link(selector, hash, attributes = {}, ...children) {
+  const element = h(selector, attributes, ...children);
+  if (!hash.startsWith("#/")) throw new Error(`not a link inside this page: ${hash}`);
+  element.setAttribute("href", hash);
+  return element;
+}
+
+/** @param {Element} element @param {...(Node|string|null)} children */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.filter((child) => child !== null).map(asNode));
+}
+
+/** A recorded text: what cannot be seen, or would turn the line around, stands as a mark. */
+export function recorded(selector, text, attributes = {}) {
+  return h(selector, attributes, visible(text));
+}
+
+function asNode(child) {
+  return child instanceof Node ? child : document.createTextNode(String(child));
+}
+
+function setAttribute(element, name, value) {
+  if (REFUSED.has(name)) throw new Error(`${name} is not set this way`);
+  if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
+  else if (value !== null && value !== undefined && value !== false) {
+    element.setAttribute(name, value === true ? "" : String(value));
+  }
+}

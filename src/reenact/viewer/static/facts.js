@@ -1,0 +1,13 @@
+// Names and values in a row.
+
+import { h, recorded } from "./dom.js";
+
+/** @param {[string, any][]} pairs those without a value are left out */
+export function factList(pairs) {
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h(
+    "dl.facts",
+    {},
+    ...known.map(([name, value]) => h("div", {}, h("dt", {}, name), recorded("dd", value))),
+  );
+}

@@ -1,0 +1,96 @@
+// Where the runs come from: the local server, or the page itself where it carries its run.
+
+import { PageSource } from "./page_source.js";
+
+const RUNS_PAGE = 500;
+
+/** @returns {ServerSource|PageSource} */
+export function openSource() {
+  const carried = document.getElementById("run");
+  return carried ? new PageSource(JSON.parse(carried.textContent)) : new ServerSource();
+}
+
+/** The server is gone. */
+export class Ended extends Error {}
+
+/** Asks the server; every answer is JSON, every refusal an `Error` with its reason. */
+class ServerSource {
+  /**
+   * Every run, a page at a time: thousands take a while.
+   * @param {(runs: any[], total: number) => void} onPage
+   */
+  async runs(onPage) {
+    const runs = [];
+    for (let total = 1; runs.length < total;) {
+      const page = await ask("runs", { from: runs.length, count: RUNS_PAGE });
+      total = page.rows.length ? page.total : runs.length;
+      runs.push(...page.rows);
+      onPage(runs, total);
+    }
+  }
+
+  run(run) {
+    return ask("run", { run });
+  }
+
+  /** The same, after some more of it was read. */
+  runFurther(run) {
+    return ask("run", { run, more: 1 });
+  }
+
+  /** @param {{from: number, count: number, kind?: string, state?: string, q?: string}} wanted */
+  steps(run, wanted) {
+    return ask("steps", { run, ...wanted });
+  }
+
+  /** At which row of the wanted steps an event stands, or null. */
+  async place(run, seq, wanted) {
+    return (await ask("place", { run, seq, ...wanted })).row;
+  }
+
+  /** The event of the nearest step that failed, or null. */
+  async failure(run, seq, isBack, wanted) {
+    return (await ask("failure", { run, seq, back: isBack ? 1 : null, ...wanted })).seq;
+  }
+
+  detail(run, seq) {
+    return ask("detail", { run, seq });
+  }
+
+  conversation(run, from, count) {
+    return ask("conversation", { run, from, count });
+  }
+
+  async divergences(run) {
+    return (await ask("divergences", { run })).receipts;
+  }
+
+  check(run) {
+    return ask("check", { run });
+  }
+
+  /** The summary of a comparison, or the share of it that is done. */
+  diff(a, b) {
+    return ask("diff", { a, b });
+  }
+
+  diffRows(a, b, from, count) {
+    return ask("diff-rows", { a, b, from, count });
+  }
+
+  diffChange(a, b, place) {
+    return ask("diff-change", { a, b, place });
+  }
+}
+
+async function ask(what, parameters) {
+  const known = Object.entries(parameters).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
+  const response = await fetch(`api/${what}?${new URLSearchParams(known)}`).catch(() => {
+    throw new Ended("The viewer has ended. Start it again with: reenact view");
+  });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error ?? response.statusText);
+  return answer;
+}

@@ -1,0 +1,169 @@
+// A list of any length that keeps only the rows in sight in the document.
+
+import { h } from "./dom.js";
+
+const MARGIN_ROWS = 12;
+
+/**
+ * @typedef {Object} ListOptions
+ * @property {string} label what a screen reader calls the list
+ * @property {number} rowHeight in pixels, the same for every row
+ * @property {(index: number) => HTMLElement[]} cells what row *index* shows
+ * @property {(first: number, last: number) => void} [onSight] told which rows are in sight
+ * @property {(index: number) => void} [onSelect]
+ * @property {(index: number) => void} [onOpen] Enter or a second click on the selected row
+ * @property {(index: number) => string} [rowClass]
+ */
+
+export class VirtualList {
+  /** @param {ListOptions} options */
+  constructor(options) {
+    this.options = options;
+    this.count = 0;
+    this.selected = -1;
+    this.rows = new Map();
+    this.space = h("div.rows", { role: "presentation" });
+    this.element = h(
+      "div.list",
+      { role: "grid", "aria-label": options.label, tabindex: 0, "aria-rowcount": 0, "aria-readonly": "true" },
+      this.space,
+    );
+    this.name = `list${++VirtualList.made}`;
+    this.element.addEventListener("scroll", () => this.schedule(), { passive: true });
+    this.element.addEventListener("focus", () => this.selected < 0 && this.select(0, { quietly: true }));
+    this.element.addEventListener("keydown", (event) => this.onKey(event));
+    this.space.addEventListener("click", (event) => this.onClick(event));
+    new ResizeObserver(() => this.schedule()).observe(this.element);
+  }
+
+  static made = 0;
+
+  /** Show *count* rows, all new. */
+  reset(count) {
+    this.count = count;
+    this.selected = -1;
+    this.element.removeAttribute("aria-activedescendant");
+    this.element.setAttribute("aria-rowcount", String(count));
+    this.space.style.height = `${count * this.options.rowHeight}px`;
+    this.refresh();
+  }
+
+  /** There are more rows than before; those that are there stay. */
+  grow(count) {
+    this.count = count;
+    this.element.setAttribute("aria-rowcount", String(count));
+    this.space.style.height = `${count * this.options.rowHeight}px`;
+    this.schedule();
+  }
+
+  /** Draw the rows in sight again: what they show has changed. */
+  refresh() {
+    this.space.replaceChildren();
+    this.rows.clear();
+    this.draw();
+  }
+
+  schedule() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.draw();
+    });
+  }
+
+  /** @returns {[number, number]} the first row in sight and the one behind the last */
+  inSight() {
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.floor(scrollTop / this.options.rowHeight);
+    const last = Math.ceil((scrollTop + clientHeight) / this.options.rowHeight);
+    return [Math.max(0, first), Math.min(this.count, last)];
+  }
+
+  draw() {
+    const [sightFirst, sightLast] = this.inSight();
+    const first = Math.max(0, sightFirst - MARGIN_ROWS);
+    const last = Math.min(this.count, sightLast + MARGIN_ROWS);
+    for (const [index, row] of this.rows) {
+      if (index < first || index >= last) {
+        row.remove();
+        this.rows.delete(index);
+      }
+    }
+    for (let index = first; index < last; index++) {
+      if (!this.rows.has(index)) this.add(index);
+    }
+    this.options.onSight?.(sightFirst, sightLast);
+  }
+
+  add(index) {
+    const isSelected = index === this.selected;
+    const row = h(
+      `div.row${this.options.rowClass?.(index) ?? ""}${isSelected ? ".selected" : ""}`,
+      {
+        role: "row",
+        id: `${this.name}-${index}`,
+        "aria-rowindex": index + 1,
+        "aria-selected": String(isSelected),
+      },
+      ...this.options.cells(index),
+    );
+    row.style.transform = `translateY(${index * this.options.rowHeight}px)`;
+    this.rows.set(index, row);
+    this.space.append(row);
+  }
+
+  /** Select a row, bring it into sight, tell whoever listens. */
+  select(index, { quietly = false } = {}) {
+    if (!this.count) return;
+    const bounded = Math.min(Math.max(index, 0), this.count - 1);
+    const before = this.selected;
+    this.selected = bounded;
+    this.reveal(bounded);
+    this.draw();
+    this.mark(before);
+    this.mark(bounded);
+    this.element.setAttribute("aria-activedescendant", `${this.name}-${bounded}`);
+    if (!quietly && before !== bounded) this.options.onSelect?.(bounded);
+  }
+
+  mark(index) {
+    const row = this.rows.get(index);
+    row?.classList.toggle("selected", index === this.selected);
+    row?.setAttribute("aria-selected", String(index === this.selected));
+  }
+
+  reveal(index) {
+    const top = index * this.options.rowHeight;
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + this.options.rowHeight > scrollTop + clientHeight) {
+      const isFar = top > scrollTop + 2 * clientHeight;
+      this.element.scrollTop = top - (isFar ? clientHeight / 3 : clientHeight - this.options.rowHeight);
+    }
+  }
+
+  onClick(event) {
+    const row = event.target.closest("[aria-rowindex]");
+    if (!row || event.target.closest("a, button, input")) return;
+    this.select(Number(row.getAttribute("aria-rowindex")) - 1);
+    this.options.onOpen?.(this.selected);
+  }
+
+  onKey(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.options.rowHeight) - 1);
+    const steps = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -this.count,
+      End: this.count,
+    };
+    if (event.key in steps) {
+      event.preventDefault();
+      this.select(this.selected + steps[event.key]);
+    } else if (event.key === "Enter" && this.selected >= 0 && event.target === this.element) {
+      event.preventDefault();
+      this.options.onOpen?.(this.selected);
+    }
+  }
+}
