@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from time import time
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Mode
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
+from reenact.recorder.names import Names
 from reenact.recorder.payloads import Payloads
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
@@ -74,10 +76,10 @@ class CaptureContext:
         redactor: Redactor,
         *,
         on_warning: Callable[[str], None] | None = None,
-        call_prefix: str = "c",
+        find_names: Callable[[], Names] = Names,
     ) -> None:
-        """*call_prefix* begins the ids of calls; it differs where several processes record one run."""
-        self._call_prefix = call_prefix
+        """*find_names* is asked with the first call; where several processes record, each has its own."""
+        self._find_names = find_names
         self._sink = sink
         self._seed = seed
         self._redactor = redactor
@@ -114,7 +116,7 @@ class CaptureContext:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
-        step = CaptureStep(self, call, f"{self._call_prefix}{next(self._call_numbers)}")
+        step = CaptureStep(self, call, self._new_call_id())
         try:
             self._record_call(call, lane, step.call_id)
         except Exception as error:
@@ -122,7 +124,7 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        call_id = f"{self._call_prefix}{next(self._call_numbers)}" if instant.is_read else None
+        call_id = self._new_call_id() if instant.is_read else None
         try:
             if call_id is None:
                 value = produce()
@@ -226,13 +228,24 @@ class CaptureContext:
 
     # Writing
 
+    @cached_property
+    def _names(self) -> Names:
+        try:
+            return self._find_names()
+        except Exception as error:
+            self._fail(error)
+            return Names()
+
+    def _new_call_id(self) -> str:
+        return f"{self._names.call_prefix}{next(self._call_numbers)}"
+
     def _record_call(self, call: Call, lane: Lane, call_id: str) -> None:
         if self._failure is not None:
             self._tell_forked()
             return
         shape = _SHAPES[call.kind]
         text = self._payloads.text(call.request, is_json=call.is_json)
-        data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
+        data: dict[str, Any] = {"callId": call_id, "lane": self._names.lane(lane)}
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
@@ -274,7 +287,7 @@ class CaptureContext:
             return
         try:
             data = self._instant_data(instant, value, error)
-            data["lane"] = lane.name
+            data["lane"] = self._names.lane(lane)
             if lane.within is not None:
                 data["parent"] = lane.within
             if call_id is not None:
