@@ -23,4 +23,5 @@ class Names(msgspec.Struct, frozen=True):
         return cls() if root == ROOT else cls(root, f"{root}c")
 
     def lane(self, lane: Lane) -> str:
-        return lane.placed(self.root)
+        # Not asked of the lane in the first process: this is on the path of every call.
+        return lane.name if self.root is ROOT else lane.placed(self.root)
