@@ -12,6 +12,7 @@ thread pool) falls into the lane's *loose* child, where order means nothing.
 
 from __future__ import annotations
 
+import os
 from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,6 +35,8 @@ class Call(msgspec.Struct, frozen=True):
     request: Any
     facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
     """A function where they take time to find out: only a recording asks for them."""
+    is_json: bool = False
+    """The request was read from JSON, or from text: all its values are JSON's own, or bytes."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -149,6 +152,10 @@ class Lane(msgspec.Struct, eq=False):
             self._loose = Lane(self.context, f"{self.name}~", parent=self, within=self.within)
         return self._loose
 
+    def placed(self, root: str) -> str:
+        """Its name in a capture in which this process's first lane is called *root*."""
+        return self.name if root == ROOT else self.name.replace(ROOT, root, 1)
+
     @property
     def is_loose(self) -> bool:
         return self.name.endswith("~")
@@ -246,10 +253,29 @@ def open_contexts() -> list[Context]:
         return [root.context for root in open_runs.values()]
 
 
+def forget_runs() -> None:
+    """In a forked child that is to have a run of its own: the parent's are not open here."""
+    open_runs.clear()
+    _owned.clear()
+    lane_var.set(None)
+
+
+def _renew_lock() -> None:
+    """In a forked child: another thread of the parent's may have held it, and is not there to let go."""
+    global _lock
+    _lock = Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 @contextmanager
-def entered(context: Context) -> Iterator[Lane]:
-    """Make *context* the current one, with a fresh root lane, for the block."""
-    root = Lane(context, ROOT, owner=identity())
+def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
+    """Make *context* the current one, with a fresh root lane, for the block.
+
+    *within* is the id of a call, of another process of the run, inside which all of this happens.
+    """
+    root = Lane(context, ROOT, owner=identity(), within=within)
     with _lock:
         open_runs[id(context)] = root
     before = lane_var.get()
@@ -263,15 +289,20 @@ def entered(context: Context) -> Iterator[Lane]:
         set_lane(before)
 
 
-@contextmanager
-def running_in(lane: Lane) -> Iterator[None]:
+class running_in:  # noqa: N801 — used like a function, and every call goes through several
     """Let *lane* be the current one for the block."""
-    before = lane_var.get()
-    set_lane(lane)
-    try:
-        yield
-    finally:
-        set_lane(before)
+
+    __slots__ = ("_before", "_lane")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        self._before = lane_var.get()
+        set_lane(self._lane)
+
+    def __exit__(self, *raised: object) -> None:
+        set_lane(self._before)
 
 
 def outside() -> AbstractContextManager[None]:

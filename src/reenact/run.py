@@ -17,7 +17,7 @@ import msgspec
 
 from reenact import seams
 from reenact._version import __version__
-from reenact.boundary import Instant, RunMode, current_lane, entered, open_contexts
+from reenact.boundary import ROOT, Instant, RunMode, current_lane, entered, open_contexts
 from reenact.errors import Diverged, FormatError, StoreError, UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -43,6 +43,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
 from reenact.recorder.context import CaptureContext
+from reenact.recorder.names import Names
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.redaction import Redactor, default_profile, environment_secrets
 from reenact.redaction.profile import PROFILES
@@ -153,8 +154,10 @@ class CaptureRun(Run):
         volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
         identity: Identity | None = None,
-        call_prefix: str = "c",
+        find_names: Callable[[], Names] = Names,
+        within: str | None = None,
     ) -> None:
+        """*find_names* and *within* say where this process stands among others that record the same run."""
         super().__init__()
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
@@ -175,9 +178,10 @@ class CaptureRun(Run):
         )
         self._redactor = _redactor(profile, values, identity.salt)
         self._context = self.make_context(
-            sink, seed, self._redactor, on_warning=on_warning, call_prefix=call_prefix
+            sink, seed, self._redactor, on_warning=on_warning, find_names=find_names
         )
         self._stand_ins = stand_ins
+        self._within = within
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -185,7 +189,7 @@ class CaptureRun(Run):
         self._context.start()
         for attached in self.attachments():
             self._open.enter_context(attached)
-        self._open.enter_context(entered(self._context))
+        self._open.enter_context(entered(self._context, self._within))
         self._context.record_event("run_start", self.surroundings())
         return self
 
@@ -235,13 +239,18 @@ class ReplayRun(Run):
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
         is_ours: LaneTest = every_lane,
         is_causal: bool = False,
+        root: str = ROOT,
+        find_root: Callable[[], str] | None = None,
+        within: str | None = None,
     ) -> None:
         """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
 
-        With *is_causal* a call may not come before one that had ended by then in the recording.
+        With *is_causal* a call may not come before one that had ended by then in the recording. Where several
+        processes replay a run, *root* is the first lane of this one, unless *find_root* knows better when the
+        first call is made, and *within* is the call inside which it lives.
         """
         super().__init__()
-        source = ReplaySource(path, is_ours)
+        source = ReplaySource(path, is_ours, root)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = profile_and_secrets(redact)
@@ -258,13 +267,19 @@ class ReplayRun(Run):
             stall_s=stall_s,
             is_causal=is_causal,
             on_divergence=on_divergence,
+            find_root=find_root,
         )
+        self._within = within
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(allow_passthrough_tools)
         self._guard = Guard(allow or Allow(), self._is_guarded)
         self._receipt_path = receipt_path
         self._open = ExitStack()
+
+    def arguments(self) -> list[str]:
+        """What this process was started with, as a recording would tell it."""
+        return self._redactor.redact_arguments(sys.orig_argv)
 
     @property
     def notes(self) -> list[str]:
@@ -289,7 +304,7 @@ class ReplayRun(Run):
         """What is put into this process so that its calls come to us and none gets past."""
         yield seams.attached()
         yield stdlib.attached(self._stand_ins, self._engine)
-        yield entered(self._engine)
+        yield entered(self._engine, self._within)
         yield self._guard
 
     def __exit__(

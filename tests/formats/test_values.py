@@ -106,6 +106,8 @@ GOOD: dict[str, Any] = {
     "tuple": (1, "a", None),
     "empty tuple": (),
     "tuple in a list": [(1, 2), [3]],
+    "tuple among brackets": ["(so", ("(", "it) goes"), "(("],
+    "tuple of many": tuple(range(70_000)),
     "set": {1, 2, 3},
     "empty set": set(),
     "set of tuples": {(1, 2), ("a",)},

@@ -1,4 +1,4 @@
-"""The sink of an injected run: no directory before the first call, and one process's alone."""
+"""The sink of an injected run: no directory before the first call, and each process has its own."""
 
 import os
 
@@ -21,16 +21,20 @@ SEED = CaptureSeed(
 )
 
 
+def first_call_sink(folder):
+    return FirstCallSink(folder / "a", durability="process", beside=lambda: folder / "beside")
+
+
 @pytest.fixture
 def sink(tmp_path):
-    sink = FirstCallSink(tmp_path / "a", durability="process")
+    sink = first_call_sink(tmp_path)
     sink.start(SEED)
     sink.append(b'{"seq":1}')
     return sink
 
 
-def lines(tmp_path):
-    return (tmp_path / "a" / "events.jsonl").read_bytes().splitlines()
+def lines(path):
+    return (path / "events.jsonl").read_bytes().splitlines()
 
 
 def test_a_run_without_a_call_leaves_nothing(sink, tmp_path):
@@ -43,32 +47,31 @@ def test_the_first_call_brings_the_beginning_with_it(sink, tmp_path):
     """In order, and once."""
     sink.append(b'{"seq":2}')
     sink.append(b'{"seq":3}')
-    assert lines(tmp_path) == [b'{"seq":1}', b'{"seq":2}', b'{"seq":3}']
+    assert lines(tmp_path / "a") == [b'{"seq":1}', b'{"seq":2}', b'{"seq":3}']
 
 
 def test_a_large_payload_is_a_call_too(sink, tmp_path):
     """Blobs are written before the event that refers to them."""
     sink.put_blob(b"x" * 20_000)
     sink.append(b'{"seq":2}')
-    assert lines(tmp_path) == [b'{"seq":1}', b'{"seq":2}']
+    assert lines(tmp_path / "a") == [b'{"seq":1}', b'{"seq":2}']
     assert sink.finalize(Ending("ok", 2, NO_MODEL)).eventCount == 2
 
 
-def test_the_second_process_is_refused_with_what_to_do(sink, tmp_path):
-    """What it would have said of the directory by itself does not help here."""
+def test_the_second_process_goes_beside(sink, tmp_path):
+    """The directory is the first one's."""
     sink.append(b'{"seq":2}')
-    other = FirstCallSink(tmp_path / "a", durability="process")
+    other = first_call_sink(tmp_path)
     other.start(SEED)
     other.append(b'{"seq":1}')
-    with pytest.raises(StoreError, match="another process has begun the capture; record this one by itself"):
-        other.append(b'{"seq":2}')
-    assert other.refusal is not None
+    other.append(b'{"seq":2}')
+    assert len(lines(tmp_path / "beside")) == len(lines(tmp_path / "a")) == 2
 
 
 def test_other_reasons_are_told_as_they_are(tmp_path):
     """A file in the way is no process."""
     (tmp_path / "a").touch()
-    sink = FirstCallSink(tmp_path / "a", durability="process")
+    sink = first_call_sink(tmp_path)
     sink.start(SEED)
     sink.append(b'{"seq":1}')
     with pytest.raises(StoreError, match="is a file"):

@@ -7,6 +7,7 @@ import pytest
 from reenact.boundary import Call, crossing
 from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.joining import join_parts, part_of
+from reenact.recorder.names import Names
 from reenact.run import CaptureRun, Identity
 from reenact.seams import stdlib
 from reenact.store.reader import CaptureReader
@@ -24,7 +25,7 @@ def recording(path, prefix):
         stand_ins=stdlib.NOTHING,
         on_warning=None,
         identity=IDENTITY,
-        call_prefix=prefix,
+        find_names=lambda: Names(call_prefix=prefix),
     )
 
 

@@ -217,6 +217,18 @@ def test_an_ordinary_header_is_kept(redactor: Redactor, header: tuple[str, str])
     assert redactor.redact_headers([header]) == [header]
 
 
+def test_headers_by_name_are_redacted_like_any_object() -> None:
+    """Whether they came before or not: the text is the object's, and what was replaced is counted."""
+    redactor = Redactor("default", salt=SALT)
+    headers = {"x-b": "ü", "authorization": "Bearer a1b2c3d4e5f6", "cookie": "a=secret1", "accept": "*/*"}
+    expected = redactor.redact_json(canonical.encode(headers))
+    replaced = redactor.count
+    for times in (2, 3):
+        assert redactor.redact_header_object(headers) == expected
+        assert redactor.count == times * replaced
+    assert expected.count(b"<secret:") == replaced > 0
+
+
 def test_headers_keep_their_order_and_repetitions(redactor: Redactor) -> None:
     """Several headers of one name stay several."""
     headers = [("Set-Cookie", "a=1"), ("X", "y"), ("Set-Cookie", "b=2")]

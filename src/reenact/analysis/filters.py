@@ -71,7 +71,7 @@ def _is_tool(index: StepIndex, place: int, value: str) -> bool:
 
 def _is_in_lane(index: StepIndex, place: int, value: str) -> bool:
     lane = index.lanes[index.lane[place]]
-    return fnmatchcase(lane, value) or lane.startswith((f"{value}.", f"{value}/"))
+    return fnmatchcase(lane, value) or lane.startswith(tuple(f"{value}{mark}" for mark in "./:"))
 
 
 def _is_in_state(index: StepIndex, place: int, value: str) -> bool:

@@ -61,8 +61,8 @@ def command(
 ) -> int:
     """Run a command and record it.
 
-    COMMAND runs as it would without us, and its exit status is ours. The calls of the first Python
-    process below it that makes any are recorded, from its start to its end, with no change to its code.
+    COMMAND runs as it would without us, and its exit status is ours. The calls of its Python processes
+    are recorded, from their start to their end, with no change to their code.
     Programs in other languages are recorded as they call their model: the variables from which they read
     its base URL lead to a gateway on this host, which passes on what it is asked. {gateway} in COMMAND
     stands for its address. What was recorded is said on stderr at the end.
@@ -132,7 +132,7 @@ def _report(path: Path, status: int, again: str, handover: Handover, gateway: Ga
         say(f"the capture is not whole: {message_of(error)}")
         return
     if manifest is not None:
-        _summarise(path, manifest, again)
+        _summarise(path, manifest, again, silent=_why_silent(handover, gateway))
 
 
 def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
@@ -148,13 +148,15 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
     return note_exit_status(path, exit_status)
 
 
-def _summarise(path: Path, manifest: CaptureManifest, again: str) -> None:
+def _summarise(path: Path, manifest: CaptureManifest, again: str, *, silent: str) -> None:
     with open_artifact(path) as artifact:
         artifact.index()
         kinds = artifact.counts().kinds
     say(f"recorded {path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
     if manifest.status != "ok":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
+    if not kinds:
+        click.echo(f"  warning: {printable(silent)}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
     click.echo(f"  replay it with: {printable(again)}", err=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,10 +14,11 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
+from reenact.boundary import ROOT
 from reenact.cli.failure import DIFFERS, printable, say
 from reenact.cli.volatile import volatile_option
 from reenact.errors import CheckFailed, StoreError, UsageError
-from reenact.formats.capture import RunStart, RunStartData
+from reenact.formats.capture import ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
@@ -23,8 +26,11 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, Replayed, ToReplay
 from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
-from reenact.run import project_rules
+from reenact.replayer.report import left_over
+from reenact.replayer.source import ReplaySource, lanes_of
+from reenact.run import STALL_S, project_rules
 from reenact.store.durable import write_whole
 from reenact.store.reader import CaptureReader
 
@@ -61,7 +67,7 @@ def command(
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
-    began = _beginning(reader)
+    began = beginning(reader)
     served = ServedReplay(
         Path(directory), upstreams_of(os.environ) | (began.upstreams or {}), policy=policy, volatile=volatile
     )
@@ -72,7 +78,12 @@ def command(
             if began.python is not ABSENT or began.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay")
             stdout = sys.stderr.buffer if as_json else None
-            status = run(addressed(words, gateway.address), environ, stdout=stdout)
+            status = run(
+                addressed(words, gateway.address),
+                environ,
+                stdout=stdout,
+                is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+            )
         found = _replayed(directory, handover, served, began)
         replayed = _judged(found, None if recorded is ABSENT else recorded, status)
     receipt = replayed.receipt
@@ -87,19 +98,13 @@ def command(
     return 0 if receipt.verdict == "reproduced" else DIFFERS
 
 
-def _beginning(reader: CaptureReader) -> RunStartData:
-    """What the capture says of who recorded it: a Python process, the gateway or both."""
-    first = reader.event(1) if len(reader) else None
-    return first.data if isinstance(first, RunStart) else RunStartData()
-
-
 def _replayed(directory: str, handover: Handover, served: ServedReplay, began: RunStartData) -> Replayed:
     """What the gateway saw and the processes of the command reported, as one."""
     assert served.receipt is not None
     through_gateway = Replayed(served.answered, served.receipt)
     if began.python is ABSENT and began.upstreams is not ABSENT:
         return through_gateway
-    in_process = _in_process(directory, handover)
+    in_process = _in_processes(directory, handover, began)
     if began.upstreams is ABSENT and not through_gateway.has_acted:
         return in_process
     return _both(in_process, through_gateway)
@@ -117,30 +122,47 @@ def _both(first: Replayed, second: Replayed) -> Replayed:
     return Replayed(first.answered + second.answered, receipt)
 
 
-def _in_process(directory: str, handover: Handover) -> Replayed:
+def _in_processes(directory: str, handover: Handover, began: RunStartData) -> Replayed:
     """What the Python processes of the command reported, as one."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
     for why in handover.notes("failed").values():
         raise StoreError(why)
     replays = handover.replays()
-    for pid in handover.notes("started"):
-        if pid not in replays:
-            process = handover.process(pid)
-            raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
+    acted = [replay for replay in replays.values() if replay.root or replay.receipt.liveCallsRefused]
+    acted.sort(key=lambda replay: replay.root != ROOT)  # of many fingerprints the first process's is kept
+    has_diverged = any(replay.receipt.verdict == "diverged" for replay in acted)
+    recorded = recorded_processes(began)
+    cut_off = set() if has_diverged else _cut_off(directory, handover, recorded)
     if not replays:
         raise CheckFailed(
             f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
             "(python -I and -E do not), so what it did was not replayed"
         )
-    acted = [pid for pid in replays if replays[pid].has_acted]
-    agent, *others = acted or [*replays][:1]
-    return _with(replays[agent], *(_second_agent(handover.process(pid)) for pid in others))
+    found = reduce(_both, acted or [*replays.values()][:1])
+    if has_diverged and found.receipt.matching.policy == "strict":
+        return found
+    played = {replay.root for replay in acted} | cut_off
+    return _with(found, *_never_came(directory, [root for root in recorded if root not in played]))
 
 
-def _second_agent(process: str) -> ReplayDivergence:
-    detail = f"{process} made calls too, but a capture holds those of one process"
-    return ReplayDivergence(code="event_unexpected", detail=detail)
+def _cut_off(directory: str, handover: Handover, recorded: dict[str, ProcessData]) -> set[str | None]:
+    """The first lanes of processes that were killed in the recording and have been again."""
+    reported, roots = handover.replays(), handover.notes("plays")
+    cut_off = {pid: roots.get(pid, "") for pid in handover.notes("started") if pid not in reported}
+    for pid, root in cut_off.items():
+        if pid in handover.notes("diverged") or root not in recorded or recorded[root].ended:
+            process = handover.process(pid)
+            raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
+    return set(cut_off.values())
+
+
+def _never_came(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
+    """The calls of recorded processes that nobody was; those inside a call come with it, or not at all."""
+    for root in roots:
+        for divergence in left_over(ReplaySource(directory, lanes_of(root), root)):
+            if "parent" not in (divergence.expected or {}).get("data", {}):
+                yield divergence
 
 
 def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:

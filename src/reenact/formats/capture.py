@@ -113,6 +113,14 @@ class CaptureSeed(Record, frozen=True):
     volatile: list[VolatileRule] | Absent = ABSENT
 
 
+class ProcessData(Record, frozen=True):
+    """One of the processes whose calls are in the capture, beside the one that began it."""
+
+    ended: bool
+    """Whether it came to its end; one that was killed did not."""
+    argv: list[str] | Absent = ABSENT
+
+
 class RunStartData(Record, frozen=True):
     """Where and how the run began."""
 
@@ -121,6 +129,8 @@ class RunStartData(Record, frozen=True):
     python: str | Absent = ABSENT
     upstreams: dict[str, str] | Absent = ABSENT
     """Where the gateway led to, by name; absent where it did not begin the run."""
+    processes: dict[str, ProcessData] | Absent = ABSENT
+    """The other Python processes of the run, by their first lane."""
 
 
 class RunEndData(Record, frozen=True):

@@ -7,6 +7,7 @@ Plain JSON values stand for themselves and cost one encode and one decode; anyth
 from __future__ import annotations
 
 import marshal
+import re
 from math import isfinite
 from typing import Any, Final
 
@@ -37,17 +38,22 @@ _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 _MARSHAL_VERSION: Final = 2
 """The last one that does not look for objects that occur twice, which takes its time."""
 _TUPLE: Final = ord("(")
-"""With this byte marshal writes a tuple; a string may hold it too."""
+"""With this byte marshal writes a tuple; a string may hold it too, but hardly ever the size that follows."""
+_TUPLE_AND_SIZE: Final = re.compile(rb"\(...\x00", re.DOTALL)
+"""Four bytes, the lowest first; a tuple of so many members that the last is not zero fits into no event."""
 _NAN: Final = 0x7F
 """The last byte of a float that is infinite or none; hardly ever one of anything else."""
 _MINUS_NAN: Final = 0xFF
 
 
-def to_text(value: Any) -> bytes:
-    """*value* as canonical JSON text; never fails, whatever the value, and equal values have equal texts."""
+def to_text(value: Any, *, is_json: bool = False) -> bytes:
+    """*value* as canonical JSON text; never fails, whatever the value, and equal values have equal texts.
+
+    Faster for one that was read from JSON, where nobody has to look for what JSON does not have.
+    """
     if type(value) is float and isfinite(value):  # the time and most of chance: what is recorded most often
         return _encode(value)
-    text = _plain_text(value, _SORTED)
+    text = _plain_text(value, _SORTED, is_json=is_json)
     if text is None:
         return _encode(without_order(_tagged_whole(value)))
     # One library writes 1e+16 and the other 1e16; ours is the latter.
@@ -65,7 +71,10 @@ def to_ordered_text(value: Any) -> bytes:
 
 def object_text(members: dict[str, Any]) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
-    return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
+    text = _plain_text(members, _SORTED)
+    if text is None or (_PLUS in text and b"e+" in text):
+        return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
+    return text
 
 
 def is_plain(text: bytes) -> bool:
@@ -103,20 +112,25 @@ def from_text(text: bytes) -> Any:
 from_json: Final = untag
 
 
-def _plain_text(value: Any, options: int) -> bytes | None:
+def _plain_text(value: Any, options: int, *, is_json: bool = False) -> bytes | None:
     """The text of a value that JSON holds as it is; ``None`` for others."""
     try:
-        # Only exact types can be marshalled: what is a str and an enum member, say, cannot.
-        bits = _marshal(value, _MARSHAL_VERSION)
         text = _dump(value, None, options)
-        # Of what both take, JSON has no tuples and no NaN: only these do not come back as they were.
-        is_same = not (_TUPLE in bits or _NAN in bits or _MINUS_NAN in bits) or _decode(text) == value
+        is_same = is_json or not _may_hold_others(value) or _decode(text) == value
     except Exception:  # comparing and encoding may run code of the value's own
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.
     may_be_ours = _DOLLAR in text and _RESERVED in text
     is_deep = len(text) > _MAX_DEPTH and _is_deep(text)
     return text if is_same and not may_be_ours and not is_deep else None
+
+
+def _may_hold_others(value: Any) -> bool:
+    """Whether there may be a tuple or NaN in *value*: only these are taken here and are not JSON's."""
+    # Only exact types can be marshalled: what is a str and an enum member, say, cannot.
+    bits = _marshal(value, _MARSHAL_VERSION)
+    may_hold_tuple = _TUPLE in bits and _TUPLE_AND_SIZE.search(bits) is not None
+    return may_hold_tuple or _NAN in bits or _MINUS_NAN in bits
 
 
 def _tagged_whole(value: Any) -> Any:

@@ -19,8 +19,3 @@ BELOW: Final = "~"
 def is_of_gateway(lane: str) -> bool:
     """Whether the calls of the recorded *lane* come through the gateway in replay."""
     return lane == f"{LANE}~"
-
-
-def is_of_process(lane: str) -> bool:
-    """Whether they come in a Python process with seams."""
-    return not lane.startswith(LANE)

@@ -1,7 +1,7 @@
 """A capture directory that is made with the run's first call.
 
-Of all the Python processes a command may start, the one that first makes a call is the agent; the others
-(a package manager, a launcher, a one-liner in a script) leave no trace.
+Of all the Python processes a command may start, those that make calls are the agent; the others (a package
+manager, a launcher, a one-liner in a script) leave no trace.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ class FirstCallSink:
     Where *path* has another's capture by then, the run goes to what *beside* says, to be joined with it.
     """
 
-    def __init__(
-        self, path: Path, *, durability: Durability, beside: Callable[[], Path | None] = lambda: None
-    ) -> None:
+    def __init__(self, path: Path, *, durability: Durability, beside: Callable[[], Path]) -> None:
         self._path = path
         self._beside = beside
         self._durability: Durability = durability
@@ -35,7 +33,7 @@ class FirstCallSink:
         self._first: bytes | None = None
         self.is_open = False
         self.refusal: StoreError | None = None
-        """Why the directory could not be made; most often it is another process's by now."""
+        """Why the directory could not be made."""
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
@@ -45,13 +43,11 @@ class FirstCallSink:
         if self._first is None:
             self._first = event
             return None
-        if not self.is_open:
-            self._open(self._first)
+        self.open()
         return self._sink.append(event)
 
     def put_blob(self, data: bytes, /) -> str:
-        if not self.is_open:
-            self._open(self._first)
+        self.open()
         return self._sink.put_blob(data)
 
     @property
@@ -60,6 +56,11 @@ class FirstCallSink:
 
     def finalize(self, ending: Ending) -> CaptureManifest:
         return self._sink.finalize(ending)
+
+    def open(self) -> None:
+        """Take the directory now, if that has not been done."""
+        if not self.is_open:
+            self._open(self._first)
 
     def _open(self, first: bytes | None) -> None:
         if os.getpid() != self._home_pid:
@@ -70,8 +71,8 @@ class FirstCallSink:
             try:
                 self._start()
             except StoreError as error:
-                self.refusal = self._in_this_case(error)
-                raise self.refusal from error
+                self.refusal = error
+                raise
             if first is not None:
                 self._sink.append(first)
             self.is_open = True
@@ -80,17 +81,11 @@ class FirstCallSink:
         try:
             self._sink.start(self._seed)
         except StoreError:
-            place = self._beside() if _has_begun(self._path) else None
-            if place is None:
+            # The directory was empty when the command began: a capture in it is a sibling's.
+            if not _has_begun(self._path):
                 raise
-            self._sink = FileCaptureSink(place, durability=self._durability)
+            self._sink = FileCaptureSink(self._beside(), durability=self._durability)
             self._sink.start(self._seed)
-
-    def _in_this_case(self, error: StoreError) -> StoreError:
-        """The directory was empty when the command began: a capture in it is a sibling's."""
-        if not _has_begun(self._path):
-            return error
-        return StoreError(f"{self._path}: another process has begun the capture; record this one by itself")
 
 
 def _has_begun(path: Path) -> bool:

@@ -6,12 +6,18 @@ failed-PID       it could not begin, and why
 absent-PID       there is no reenact in its Python
 left-out-PID     it made calls, but could not record them, and why
 gateway-called   from the command: a program has come through the gateway; Python that starts now is its tool
+plays-PID        which recorded process it is in the replay: that one's first lane
+diverged-PID     its replay has diverged; the rest is in its report, if it lives to give one
+taken            the first lanes of the processes that have made a call, in that order
 replayed-PID     what its replay came to
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -29,7 +35,7 @@ _GATEWAY_CALLED: Final = "gateway-called"
 SITE: Final = Path(__file__).parent / "site"
 """What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
 
-Note: TypeAlias = Literal["started", "failed", "absent", "left-out"]
+Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged"]
 
 
 class Diverted(msgspec.Struct, frozen=True):
@@ -69,10 +75,12 @@ class Replayed(msgspec.Struct, frozen=True):
     answered: int
     """How many recorded calls it was given the outcome of."""
     receipt: ReplayReceipt
+    root: str | None = None
+    """Its first lane; ``None`` for a process that asked nothing, and so is none of the recorded ones."""
 
     @property
     def has_acted(self) -> bool:
-        """Whether the process asked anything of the outside; a script may start others before the agent."""
+        """Whether anything was asked; a script may start other processes before the agent."""
         found = self.receipt.divergences
         is_different = any(divergence["code"] != "event_missing" for divergence in found)
         return bool(self.answered or self.receipt.liveCallsRefused or is_different)
@@ -81,6 +89,7 @@ class Replayed(msgspec.Struct, frozen=True):
 class _ReplayedText(msgspec.Struct, frozen=True):
     answered: int
     receipt: msgspec.Raw
+    root: str | None
 
 
 class Handover:
@@ -109,6 +118,12 @@ class Handover:
         """What each process's replay came to."""
         return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
 
+    def goes_on_diverged(self, patience_s: float) -> bool:
+        """Whether a process has ended as diverged, and *patience_s* later others still run."""
+        reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
+        ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
+        return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
+
     # A process's side
 
     @property
@@ -122,12 +137,25 @@ class Handover:
         except msgspec.DecodeError as error:
             raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
 
+    def take(self, choose: Callable[[list[str]], str], then: Callable[[str], None]) -> str:
+        """Take a first lane, chosen knowing those taken before; *then* is done before another may choose."""
+        fd = os.open(self.folder / "taken", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            root = choose(os.pread(fd, os.fstat(fd).st_size, 0).decode().split())
+            os.write(fd, f"{root}\n".encode())
+            then(root)
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
+            os.close(fd)
+        return root
+
     def note(self, kind: Note, text: str) -> None:
         self._write(f"{kind}-{os.getpid()}", text.encode("utf-8", "replace"))
 
     def report(self, replayed: Replayed) -> None:
         receipt = msgspec.Raw(receipt_codec.to_bytes(replayed.receipt))
-        text = msgspec.json.encode(_ReplayedText(replayed.answered, receipt))
+        text = msgspec.json.encode(_ReplayedText(replayed.answered, receipt, replayed.root))
         self._write(f"replayed-{os.getpid()}", text)
 
     def _write(self, name: str, text: bytes) -> None:
@@ -140,4 +168,4 @@ class Handover:
 
 def _replayed(text: bytes) -> Replayed:
     stored = msgspec.json.decode(text, type=_ReplayedText)
-    return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)))
+    return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)), stored.root)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from types import FrameType
 from typing import IO, Final, Literal
 
@@ -17,6 +18,7 @@ from reenact.gateway.upstreams import variables
 from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Diverted, Handover
 from reenact.run import MODE_VARIABLE
 
+_LOOK_S: Final = 0.5
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,16 +53,45 @@ def addressed(command: Sequence[str], address: str) -> list[str]:
     return [word.replace("{gateway}", address) for word in command]
 
 
-def run(command: Sequence[str], environ: Mapping[str, str], *, stdout: IO[bytes] | None = None) -> int:
-    """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it."""
+def run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    stdout: IO[bytes] | None = None,
+    is_of_no_use: Callable[[], bool] = lambda: False,
+) -> int:
+    """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
+
+    It is told to end when it *is_of_no_use* any more.
+    """
     with _signals_passed_on() as passed_on_to:
         try:
             child = subprocess.Popen(command, env=environ, stdout=stdout)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)
-        returned = child.wait()
+        with _ending(child, is_of_no_use):
+            returned = child.wait()
     return returned if returned >= 0 else 128 - returned
+
+
+@contextmanager
+def _ending(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) -> Iterator[None]:
+    is_over = Event()
+
+    def look() -> None:
+        while not is_over.wait(_LOOK_S):
+            if is_of_no_use():
+                child.terminate()
+                return
+
+    looking = Thread(target=look, name="reenact-looking", daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        looking.join()
 
 
 @contextmanager

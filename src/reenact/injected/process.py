@@ -6,38 +6,37 @@ capture, which the command completes; one that ends by ``sys.exit`` ends with wh
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from threading import Lock
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from reenact.errors import Diverged
+from reenact.boundary import ROOT, Lane, forget_runs
+from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
-from reenact.gateway.lane import BELOW, is_of_process
-from reenact.gateway.upstreams import variables
+from reenact.formats.failures import message_of
+from reenact.injected.children import Born, Parent, follow, is_bearing
+from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
-from reenact.injected.handover import (
-    HANDOVER_VARIABLE,
-    SITE,
-    Diverted,
-    Handover,
-    Replayed,
-    ToRecord,
-    ToReplay,
-)
+from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToReplay
+from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
-from reenact.recorder.joining import part_of
+from reenact.injected.surroundings import divert_programs_below, hide
+from reenact.recorder.joining import process_part
+from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
-from reenact.run import MODE_VARIABLE, CaptureRun, ReplayRun, Run
+from reenact.replayer.source import lanes_of
+from reenact.run import CaptureRun, ReplayRun, Run
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 
 
-class _Part(Protocol):
+class _Part(Parent, Protocol):
     """What this process does for the command."""
 
     def end(self, error: BaseException | None) -> None:
@@ -46,20 +45,87 @@ class _Part(Protocol):
 
 def begin(folder: str) -> None:
     """Open the run that the command ordered in *folder*, and have it closed when the program is over."""
+    _begin(Handover(Path(folder)), None)
+
+
+def begin_spawned(folder: str, root: str, within: str | None) -> None:
+    """The same in an interpreter of ``multiprocessing``'s, before it reads anything of the agent's."""
     handover = Handover(Path(folder))
+    with _failing_closed(handover):
+        _begin(handover, Born(root, within))
+
+
+def _begin(handover: Handover, born: Born | None) -> None:
     orders = handover.orders()
-    part: _Part = _Recorded(orders, handover) if isinstance(orders, ToRecord) else _Replayed(orders, handover)
-    handover.note("started", subject(sys.orig_argv))
+    part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
-    _hide(orders.diverted)
+    hide(orders.diverted)
     if isinstance(orders, ToRecord):
-        _divert_programs_below(orders.diverted)
-    _at_the_end(part)
+        divert_programs_below(orders.diverted)
+    at_the_end(part.end)
+    follow(part)
 
 
-class _Recorded:
-    def __init__(self, orders: ToRecord, handover: Handover) -> None:
+def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
+    if isinstance(orders, ToRecord):
+        return _Recorded(orders, handover, born)
+    return _Replayed(orders, handover, born)
+
+
+@contextmanager
+def _failing_closed(handover: Handover) -> Iterator[None]:
+    """A child that could not begin is named; in a replay it does not run."""
+    try:
+        yield
+    except Exception as error:
+        handover.note("failed", f"a child process could not begin: {message_of(error)}")
+        if isinstance(handover.orders(), ToReplay):
+            os._exit(70)
+
+
+class _Process:
+    """One of the command's processes, be it recorded or replayed."""
+
+    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
+        self._orders = orders
         self._handover = handover
+        self._born = born
+        self._settling = Lock()
+        self._root: str | None = None if born is None else born.root
+
+    def bear(self, born: Born) -> None:
+        forget_runs()
+        with _failing_closed(self._handover):
+            part = _part(self._orders, self._handover, born)
+            at_the_end(part.end)
+            follow(part)
+
+    def beginning(self, born: Born) -> object:
+        return _Beginning(str(self._handover.folder), born)
+
+    def _find_root(self, choose: Callable[[list[str]], str], then: Callable[[], None]) -> str:
+        """Its first lane: what its parent named it, else what is to be had when this is first asked."""
+        with self._settling:
+            if self._root is not None:
+                return self._root
+            return self._handover.take(choose, partial(self._be, then))
+
+    def _be(self, then: Callable[[], None], root: str) -> None:
+        self._root = root
+        then()
+
+
+class _Beginning:
+    def __init__(self, folder: str, born: Born) -> None:
+        self._words = (folder, born.root, born.within)
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None]]:
+        return begin_spawned, self._words
+
+
+class _Recorded(_Process):
+    def __init__(self, orders: ToRecord, handover: Handover, born: Born | None) -> None:
+        super().__init__(orders, handover, born)
         self._path = Path(orders.path)
         self._sink = FirstCallSink(self._path, durability=orders.durability, beside=self._beside)
         self._run = CaptureRun(
@@ -70,13 +136,28 @@ class _Recorded:
             volatile=orders.volatile,
             on_warning=None,
             identity=orders.identity,
+            find_names=lambda: Names.of_process(self._first_lane()),
+            within=born.within if born is not None else None,
         )
         self._run.__enter__()
+        handover.note("started", subject(sys.orig_argv))
 
-    def _beside(self) -> Path | None:
-        """Beside the gateway's capture; beside another process's there is no place for a second one."""
-        is_gateways = self._handover.gateway_was_called and not part_of(self._path, "gateway").exists()
-        return part_of(self._path, "process") if is_gateways else None
+    def settle(self) -> None:
+        self._first_lane()
+
+    def lane_name(self, lane: Lane) -> str:
+        return lane.placed(self._first_lane())
+
+    def _first_lane(self) -> str:
+        return self._find_root(lambda taken: str(len(taken)), self._take_directory)
+
+    def _take_directory(self) -> None:
+        """The first process has it before another may ask; what goes wrong is said with the first call."""
+        with suppress(StoreError):
+            self._sink.open()
+
+    def _beside(self) -> Path:
+        return process_part(self._path, self._root or ROOT)
 
     def end(self, error: BaseException | None) -> None:
         if self._sink.is_open:
@@ -87,77 +168,60 @@ class _Recorded:
             self._handover.note("left-out", str(self._sink.refusal))
 
 
-class _Replayed:
-    def __init__(self, orders: ToReplay, handover: Handover) -> None:
-        self._handover = handover
+class _Replayed(_Process):
+    def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
+        super().__init__(orders, handover, born)
         port = urlsplit(orders.diverted.address).port
+        root = born.root if born is not None else ROOT
+        self._is_settled = False
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
             volatile=orders.volatile,
-            allow=Allow(loopback_ports=[port] if port else []),
-            is_ours=is_of_process,
+            allow=Allow(loopback_ports=[port] if port else [], children=is_bearing),
+            on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
+            is_ours=lanes_of(root),
+            root=root,
+            find_root=self._first_lane,
+            within=born.within if born is not None else None,
         )
         self._run.__enter__()
+        if born is None:
+            self._note_start()
+
+    def settle(self) -> None:
+        self._run.context.settle()
+
+    def lane_name(self, lane: Lane) -> str:
+        return lane.recorded.name if lane.recorded is not None else lane.placed(self._first_lane())
+
+    def _first_lane(self) -> str:
+        root = self._find_root(self._choose, lambda: None)
+        if not self._is_settled:
+            self._is_settled = True
+            self._handover.note("plays", root)
+            if self._born is not None:
+                self._note_start()  # not before: a child that asks nothing need not live to report it
+        return root
+
+    def _note_start(self) -> None:
+        self._handover.note("started", subject(sys.orig_argv))
+
+    def _choose(self, taken: list[str]) -> str:
+        """The first recorded process that was begun with the same words, else the first that is left."""
+        recorded = recorded_processes(beginning(self._run.context.source.reader))
+        left = [root for root in recorded if root not in taken and ":" not in root]
+        words = self._run.arguments()[1:]  # which Python it is does not matter
+        same = [root for root in left if (recorded[root].argv or [])[1:] == words]
+        return next(iter([*same, *left]), str(len(taken)))
 
     def end(self, error: BaseException | None) -> None:
         with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
             _leave(self._run, error)
         if self._run.receipt is not None:
-            self._handover.report(Replayed(self._run.answered, self._run.receipt))
+            root = self._root if self._is_settled else None
+            self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
 def _leave(run: Run, error: BaseException | None) -> None:
     run.__exit__(type(error) if error is not None else None, error, None)
-
-
-def _hide(diverted: Diverted) -> None:
-    """Leave the program the surroundings it would have without us; what it starts is not ours.
-
-    With seams it goes to its upstreams by itself, so that no call is seen twice.
-    """
-    for name, value in diverted.before.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
-    os.environ.pop(HANDOVER_VARIABLE, None)
-    entries = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
-    if rest := os.pathsep.join(entry for entry in entries if entry != str(SITE)):
-        os.environ["PYTHONPATH"] = rest
-    # A `with reenact.capture(...)` of the program's own stands back: the whole program is the run.
-    os.environ[MODE_VARIABLE] = "off"
-
-
-def _divert_programs_below(diverted: Diverted) -> None:
-    """What the program starts is one call of it, but the model calls in there are worth seeing.
-
-    ``putenv`` past ``os.environ``: the program itself must not be led there.
-    """
-    for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
-        os.putenv(name, value)
-
-
-def _at_the_end(part: _Part) -> None:
-    """Registered before the program could register anything, so it comes after all of that."""
-    home_pid = os.getpid()
-    is_over = False
-
-    def end() -> None:
-        nonlocal is_over
-        if os.getpid() == home_pid and not is_over:
-            is_over = True
-            # Where the interpreter has put the exception that it prints; none for sys.exit.
-            part.end(getattr(sys, "last_value", None))
-
-    atexit.register(end)
-    os._exit = _ending_first(end, os._exit)  # type: ignore[assignment]  # mypy wants the very function
-
-
-def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
-    def _exit(status: int) -> NoReturn:
-        try:
-            end()
-        finally:
-            leave(status)
-
-    return _exit

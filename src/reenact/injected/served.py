@@ -17,6 +17,7 @@ from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
+from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
 from reenact.run import STALL_S, CaptureRun, Identity, ReplayRun
 from reenact.seams import stdlib
@@ -48,7 +49,7 @@ class ServedCapture(CaptureRun):
             volatile=volatile,
             on_warning=None,
             identity=identity,
-            call_prefix=LANE,
+            find_names=lambda: Names(call_prefix=LANE),
         )
         self._words = words
         self._upstreams = upstreams

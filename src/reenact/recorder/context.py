@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from time import time
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Mode
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
+from reenact.recorder.names import Names
 from reenact.recorder.payloads import Payloads
 from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
@@ -74,10 +76,10 @@ class CaptureContext:
         redactor: Redactor,
         *,
         on_warning: Callable[[str], None] | None = None,
-        call_prefix: str = "c",
+        find_names: Callable[[], Names] = Names,
     ) -> None:
-        """*call_prefix* begins the ids of calls; it differs where several processes record one run."""
-        self._call_prefix = call_prefix
+        """*find_names* is asked with the first call; where several processes record, each has its own."""
+        self._find_names = find_names
         self._sink = sink
         self._seed = seed
         self._redactor = redactor
@@ -114,7 +116,7 @@ class CaptureContext:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
-        step = CaptureStep(self, call, f"{self._call_prefix}{next(self._call_numbers)}")
+        step = CaptureStep(self, call, self._new_call_id())
         try:
             self._record_call(call, lane, step.call_id)
         except Exception as error:
@@ -122,7 +124,7 @@ class CaptureContext:
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        call_id = f"{self._call_prefix}{next(self._call_numbers)}" if instant.is_read else None
+        call_id = self._new_call_id() if instant.is_read else None
         try:
             if call_id is None:
                 value = produce()
@@ -226,13 +228,24 @@ class CaptureContext:
 
     # Writing
 
+    @cached_property
+    def _names(self) -> Names:
+        try:
+            return self._find_names()
+        except Exception as error:
+            self._fail(error)
+            return Names()
+
+    def _new_call_id(self) -> str:
+        return f"{self._names.call_prefix}{next(self._call_numbers)}"
+
     def _record_call(self, call: Call, lane: Lane, call_id: str) -> None:
         if self._failure is not None:
             self._tell_forked()
             return
         shape = _SHAPES[call.kind]
-        text = self._payloads.text(call.request)
-        data: dict[str, Any] = {"callId": call_id, "lane": lane.name}
+        text = self._payloads.text(call.request, is_json=call.is_json)
+        data: dict[str, Any] = {"callId": call_id, "lane": self._names.lane(lane)}
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
@@ -240,22 +253,20 @@ class CaptureContext:
             return
         if shape is _TOOL:
             if call.facts:
-                data |= self._payloads.members(_facts_of(call))
+                data |= self._payloads.facts(_facts_of(call))
             data["tool"] = call.name
             data["args"] = self._payloads.stored(text)
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-            data |= self._payloads.members(_facts_of(call)) | {"request": self._payloads.stored(text)}
+            data |= self._payloads.facts(_facts_of(call)) | {"request": self._payloads.stored(text)}
         self._events.append(shape.call_type, encode_clean(data))
 
     def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
         digest = digest_of_bytes(text)
-        facts = _facts_of(call)
-        data |= (
-            _UNKNOWN_MODEL | {"inputHash": digest} | self._payloads.members(facts) | {"requestHash": digest}
-        )
-        if self._model is NO_MODEL and "model" in facts:
-            self._model = Model(provider=str(data["provider"]), model=str(data["model"]))
+        told = self._payloads.facts(_facts_of(call))
+        data |= _UNKNOWN_MODEL | {"inputHash": digest} | told | {"requestHash": digest}
+        if self._model is NO_MODEL and "model" in told:
+            self._model = _model_of(told)
         # Together, so that a request refers only to what is written before it, however the run ends.
         with self._events.lock:
             shared = encode_clean(self._sharing.shrink(data["callId"], _decode(text)))
@@ -276,7 +287,7 @@ class CaptureContext:
             return
         try:
             data = self._instant_data(instant, value, error)
-            data["lane"] = lane.name
+            data["lane"] = self._names.lane(lane)
             if lane.within is not None:
                 data["parent"] = lane.within
             if call_id is not None:
@@ -321,10 +332,11 @@ class CaptureContext:
         data = step.timing()
         if shape is _TOOL:
             data["ok"] = error is None
-        else:
-            data |= self._repeated_facts(shape, step.call)
-        if step.facts:
-            data |= self._payloads.members(step.facts)
+        elif shape is _OUTSIDE:
+            data |= {"source": step.call.kind, "key": self._redactor.redact_text(step.call.name)}
+        facts = _model_answered(step) if shape is _MODEL else step.facts
+        if facts:
+            data |= self._payloads.members(facts)
         if error is not None:
             data |= leaving(error) or {"error": self._payloads.failure(error)}
         is_redacted = False
@@ -338,12 +350,6 @@ class CaptureContext:
         if step.recorded_pieces is not None or step.exact is not None:
             self._put_forms(data, step, is_redacted=is_redacted)
         return data
-
-    def _repeated_facts(self, shape: _Shape, call: Call) -> dict[str, Any]:
-        """What an outcome repeats of its call."""
-        if shape is _OUTSIDE:
-            return {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        return self._payloads.members(_UNKNOWN_MODEL | _model_of(_facts_of(call)) | _NO_ANSWER)
 
     def _put_forms(self, data: dict[str, Any], step: CaptureStep, *, is_redacted: bool) -> None:
         """The answer piece by piece, and as it came over the wire if nothing had to be hidden in it."""
@@ -371,8 +377,18 @@ def _facts_of(call: Call) -> dict[str, Any]:
     return call.facts() if callable(call.facts) else call.facts
 
 
-def _model_of(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: facts[name] for name in _UNKNOWN_MODEL if name in facts}
+def _model_answered(step: CaptureStep) -> dict[str, Any]:
+    """What is known of a model's answer; an outcome repeats of its call what is not said anew."""
+    if step.facts.keys() >= _UNKNOWN_MODEL.keys():
+        return _NO_ANSWER | step.facts
+    asked = _facts_of(step.call)
+    known = {name: asked[name] for name in _UNKNOWN_MODEL if name in asked}
+    return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
+
+
+def _model_of(told: dict[str, msgspec.Raw]) -> Model:
+    named = _UNKNOWN_MODEL | {name: str(_decode(told[name])) for name in _UNKNOWN_MODEL if name in told}
+    return Model(provider=named["provider"], model=named["model"])
 
 
 def _now_ms() -> int:

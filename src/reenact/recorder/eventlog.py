@@ -36,11 +36,6 @@ class EventLog:
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
-        self._write(event_type, data)
-        if self._settle is not None:
-            self._settle()
-
-    def _write(self, event_type: bytes, data: bytes) -> None:
         with self.lock:
             if self._is_writing:
                 self._interrupting.append((event_type, data))
@@ -52,13 +47,15 @@ class EventLog:
                     self._sink.append(self._line % (data, seq, time_ns() // 1_000_000, event_type))
                     self.seq = seq
                     if not self._interrupting:
-                        return
+                        break
                     event_type, data = self._interrupting.popleft()
             except BaseException:
                 self.seq = self._sink.count
                 raise
             finally:
                 self._is_writing = False
+        if self._settle is not None:
+            self._settle()
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""

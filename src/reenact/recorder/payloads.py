@@ -17,8 +17,9 @@ _MEMBERS: Final = frozenset(
 )
 """The members of an event's data that may be too large for its line."""
 
-_decode: Final = msgspec.json.Decoder().decode
 _Raw = msgspec.Raw
+_decode: Final = msgspec.json.Decoder().decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -39,9 +40,9 @@ class Payloads:
         self._sink = sink
         self._threshold_bytes = threshold_bytes
 
-    def text(self, value: Any) -> bytes:
+    def text(self, value: Any, *, is_json: bool = False) -> bytes:
         """The canonical text of what was asked, to be compared in replay."""
-        return self._redactor.redact_json(to_text(value))
+        return self._redactor.redact_json(to_text(value, is_json=is_json))
 
     def answer(self, value: Any) -> Answer:
         """What was answered; the agent gets it back in replay with its members in order."""
@@ -52,14 +53,26 @@ class Payloads:
         return Answer(self.stored_answer(text), text, text is not plain)
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
-        """An event's data, or part of it, as it can be written."""
+        """An event's data, or part of it, as it can be written: each member is the text it has there."""
         if not data:
             return {}
         text = self._redactor.redact_json(object_text(data))
-        members: dict[str, Any] = _decode(text)
+        members: dict[str, Any] = _decode_members(text)
         if len(text) > self._threshold_bytes:
-            members |= {name: self.stored(encode_clean(members[name])) for name in members.keys() & _MEMBERS}
+            members |= {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
         return members
+
+    def facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What is recorded beside a call; HTTP headers one by one, for clients send most of them again."""
+        headers = facts.get("headers")
+        if not isinstance(headers, dict):
+            return self.members(facts)
+        try:
+            text = self._redactor.redact_header_object(headers)
+        except UnicodeEncodeError:
+            return self.members(facts)
+        rest = {name: value for name, value in facts.items() if name != "headers"}
+        return self.members(rest) | {"headers": _Raw(text)}
 
     def stored(self, text: bytes) -> msgspec.Raw:
         """*text* itself, or a reference to its blob."""

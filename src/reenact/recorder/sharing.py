@@ -17,6 +17,8 @@ REF: Final = "$ref"
 THEN: Final = "then"
 _MIN_BYTES: Final = 200
 """Smaller values are cheaper to repeat than to refer to."""
+_SMALL_CHARS: Final = _MIN_BYTES // len(b"\\u0000") - 1
+"""A string of so many characters is smaller than that, whatever they are; a number always is."""
 
 
 class _Place(NamedTuple):
@@ -49,6 +51,8 @@ class Sharing:
             return {key: self._shrink(call_id, child, (*path, key)) for key, child in value.items()}
         if isinstance(value, list):
             return self._shrink_list(call_id, value, path)
+        if not isinstance(value, dict) and not (isinstance(value, str) and len(value) > _SMALL_CHARS):
+            return value
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value

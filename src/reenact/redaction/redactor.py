@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from threading import RLock
-from typing import Any, AnyStr, Final
+from typing import Any, AnyStr, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,13 @@ from reenact.redaction.urls import url_edits
 _decode: Final = msgspec.json.Decoder().decode
 _REMEMBERED_CHARS: Final = 200
 """Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
+
+
+class _Header(NamedTuple):
+    """One member of an object of headers, as it is written."""
+
+    text: bytes
+    replaced: int
 
 
 class Redactor:
@@ -62,6 +69,7 @@ class Redactor:
             strict=profile == "strict",
         )
         self._redact_known_member = lru_cache(4096)(self._text.redact_member)
+        self._redact_known_header = lru_cache(1024)(self._known_header)
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
@@ -101,6 +109,12 @@ class Redactor:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
         return [(name, self._counted(value, self._redact_header(name, value))) for name, value in headers]
 
+    def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
+        """HTTP headers by their names, as canonical JSON; clients send nearly the same with every call."""
+        known = [self._redact_known_header(name, headers[name]) for name in sorted(headers)]
+        self._count(sum([header.replaced for header in known]))
+        return b"{%b}" % b",".join([header.text for header in known])
+
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
         """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
         names = [None, *(_option_name(argument) for argument in arguments)]
@@ -117,22 +131,22 @@ class Redactor:
         return self._counted(url, self._text.redact(plain))
 
     def _counted(self, before: AnyStr, after: AnyStr) -> AnyStr:
-        """*after*, or *before* itself if they are equal; a secret inside base64 leaves nothing to count."""
-        if before == after:
-            return before
-        mark = "<secret:" if isinstance(after, str) else b"<secret:"
-        with self._count_lock:
-            self.count += max(1, after.count(mark) - before.count(mark))
-        return after
+        """*after*, or *before* itself if they are equal."""
+        replaced = _replaced(before, after)
+        self._count(replaced)
+        return after if replaced else before
+
+    def _count(self, replaced: int) -> None:
+        if replaced:
+            with self._count_lock:
+                self.count += replaced
 
     def _is_suspect_stream(self, stream: bytes) -> bool:
         return is_interleaved(stream) or any(map(self._is_suspect, joined_deltas(stream)))
 
     def _redact_value(self, name: str | None, value: Any) -> Any:
         if isinstance(value, str):
-            is_short = len(value) <= _REMEMBERED_CHARS
-            redact = self._redact_known_member if is_short else self._text.redact_member
-            return redact(name, value)
+            return self._redact_string(name, value)
         if isinstance(value, dict):
             if is_tagged_scalar(value):
                 return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
@@ -145,8 +159,12 @@ class Redactor:
             return value if redacted == text else redacted
         return value
 
+    def _redact_string(self, name: str | None, value: str) -> str:
+        is_short = len(value) <= _REMEMBERED_CHARS
+        return (self._redact_known_member if is_short else self._text.redact_member)(name, value)
+
     def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        members = {self._redact_value(None, name): member for name, member in value.items()}
+        members = {self._redact_string(None, name): member for name, member in value.items()}
         # With log probabilities, "token" names a piece of text.
         ordinary = "token" if "logprob" in members else None
         redacted = {
@@ -171,6 +189,13 @@ class Redactor:
         text, cuts = self._text.redact_with_cuts("".join(pieces), list(accumulate(map(len, pieces))))
         return [text[start:end] for start, end in pairwise((0, *cuts))]
 
+    def _known_header(self, name: str, value: str) -> _Header:
+        member = {name: value}
+        plain = text = canonical.encode_clean(member)
+        if self._is_suspect(plain):
+            text = canonical.encode_clean(self._redact_object(member))
+        return _Header(text[1:-1], _replaced(plain, text))
+
     def _redact_header(self, name: str, value: str) -> str:
         if not self._text.by_name or not is_secret_header(name):
             return self._text.redact(value)
@@ -178,6 +203,12 @@ class Redactor:
             first_only = name.lower().startswith("set")
             return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
         return apply(value, in_order(member_edits(value, self._placeholders)))
+
+
+def _replaced(before: AnyStr, after: AnyStr) -> int:
+    """How many values differ; a secret inside base64 leaves nothing to count."""
+    mark = "<secret:" if isinstance(after, str) else b"<secret:"
+    return 0 if before == after else max(1, after.count(mark) - before.count(mark))
 
 
 def _option_name(argument: str) -> str | None:

@@ -26,7 +26,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.nearest import Nearest
-from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest
+from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
 
@@ -69,32 +69,55 @@ class ReplayEngine:
         stall_s: float = 10.0,
         is_causal: bool = False,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
+        find_root: Callable[[], str] | None = None,
     ) -> None:
-        self.source = source
+        """*find_root* tells with the first call which process of the recorded run this one is."""
         self.policy: Policy = policy
         self._redactor = redactor
         self._passthrough = frozenset(passthrough)
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
-        self._volatile = VolatileKeys(source, rules_in_force(source, volatile))
-        self._lanes = Lanes(source.calls, self._key_of)
-        self._nearest = Nearest(source, self._lanes, self._volatile.differences)
-        self._nested = _nested_calls(source.calls)
+        self._rules = rules_in_force(source, volatile)
+        self._stall_s = stall_s
+        self._is_causal = is_causal
+        self._find_root = find_root
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
+        self._read(source)
+
+    def _read(self, source: ReplaySource) -> None:
+        self.source = source
+        self._volatile = VolatileKeys(source, self._rules)
+        self._lanes = Lanes(source.calls, self._key_of, source.root)
+        self._nearest = Nearest(source, self._lanes, self._volatile.differences)
+        self._nested = _nested_calls(source.calls)
         self.turns = Turns(
-            source.by_seq, source.times_ms, stall_s=stall_s, on_note=self.notes.append, is_causal=is_causal
+            source.by_seq,
+            source.times_ms,
+            stall_s=self._stall_s,
+            on_note=self.notes.append,
+            is_causal=self._is_causal,
         )
+
+    def settle(self) -> None:
+        """Know from now on which process of the recorded run this one is."""
+        if self._find_root is None:
+            return
+        with self._lock:
+            find_root, self._find_root = self._find_root, None
+            root = self.source.root if find_root is None else find_root()
+            if root != self.source.root:
+                self._read(ReplaySource(self.source.reader.path, lanes_of(root), root))
 
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> ReplayStep:
         event_type = _CALL_TYPES[call.kind]
-        text = self._redactor.redact_json(to_text(call.request))
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
         recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
         if isinstance(recorded, ReplayDivergence):
@@ -130,7 +153,7 @@ class ReplayEngine:
         return self.is_live(lane)
 
     def unplaced(self, call: Call) -> Diverged:
-        text = self._redactor.redact_json(to_text(call.request))
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
         divergence = report.unplaced(key, _decode(text))
         self._latch(divergence)
@@ -188,6 +211,7 @@ class ReplayEngine:
     def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
         """The recorded call that this one is, or stands for; in lenient replay there may be none."""
         with self._lock:
+            self.settle()
             self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
             recorded = self._lanes.take(lane, key) or self._take_masked(lane, key, request_text)
@@ -273,7 +297,8 @@ class ReplayEngine:
         self._is_over = True
         self.turns.close()
         found: list[ReplayDivergence] = []
-        if not self._divergences or self.policy == "lenient":
+        is_somebody = self._find_root is None  # who asked nothing may be none of the recorded processes
+        if is_somebody and (not self._divergences or self.policy == "lenient"):
             found = report.left_over(self.source)
             if not isinstance(error, Diverged):
                 found += report.differing_end(self.source, error)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from reenact.boundary import Lane
+from reenact.boundary import ROOT, Lane
 from reenact.replayer.source import RecordedCall
 
 
@@ -68,8 +68,10 @@ class RecordedLane:
 class Lanes:
     """All recorded lanes and which live lane plays which."""
 
-    def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf) -> None:
+    def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf, root: str = ROOT) -> None:
+        """*root* is what the process's first lane is called in the recording."""
         self._key_of = key_of
+        self._root = root
         self._lanes: dict[str, RecordedLane] = {}
         self._inside: dict[str, str] = {}
         """By the id of a call: the lane of what happened inside it."""
@@ -129,7 +131,7 @@ class Lanes:
 
     def _by_place(self, lane: Lane) -> RecordedLane | None:
         if lane.parent is None:
-            return self._lane(lane.name)
+            return self._lane(self._root if lane.name == ROOT else lane.name)
         parent = self.bound(lane.parent, None)
         if parent is None:
             return None
@@ -179,11 +181,11 @@ class Lanes:
 
 
 def _parent_name(name: str) -> str | None:
-    """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``."""
+    """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``; what begins a process, as ``0.1:2`` does, has none here."""
     if name.endswith("~"):
         return name[:-1]
     cut = max(name.rfind("."), name.rfind("/"))
-    return name[:cut] if cut > 0 else None
+    return name[:cut] if cut > max(0, name.rfind(":")) else None
 
 
 def _inside_name(name: str) -> str:

@@ -44,7 +44,7 @@ def mismatch(
             detail=f"{what} was called, but the recording of this lane has no further call",
             observed=observed,
             candidates=candidates,
-            lane=lane.name,
+            lane=source.lane_name(lane),
             source_line=agent_frame(),
         )
     recorded_as = spoken(expected.type, expected.name)
@@ -65,7 +65,7 @@ def mismatch(
         json_path=places[0].path.replace("$", base, 1) if places else base,
         differences=places,
         candidates=candidates,
-        lane=lane.name,
+        lane=source.lane_name(lane),
         source_line=agent_frame(),
         volatile=volatile.suggested(key, places) if is_same else (),
     )
@@ -92,7 +92,7 @@ def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane:
         expected=_event(source, earlier_seq),
         observed=Observed(call.type, _event(source, call.seq)["data"]),
         event_seq=earlier_seq,
-        lane=lane.name,
+        lane=source.lane_name(lane),
     )
 
 
@@ -179,7 +179,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
         "the agent kept waiting for it",
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
-        lane=lane.name,
+        lane=source.lane_name(lane),
         source_line=agent_frame(),
     )
 
@@ -191,7 +191,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
         detail=f"{spoken(call.type, call.name)}: the stream is read further than it was recorded",
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
-        lane=lane.name,
+        lane=source.lane_name(lane),
         source_line=agent_frame(),
     )
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.boundary import ROOT, Lane
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, CaptureManifest
@@ -53,11 +55,23 @@ class _Head(msgspec.Struct):
 
 
 LaneTest: TypeAlias = Callable[[str], bool]
+_ROOT_MARKS: Final = ascii_letters + digits
 
 
 def every_lane(_name: str) -> bool:
     """All of a capture is replayed in one place."""
     return True
+
+
+def process_of(lane: str) -> str:
+    """The first lane of the process in which *lane* is: ``0.1:2`` for ``0.1:2.3/4~``."""
+    starter, mark, own = lane.rpartition(":")
+    return starter + mark + own[: len(own) - len(own.lstrip(_ROOT_MARKS))]
+
+
+def lanes_of(root: str) -> LaneTest:
+    """The lanes of one process of the run."""
+    return lambda lane: process_of(lane) == root
 
 
 _decode_head: Final = msgspec.json.Decoder(_Head).decode
@@ -133,12 +147,14 @@ class RecordedCall:
 class ReplaySource:
     """A capture opened for replay; raises at once where it is missing, damaged or not replayable.
 
-    Calls of lanes that are not *is_ours* are as if they were not there.
+    Calls of lanes that are not *is_ours* are as if they were not there. *root* is the lane from which those
+    of this process descend.
     """
 
-    def __init__(self, path: str | Path, is_ours: LaneTest = every_lane) -> None:
+    def __init__(self, path: str | Path, is_ours: LaneTest = every_lane, root: str = ROOT) -> None:
         self.reader = CaptureReader(path)
         self.is_ours = is_ours
+        self.root = root
         self.calls: list[RecordedCall] = []
         """All calls and instants, in recorded order."""
         self.by_seq: dict[int, RecordedCall] = {}
@@ -169,6 +185,10 @@ class ReplaySource:
         return len(self.reader) + 1 - self._cursor
 
     # What the engine needs
+
+    def lane_name(self, lane: Lane) -> str:
+        """What a live *lane* is called in the capture, by its place."""
+        return lane.placed(self.root)
 
     def data(self, seq: int) -> dict[str, Any]:
         """The ``data`` of an event, as stored."""

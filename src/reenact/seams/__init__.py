@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from reenact.seams import http, mcp, pools, spawn, telemetry
-from reenact.seams.imports import watched
+from reenact.seams import http, mcp, pools, spawn, telemetry, worker_pools
+from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import attach, detach
+
+_LIBRARIES: Final[Libraries] = {
+    **http.LIBRARIES,
+    **mcp.LIBRARIES,
+    **pools.LIBRARIES,
+    **telemetry.LIBRARIES,
+    **worker_pools.LIBRARIES,
+}
 
 
 @contextmanager
@@ -16,7 +25,7 @@ def attached() -> Iterator[None]:
     patches = spawn.patches()
     attach(patches)
     try:
-        with watched({**http.LIBRARIES, **mcp.LIBRARIES, **pools.LIBRARIES, **telemetry.LIBRARIES}):
+        with watched(_LIBRARIES):
             yield
     finally:
         detach(patches)

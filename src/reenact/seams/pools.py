@@ -1,6 +1,7 @@
 """Jobs for a pool of processes: what each came to is recorded, and in replay no process is started.
 
-What a job does in its own process is not seen, as with any other program that the agent starts.
+Which worker does a job depends on who is idle, so it is the job that has a lane, not the worker. What a job
+does in its own process is not seen, as with any other program that the agent starts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
         lane = current_lane()
         if lane is None:
             return original(self, fn, *args, **kwargs)
-        job = _Job(lane.child(), Call("process", _name(fn), {"args": list(args), "kwargs": kwargs}))
+        job = Job(lane.child(), Call("process", job_name(fn), {"args": list(args), "kwargs": kwargs}))
         if job.step.live:
             job.follow(original(self, fn, *args, **kwargs))
         else:
@@ -37,7 +38,7 @@ def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     return submit
 
 
-class _Job:
+class Job:
     """One job in a lane of its own, from its submission to its outcome."""
 
     def __init__(self, lane: Lane, call: Call) -> None:
@@ -54,13 +55,22 @@ class _Job:
 
     def _record(self, future: Future[Any]) -> None:
         try:
-            self.step.answer = future.result()
+            answer = future.result()
         except BaseException as error:
-            self.step.close(error)
+            self.failed(error)
             self._keep(None, error)
         else:
-            self.step.close(None)
-            self._keep(future.result(), None)
+            self.answered(answer)
+            self._keep(answer, None)
+
+    def answered(self, answer: Any) -> None:
+        """The job ran, with that outcome."""
+        self.step.answer = answer
+        self.step.close(None)
+
+    def failed(self, error: BaseException) -> None:
+        """The job ran, and raised *error*."""
+        self.step.close(error)
 
     def recall(self) -> None:
         """The job ran when it was recorded; its outcome comes when its turn has come."""
@@ -86,7 +96,7 @@ class _Job:
             self.promised.set_result(answer)
 
 
-def _name(fn: Any) -> str:
+def job_name(fn: Any) -> str:
     """``map`` submits its function within another one, which takes it through a chunk of arguments."""
     while isinstance(fn, partial):
         fn = next(filter(callable, fn.args), fn.func)

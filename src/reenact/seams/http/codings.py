@@ -19,6 +19,8 @@ def decoder(content_encoding: str) -> Decode | None:
 
     It raises :class:`Undecodable` at a chunk that does not fit.
     """
+    if not content_encoding:
+        return None
     names = [name.strip() for name in content_encoding.lower().split(",")]
     codings = [name for name in reversed(names) if name not in ("", "identity")]
     if not codings or not all(name in _MAKERS for name in codings):

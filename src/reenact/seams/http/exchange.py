@@ -8,7 +8,8 @@ A whole answer is one outcome; a stream's answer begins with its head, and its c
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Final
 
 from reenact.boundary import crossing, current_lane
@@ -71,15 +72,9 @@ class Exchange:
 
     # What a live exchange is told
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self) -> AbstractContextManager[None]:
         """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
-        try:
-            with self._crossing.inside():
-                yield
-        except BaseException as error:
-            self.ended(error)
-            raise
+        return _Working(self, self._crossing.inside())
 
     def began(self, head: Head) -> None:
         self._head = head
@@ -218,3 +213,23 @@ class Exchange:
         exact = self._step.exact
         chunk: bytes = exact[position] if isinstance(exact, list) else from_piece(piece)
         return chunk
+
+
+class _Working(AbstractContextManager[None]):
+    """See :meth:`Exchange.working`; a class because every chunk of an answer is pulled in one."""
+
+    __slots__ = ("_exchange", "_inside")
+
+    def __init__(self, exchange: Exchange, inside: AbstractContextManager[None]) -> None:
+        self._exchange = exchange
+        self._inside = inside
+
+    def __enter__(self) -> None:
+        self._inside.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inside.__exit__(kind, error, trace)
+        if error is not None:
+            self._exchange.ended(error)

@@ -25,6 +25,14 @@ def value_of(pairs: Iterable[tuple[str, str]], name: str) -> str:
     return ", ".join([value for key, value in pairs if key.lower() == name])
 
 
+def by_name(pairs: Pairs) -> dict[str, str]:
+    """By name in lower case; values of equal names are joined."""
+    headers = {name.lower(): value for name, value in pairs}
+    if len(headers) < len(pairs):
+        headers = {name: value_of(pairs, name) for name in headers}
+    return headers
+
+
 def decoded(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
     # Latin-1 takes any byte and gives it back.
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,7 +9,7 @@ from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes
 from reenact.providers import Provider, read_request, recognise, request_fields
 from reenact.seams.http.body import meaning
-from reenact.seams.http.headers import Pairs
+from reenact.seams.http.headers import Pairs, by_name
 
 _left_to_gateway: list[str] = []
 
@@ -41,10 +40,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def by(cls, sent: Sent) -> Asked:
-        headers: dict[str, str] = {}
-        for name, value in sent.headers:
-            key = name.lower()
-            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        headers = by_name(sent.headers)
         says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
         return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))
 
@@ -63,7 +59,8 @@ class Asked(NamedTuple):
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
-            facts=cache(lambda: {**self.model_fields(), "headers": self.headers}),
+            facts=lambda: {**self.model_fields(), "headers": self.headers},
+            is_json=True,
         )
 
     def model_fields(self) -> dict[str, Any]:

@@ -50,8 +50,6 @@ class _Open:
         """What stands for built-in functions; a namespace has no name for these until it gets ours."""
         self._visited: dict[int, Namespace] = {}
         """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
-        self.libraries: dict[int, Namespace] = {}
-        """Namespaces of modules that are none of the agent's, so that it is found out once for each."""
 
     def add(self, names: Iterable[Exchanged]) -> None:
         for module, name, original, standing in names:
@@ -67,7 +65,7 @@ class _Open:
 
     def enter(self, patterns: Patterns) -> None:
         self.agents.append(patterns)
-        self.libraries.clear()
+        _libraries.clear()
         for each in self.agents:
             for namespace in agents_namespaces(each):
                 _swap(namespace, self._standing)
@@ -84,11 +82,12 @@ class _Open:
         """Whether *namespace* is that of a module of the agent's; if so, it may hold stand-ins now."""
         if id(namespace) in self._visited:
             return True
-        if id(namespace) in self.libraries:
+        name = namespace.get("__name__")
+        if name in _libraries:
             return False
         if not any(is_agents(namespace, patterns) for patterns in self.agents):
-            if "__file__" in namespace:
-                self.libraries[id(namespace)] = namespace
+            if name is not None and "__file__" in namespace:
+                _libraries.add(name)
             return False
         self._visit(namespace)
         return True
@@ -102,6 +101,7 @@ class _Open:
 
     def _visit(self, namespace: Namespace) -> None:
         self._visited[id(namespace)] = namespace
+        _libraries.discard(namespace["__name__"])
         for name, standing in self._built_in.items():
             namespace.setdefault(name, standing)
 
@@ -115,6 +115,8 @@ def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
 
 
 _lock: Final = threading.RLock()
+_libraries: Final[set[str]] = set()
+"""Names of modules that are none of the agent's, so that it is found out once for each."""
 _open: _Open = _Open()
 
 
@@ -144,6 +146,8 @@ def is_exchanged_in(namespace: Namespace) -> bool:
 
 
 def _import(original: Callable[..., Any]) -> Callable[..., Any]:
+    libraries = _libraries
+
     def import_for(
         name: str,
         globals: Namespace | None = None,  # noqa: A002 — the parameters' own names
@@ -151,10 +155,14 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
+        # First of all and by the cheapest means, for some libraries import within their functions, hundreds
+        # of times in one model call.
+        try:
+            if globals["__name__"] in libraries:  # type: ignore[index]  # as good as always there
+                return original(name, globals, locals, fromlist, level)
+        except (KeyError, TypeError):
+            pass
         module = original(name, globals, locals, fromlist, level)
-        # First of all, for libraries import within their functions, some a hundred times in a model call.
-        if id(globals) in _open.libraries:
-            return module
         return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for
