@@ -10,7 +10,7 @@ from reenact.formats.bundle import check_bundle, read_bundle, write_bundle
 from reenact.formats.testcase import read_test_case
 from reenact.formats.trace import read_trace, write_trace
 from reenact.store.reader import CaptureReader
-from reenact.testing import Fail, Reply, ScriptedProvider
+from reenact.testing import Fail, Reply, ScriptedProvider, ToolCall
 from reenact.trace.from_capture import trace_of_capture
 from reenact.trace.normalize import normalize
 from reenact.trace.plain import plain
@@ -205,3 +205,41 @@ def test_a_failed_model_call_is_an_error(tmp_path):
     assert (error.event_id, error.type) == (f"{answer.event_id}.error", "error")
     assert error.parent_event_id == request.event_id
     assert (error.data["scope"], error.data["status"]) == ("model", 429)
+
+
+def test_tools_that_are_plain_functions_are_read_from_the_model_traffic(tmp_path):
+    """Nobody saw them at work, but the model asked for them and was told what came of it."""
+    used = [ToolCall("weather", {"city": city}) for city in ("Oslo", "Rome")]
+    with (
+        ScriptedProvider([Reply(tool_calls=used), Reply("Mild.")]) as provider,
+        reenact.capture(tmp_path / "run"),
+    ):
+        base_url = provider.base_url("anthropic")
+        with anthropic.Anthropic(base_url=base_url, api_key="unused") as client:
+            messages = [{"role": "user", "content": "How warm is it?"}]
+            first = client.messages.create(model="m-1", max_tokens=50, messages=messages)
+            results = [
+                {"type": "tool_result", "tool_use_id": block.id, "content": f"{block.input['city']}: 9"}
+                for block in first.content
+            ]
+            messages += [
+                {"role": "assistant", "content": first.content},
+                {"role": "user", "content": results},
+            ]
+            client.messages.create(model="m-1", max_tokens=50, messages=messages)
+    trace = trace_in(tmp_path / "run")
+    assert [(event.event_id, event.type) for event in trace.events] == [
+        ("evt-2", "llm_request"),
+        ("evt-3", "llm_response"),
+        ("evt-3.tool1", "tool_call"),
+        ("evt-3.tool2", "tool_call"),
+        ("evt-4.tool1", "tool_result"),
+        ("evt-4.tool2", "tool_result"),
+        ("evt-4", "llm_request"),
+        ("evt-5", "llm_response"),
+        ("evt-6", "final_output"),
+    ]
+    oslo, rome = (event for event in trace.events if event.type == "tool_result")
+    assert (oslo.parent_event_id, rome.parent_event_id) == ("evt-3.tool1", "evt-3.tool2")
+    assert (rome.data["tool"], rome.data["result"], rome.data["derived"]) == ("weather", "Rome: 9", True)
+    assert trace.metrics.tool_call_count == 2

@@ -22,18 +22,20 @@ class DerivedEvents:
         self._reader = reader
         self._tools = None if _has_tool_calls(reader) else DerivedTools()
 
-    def shown_by(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
-        """Events as the recorder would have written them beside *event*, whose number and time they have."""
-        if self._tools is None:
-            return
-        if isinstance(event, LlmResponse):
-            response = response_of(self._reader, event)
-            for data in self._tools.called(response, event.data.callId) if response else ():
-                yield _beside(event, "tool_call", data)
-        elif isinstance(event, LlmRequest):
+    def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
+        """*event* among those it shows, in the order in which the recorder would have written them.
+
+        They have its number and its time.
+        """
+        if isinstance(event, LlmRequest) and self._tools is not None:
             request = request_of(self._reader, event)
             for data in self._tools.returned(request) if request else ():
                 yield _beside(event, "tool_result", data)
+        yield event
+        if isinstance(event, LlmResponse) and self._tools is not None:
+            response = response_of(self._reader, event)
+            for data in self._tools.called(response, event.data.callId) if response else ():
+                yield _beside(event, "tool_call", data)
 
 
 def _beside(event: CaptureEvent, kind: str, data: dict[str, Any]) -> CaptureEvent:

@@ -1,12 +1,15 @@
 """From a capture directory to the normalized trace that assertions judge.
 
 An event is named after its line: ``evt-17`` stands on line 17 of ``events.jsonl``. A tool that failed gives
-two events, its result and, as ``evt-17.error``, the error. Chance (clock, random numbers) is left out.
+two events, its result and, as ``evt-17.error``, the error. Where no tool was seen at work, the calls are
+those that the model traffic shows; ``evt-17.tool1`` is the first that line 17 tells of. Chance (clock, random
+numbers) is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from reenact._version import __version__
@@ -17,6 +20,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 from reenact.store.reader import CaptureReader
+from reenact.trace.derived_events import DerivedEvents
 from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
 from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339_of_ms, scenario_of
 from reenact.trace.plain import plain
@@ -41,6 +45,13 @@ class Happening(NamedTuple):
     data: dict[str, Any]
     suffix: str = ""
     group_id: str | None = None
+
+
+class _Seen(NamedTuple):
+    """An event of the capture, or one that the model traffic shows."""
+
+    event_id: str
+    event: CaptureEvent
 
 
 class _Call(NamedTuple):
@@ -83,28 +94,36 @@ def _events(reader: CaptureReader, scenario: TraceScenario) -> Iterator[TraceEve
     calls: dict[str, _Call] = {}
     seq = 0
     last_text: str | None = None
-    for event in reader.events():
-        event_id = f"evt-{event.seq}"
+    for event_id, event in _seen(reader):
         for happening in _happenings(reader, event, calls, last_text):
             seq += 1
             if happening.type == "llm_response":
                 last_text = happening.data.get("text") or last_text
-            yield _placed(happening, event, seq, calls, scenario)
+            yield _placed(happening, _Seen(event_id, event), seq, calls, scenario)
         if isinstance(event, capture.ToolCall):
             calls[event.data.callId] = _Call(event_id, event.data.tool, event.ts)
         elif isinstance(event, capture.LlmRequest):
             calls[event.data.callId] = _Call(event_id, event.data.model, event.ts)
 
 
+def _seen(reader: CaptureReader) -> Iterator[_Seen]:
+    derived = DerivedEvents(reader)
+    for recorded in reader.events():
+        event_id = f"evt-{recorded.seq}"
+        numbers = count(1)
+        for event in derived.around(recorded):
+            yield _Seen(event_id if event is recorded else f"{event_id}.tool{next(numbers)}", event)
+
+
 def _placed(
-    happening: Happening, event: CaptureEvent, seq: int, calls: Mapping[str, _Call], scenario: TraceScenario
+    happening: Happening, seen: _Seen, seq: int, calls: Mapping[str, _Call], scenario: TraceScenario
 ) -> TraceEvent:
     is_outcome = happening.type in ("tool_result", "llm_response", "error")
     call = calls.get(happening.data.get("call_id", "")) if is_outcome else None
     return TraceEvent(
-        event_id=f"evt-{event.seq}{happening.suffix}",
+        event_id=f"{seen.event_id}{happening.suffix}",
         seq=seq,
-        ts=rfc3339_of_ms(event.ts),
+        ts=rfc3339_of_ms(seen.event.ts),
         type=happening.type,
         actor=_ACTORS[happening.type],
         group_id=happening.group_id or scenario.group_id,

@@ -55,7 +55,7 @@ class _Projection:
     def take(self, event: CaptureEvent) -> Conversion:
         self._losses = []
         events = [self._header(event)] if event.seq == 1 else []
-        for each in [event, *self._derived.shown_by(event)]:
+        for each in self._derived.around(event):
             events += self._converted(each)
         return Conversion(tuple(events), tuple(self._losses))
 
