@@ -6,13 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-# Kept loaded: pytester forgets what an inner run imports, and an audit hook cannot be removed again.
 from reenact import pytest_plugin
-from reenact.pytest_plugin import failure, orphans
 
 AGENT = """
 import asyncio, os, random, reenact
@@ -37,7 +37,25 @@ def got(*values):
     print("got:", *values)
 """
 
-assert failure, orphans
+
+class KeepLoaded:
+    """A plugin that remembers what an inner run imported.
+
+    Pytester forgets it. But an audit hook cannot be removed again, and a library of which half is loaded
+    anew no longer knows its own exceptions.
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[str, ModuleType] = {}
+
+    def pytest_unconfigure(self) -> None:
+        self.modules = dict(sys.modules)
+
+    def restore(self, besides: Path) -> None:
+        """Load again what was forgotten and does not lie in the folder *besides*."""
+        for name, module in self.modules.items():
+            if not str(getattr(module, "__file__", "")).startswith(str(besides)):
+                sys.modules.setdefault(name, module)
 
 
 class Suite:
@@ -57,9 +75,12 @@ class Suite:
     def run(self, *arguments: str) -> pytest.RunResult:
         """Run pytest in this process, with this plugin and none of the installed ones."""
         options = ("-s", "-W", "default", "-p", "no:cacheprovider")
-        return self.pytester.runpytest_inprocess(
-            *options, *arguments, plugins=[pytest_plugin], no_reraise_ctrlc=True
+        loaded = KeepLoaded()
+        result = self.pytester.runpytest_inprocess(
+            *options, *arguments, plugins=[pytest_plugin, loaded], no_reraise_ctrlc=True
         )
+        loaded.restore(besides=self.path)
+        return result
 
     def run_apart(self, *arguments: str) -> pytest.RunResult:
         """Run pytest in a process of its own."""
