@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from reenact.injected.served import ServedCapture, ServedReplay
-from reenact.run import Identity
+from reenact.run.capturing import Identity
 from tests.seams.http.site import open_site
 
 

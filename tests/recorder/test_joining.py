@@ -8,7 +8,7 @@ from reenact.boundary import Call, crossing
 from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.joining import join_parts, part_of
 from reenact.recorder.names import Names
-from reenact.run import CaptureRun, Identity
+from reenact.run.capturing import CaptureRun, Identity
 from reenact.seams import stdlib
 from reenact.store.reader import CaptureReader
 

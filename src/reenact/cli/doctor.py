@@ -29,7 +29,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.injected.subject import subject
 from reenact.redaction.profile import PROFILES
 from reenact.replayer.source import ReplaySource
-from reenact.run import project_rules
+from reenact.run.rules import project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
 from reenact.store.rundir import make_empty_folder
 from reenact.volatile.alignment import Asked, aligned

@@ -31,7 +31,7 @@ from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
 from reenact.redaction.profile import PROFILES
-from reenact.run import Identity
+from reenact.run.capturing import Identity
 from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir, RunState, make_empty_folder
 

@@ -30,7 +30,8 @@ from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
-from reenact.run import STALL_S, project_rules
+from reenact.run.replaying import STALL_S
+from reenact.run.rules import project_rules
 from reenact.store.durable import write_whole
 from reenact.store.reader import CaptureReader
 

@@ -27,7 +27,7 @@ from reenact.errors import FormatError
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
-from reenact.run import Identity
+from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"

@@ -19,7 +19,8 @@ from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
-from reenact.run import STALL_S, CaptureRun, Identity, ReplayRun
+from reenact.run.capturing import CaptureRun, Identity
+from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.seams import stdlib
 from reenact.store.durable import Durability
 

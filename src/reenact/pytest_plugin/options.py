@@ -12,7 +12,7 @@ from reenact.errors import UsageError
 from reenact.pytest_plugin.marker import MARKER
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
-from reenact.run import Redact, profile_and_secrets
+from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
 
 _KNOWN: Final = ("policy", "redact", "sources", "modules", "passthrough", "path", "allow")

@@ -1,0 +1,124 @@
+"""A run that is being recorded."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+
+from reenact import seams
+from reenact._version import __version__
+from reenact.boundary import RunMode, entered
+from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
+from reenact.formats.failures import message_of
+from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.names import Names
+from reenact.recorder.sink import CaptureSink
+from reenact.redaction import default_profile
+from reenact.run.redact import Redact, make_redactor, profile_and_secrets
+from reenact.run.run import Run
+from reenact.seams import stdlib
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What all that is recorded of one run has in common, by whichever process."""
+
+    capture_id: str
+    run_id: str
+    salt: bytes
+
+    @classmethod
+    def new(cls) -> Identity:
+        return cls(f"cap_{secrets.token_hex(8)}", f"run_{secrets.token_hex(8)}", secrets.token_bytes(16))
+
+
+class CaptureRun(Run):
+    """A run that is being recorded."""
+
+    mode: RunMode = "capture"
+    make_context: type[CaptureContext] = CaptureContext
+
+    def __init__(
+        self,
+        sink: CaptureSink,
+        *,
+        redact: Redact,
+        blob_threshold_bytes: int,
+        stand_ins: StandIns,
+        volatile: Sequence[VolatileRule] = (),
+        on_warning: Callable[[str], None] | None,
+        identity: Identity | None = None,
+        find_names: Callable[[], Names] = Names,
+        within: str | None = None,
+    ) -> None:
+        """*find_names* and *within* say where this process stands among others that record the same run."""
+        super().__init__()
+        named, values = profile_and_secrets(redact)
+        profile = named or default_profile(os.environ)
+        identity = identity or Identity.new()
+        seed = CaptureSeed(
+            version=1,
+            captureId=identity.capture_id,
+            runId=identity.run_id,
+            createdAt=int(time.time() * 1000),
+            mode="capture",
+            model=NO_MODEL,
+            eventLogPath=EVENT_LOG_NAME,
+            redaction=Redaction(enabled=profile != "none", profile=profile, salt=identity.salt.hex()),
+            producer=f"reenact {__version__}",
+            blobThresholdBytes=blob_threshold_bytes,
+            standIns=stand_ins,
+            volatile=list(volatile) or ABSENT,
+        )
+        self._redactor = make_redactor(profile, values, identity.salt)
+        self._context = self.make_context(
+            sink, seed, self._redactor, on_warning=on_warning, find_names=find_names
+        )
+        self._stand_ins = stand_ins
+        self._within = within
+        self.warnings = self._context.warnings
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._context.start()
+        for attached in self.attachments():
+            self._open.enter_context(attached)
+        self._open.enter_context(entered(self._context, self._within))
+        self._context.record_event("run_start", self.surroundings())
+        return self
+
+    @property
+    def context(self) -> CaptureContext:
+        return self._context
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._context)
+
+    def surroundings(self) -> dict[str, Any]:
+        """What the run says of where and how it began."""
+        argv = self._redactor.redact_arguments(sys.orig_argv)
+        return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+        status: Literal["ok", "error"] = "ok" if error is None else "error"
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+        self.manifest = self._context.finalize(status, message, self.final_output)
+
+    def abandon(self) -> None:
+        """Stop recording and leave what is written as it is, unfinished."""
+        self._open.close()

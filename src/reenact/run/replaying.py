@@ -1,0 +1,205 @@
+"""A run that is being replayed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from reenact import seams
+from reenact.boundary import ROOT, RunMode, current_lane, entered, open_contexts
+from reenact.errors import Diverged, StoreError
+from reenact.formats.divergence import ReplayDivergence
+from reenact.formats.record import ABSENT
+from reenact.formats.replay_receipt import (
+    SCHEMA,
+    Matching,
+    RefusedCall,
+    ReplayedCapture,
+    ReplayReceipt,
+    receipt_codec,
+)
+from reenact.formats.volatile import VolatileRule
+from reenact.replayer.allow import Allow
+from reenact.replayer.engine import Policy, ReplayEngine, diverged
+from reenact.replayer.fingerprint import fingerprint
+from reenact.replayer.guard import Guard
+from reenact.replayer.source import LaneTest, ReplaySource, every_lane
+from reenact.run.redact import Redact, make_redactor, profile_and_secrets
+from reenact.run.rules import project_rules
+from reenact.run.run import Run
+from reenact.seams import stdlib
+from reenact.store.durable import write_report
+
+STALL_S: Final = 10.0
+"""How much longer than in the recording a call may be waited for that nobody answers."""
+
+
+class ReplayRun(Run):
+    """A run that is being replayed: offline, and refused where it is not the recorded one."""
+
+    mode: RunMode = "replay"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        policy: Policy = "strict",
+        redact: Redact = None,
+        allow: Allow | None = None,
+        allow_passthrough_tools: Collection[str] = (),
+        volatile: Iterable[VolatileRule] = (),
+        stall_s: float = STALL_S,
+        receipt_path: Path | None = None,
+        on_divergence: Callable[[ReplayDivergence], None] | None = None,
+        is_ours: LaneTest = every_lane,
+        is_causal: bool = False,
+        root: str = ROOT,
+        find_root: Callable[[], str] | None = None,
+        within: str | None = None,
+    ) -> None:
+        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
+
+        With *is_causal* a call may not come before one that had ended by then in the recording. Where several
+        processes replay a run, *root* is the first lane of this one, unless *find_root* knows better when the
+        first call is made, and *within* is the call inside which it lives.
+        """
+        super().__init__()
+        source = ReplaySource(path, is_ours, root)
+        source.reader.check_blobs(source.blob_digests())
+        self.manifest = source.manifest()
+        _, values = profile_and_secrets(redact)
+        salt = self.manifest.redaction.salt
+        redactor = make_redactor(
+            self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
+        )
+        self._engine = ReplayEngine(
+            source,
+            redactor,
+            policy=policy,
+            passthrough=allow_passthrough_tools,
+            volatile=[*project_rules(Path.cwd()), *volatile],
+            stall_s=stall_s,
+            is_causal=is_causal,
+            on_divergence=on_divergence,
+            find_root=find_root,
+        )
+        self._within = within
+        self._redactor = redactor
+        self._stand_ins = self.manifest.standIns or stdlib.NOTHING
+        self._passthrough = sorted(allow_passthrough_tools)
+        self._guard = Guard(allow or Allow(), self._is_guarded)
+        self._receipt_path = receipt_path
+        self._open = ExitStack()
+
+    def arguments(self) -> list[str]:
+        """What this process was started with, as a recording would tell it."""
+        return self._redactor.redact_arguments(sys.orig_argv)
+
+    @property
+    def notes(self) -> list[str]:
+        """Outcomes that could not be delivered in recorded order; not divergences."""
+        return self._engine.notes
+
+    @property
+    def answered(self) -> int:
+        """How many recorded calls were answered so far, those inside other calls included."""
+        return sum(call.taken for call in self._engine.source.calls)
+
+    def __enter__(self) -> Self:
+        for attached in self.attachments():
+            self._open.enter_context(attached)
+        return self
+
+    @property
+    def context(self) -> ReplayEngine:
+        return self._engine
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        """What is put into this process so that its calls come to us and none gets past."""
+        yield seams.attached()
+        yield stdlib.attached(self._stand_ins, self._engine)
+        yield entered(self._engine, self._within)
+        yield self._guard
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+        before_end = self._engine.divergences()
+        output_hash = self._engine.finish(self.final_output, error)
+        self.divergences = self._engine.divergences()
+        self.blocked = self._guard.blocked
+        self.receipt = self._make_receipt(output_hash)
+        unwritten = self._write_receipt(self.receipt)
+        if self._engine.policy == "strict" and not isinstance(error, Diverged):
+            # What shows only at the end may follow from an error of the agent's own, which then goes first.
+            self._raise_latched(self.divergences if error is None else before_end, error)
+        if unwritten is not None and error is None:
+            raise unwritten
+
+    def _write_receipt(self, receipt: ReplayReceipt) -> StoreError | None:
+        """Write it where it was asked for; a failure to do so must not hide what the replay found."""
+        if self._receipt_path is None:
+            return None
+        try:
+            write_report(self._receipt_path, receipt_codec.to_bytes(receipt) + b"\n")
+        except StoreError as error:
+            self.warnings.append(str(error))
+            return error
+        return None
+
+    def _raise_latched(self, divergences: list[ReplayDivergence], error: BaseException | None) -> None:
+        """What the agent swallowed, or wrapped into an error of its own, is raised again here."""
+        if self.blocked:
+            raise self.blocked[0].error() from error
+        if divergences:
+            raise diverged(divergences[0]) from error
+
+    def _is_guarded(self) -> bool:
+        lane = current_lane()
+        if lane is None:
+            return True
+        return lane.context is self._engine and not self._engine.is_live(lane)
+
+    def _make_receipt(self, output_hash: str | None) -> ReplayReceipt:
+        manifest = self._engine.source.manifest()
+        redacted = self._redactor.redact_text
+        return ReplayReceipt(
+            schema=SCHEMA,
+            capture=ReplayedCapture(
+                captureId=manifest.captureId,
+                eventsHash=manifest.integrity.eventsHash,
+                eventCount=manifest.eventCount,
+            ),
+            fingerprint=fingerprint(),
+            matching=Matching(
+                policy=self._engine.policy,
+                redaction=manifest.redaction.profile,
+                passthroughTools=self._passthrough,
+                volatile=list(self._engine.volatile),
+            ),
+            divergences=[divergence.to_json() for divergence in self.divergences],
+            liveCallsRefused=[
+                RefusedCall(kind=call.kind, target=redacted(call.target), frame=call.frame)
+                for call in self.blocked
+            ],
+            notes=list(self.notes),
+            finalOutputHash=output_hash,
+            verdict="diverged" if self.divergences or self.blocked else "reproduced",
+            replayedAt=int(time.time() * 1000),
+        )
+
+
+def _after_fork_in_child() -> None:
+    for context in open_contexts():
+        if isinstance(context, ReplayEngine):
+            context.turns.close()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
