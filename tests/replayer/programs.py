@@ -15,12 +15,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
 import reenact
 
+LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop] | None
 SLOW_S = 0.03
 GIVE_UP_S = 0.004
 
@@ -302,13 +303,12 @@ class ShufflingLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
 
-def run_program(step: Step, world: World, *, shuffled: bool = False) -> Any:
+def run_program(step: Step, world: World, loop_factory: LoopFactory = None) -> Any:
     """Do *step* on an event loop of its own."""
 
     async def main() -> Any:
         world.lock = asyncio.Lock()
         return await run_async(step, world)
 
-    factory = ShufflingLoop if shuffled else None
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(main())

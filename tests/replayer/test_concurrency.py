@@ -43,10 +43,10 @@ def test_every_call_gets_its_own_outcome(shard: int, program: Step, seed: int) -
         ShufflingLoop.rng = random.Random(seed)
         interval = sys.getswitchinterval()
         try:
-            for shuffled in (False, True):
+            for loop_factory in (None, ShufflingLoop):
                 sys.setswitchinterval(random.Random(seed).choice((1e-5, 1e-3, interval)))
                 with reenact.replay(path, stall_s=5):
-                    replayed = run_program(program, world, shuffled=shuffled)
+                    replayed = run_program(program, world, loop_factory)
                 assert replayed == recorded
                 assert world.live_calls == live_calls
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,8 @@ from reenact.replayer.patience import PatientClock
 
 _MAX_SPINS: Final = 200
 """A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
+_BLIND_SPINS: Final = 40
+"""So is one that does not show what is due, as uvloop: nothing that was set in motion takes more rounds."""
 
 
 class Loop:
@@ -59,13 +62,19 @@ class Loop:
 
     def _probe(self) -> None:
         self._spins += 1
-        # The queue of callbacks that are due; a loop without one is taken to be dry.
-        if getattr(self.loop, "_ready", None) and self._spins < _MAX_SPINS:
+        if self._has_more_to_do():
             self.loop.call_soon(self._probe)
             return
         self._is_probing = False
         self.is_dry = True
         self._on_dry()
+
+    def _has_more_to_do(self) -> bool:
+        try:
+            due = self.loop._ready  # type: ignore[attr-defined] # noqa: SLF001 — asyncio's own loops have it
+        except AttributeError:
+            return self._spins < _BLIND_SPINS
+        return bool(due) and self._spins < _MAX_SPINS
 
     @property
     def is_busy(self) -> bool:
@@ -79,5 +88,13 @@ class Loop:
 
 
 def on_loop() -> bool:
-    """Whether the calling code runs on an event loop."""
+    """Whether the calling code runs on an event loop of asyncio's kind."""
     return asyncio._get_running_loop() is not None  # noqa: SLF001 — in asyncio's __all__
+
+
+def holds_others_up() -> bool:
+    """Whether more than the caller would stand still if it blocked: it runs on a loop, of whichever kind."""
+    if on_loop():
+        return True
+    trio = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_run()

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from reenact.boundary import Lane
 from reenact.replayer.idle import MovingThread, others_run
-from reenact.replayer.loops import Loop, on_loop
+from reenact.replayer.loops import Loop, holds_others_up, on_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import RecordedCall
 from reenact.replayer.waiters import LoopWaiter, ThreadWaiter, Waiter
@@ -116,7 +116,7 @@ class Turns:
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
         """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
-        if on_loop() or self._is_closed:
+        if holds_others_up() or self._is_closed:
             self._pass(call)
             return True
         with self._lock:

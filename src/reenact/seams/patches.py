@@ -28,7 +28,9 @@ class Patch(msgspec.Struct, frozen=True):
 class _Applied:
     def __init__(self, patch: Patch) -> None:
         self.users = 0
-        self.original = vars(patch.owner)[patch.name]
+        own = vars(patch.owner)
+        self.is_inherited = patch.name not in own
+        self.original = getattr(patch.owner, patch.name) if self.is_inherited else own[patch.name]
 
 
 def attach(patches: list[Patch]) -> None:
@@ -51,5 +53,12 @@ def detach(patches: list[Patch]) -> None:
             applied = _applied[key]
             applied.users -= 1
             if applied.users == 0:
-                setattr(patch.owner, patch.name, applied.original)
+                _restore(patch, applied)
                 del _applied[key]
+
+
+def _restore(patch: Patch, applied: _Applied) -> None:
+    if applied.is_inherited:
+        delattr(patch.owner, patch.name)
+    else:
+        setattr(patch.owner, patch.name, applied.original)

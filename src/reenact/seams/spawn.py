@@ -30,14 +30,16 @@ _POOLS: Final = ("concurrent.futures.", "anyio.", "multiprocessing.pool")
 def patches() -> list[Patch]:
     """What to replace while a run is open."""
     return [
-        Patch(asyncio.base_events.BaseEventLoop, "create_task", _create_task),
+        Patch(asyncio.base_events.BaseEventLoop, "create_task", bound_to_lanes),
         Patch(asyncio, "as_completed", _as_completed),
         Patch(threading.Thread, "start", _start),
         Patch(ThreadPoolExecutor, "submit", _submit),
     ]
 
 
-def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``create_task`` of an event loop, but each task has a lane from its start."""
+
     def create_task(self: Any, coro: Any, *, context: Any = None, **options: Any) -> Any:
         lane = current_lane()
         if lane is None:

@@ -1,0 +1,85 @@
+"""uvloop: an event loop in C, of whose doings the interpreter tells nobody.
+
+Its tasks get lanes like those of any other loop. Connections, questions to the name service and programs are
+announced by the audit events that the standard library would have raised, before anything leaves.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from reenact.seams.imports import Libraries
+from reenact.seams.patches import Patch
+from reenact.seams.spawn import bound_to_lanes
+
+
+def _patches(module: ModuleType) -> list[Patch]:
+    announced = [Patch(module.Loop, name, _after(announce)) for name, announce in _ANNOUNCED.items()]
+    return [Patch(module.Loop, "create_task", bound_to_lanes), *announced]
+
+
+def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        async def announced(self: Any, *args: Any, **options: Any) -> Any:
+            announce(*args, **options)
+            return await original(self, *args, **options)
+
+        return announced
+
+    return wrap
+
+
+def _connection(_: Any, host: Any = None, port: Any = None, **__: Any) -> None:
+    if host is not None:
+        _lookup(host, port)
+        _connect(socket.AF_INET6 if ":" in str(host) else socket.AF_INET, (host, port))
+
+
+def _unix_connection(_: Any, path: Any = None, **__: Any) -> None:
+    if path is not None:
+        _connect(socket.AF_UNIX, path)
+
+
+def _datagrams(_: Any, local_addr: Any = None, remote_addr: Any = None, **__: Any) -> None:  # noqa: ARG001
+    if isinstance(remote_addr, tuple):
+        _connection(None, *remote_addr[:2])
+    else:
+        _unix_connection(None, remote_addr)
+
+
+def _lookup(host: Any, port: Any, **__: Any) -> None:
+    sys.audit("socket.getaddrinfo", host, port, 0, 0, 0)
+
+
+def _reverse_lookup(address: Any, flags: int = 0) -> None:  # noqa: ARG001 - as the loop is called
+    sys.audit("socket.getnameinfo", address)
+
+
+def _program(_: Any, program: Any, *args: Any, **__: Any) -> None:
+    sys.audit("subprocess.Popen", program, [program, *args], None, None)
+
+
+def _command_line(_: Any, command: Any, **__: Any) -> None:
+    sys.audit("subprocess.Popen", "/bin/sh", ["/bin/sh", "-c", command], None, None)
+
+
+def _connect(family: socket.AddressFamily, address: Any) -> None:
+    with socket.socket(family) as stand_in:
+        sys.audit("socket.connect", stand_in, address)
+
+
+_ANNOUNCED: Final[dict[str, Callable[..., None]]] = {
+    "create_connection": _connection,
+    "create_unix_connection": _unix_connection,
+    "create_datagram_endpoint": _datagrams,
+    "getaddrinfo": _lookup,
+    "getnameinfo": _reverse_lookup,
+    "subprocess_exec": _program,
+    "subprocess_shell": _command_line,
+}
+
+LIBRARIES: Final[Libraries] = {"uvloop": _patches}
