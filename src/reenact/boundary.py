@@ -6,8 +6,8 @@ the current run, never the seam, knows whether the call is recorded or answered 
 A *lane* is the logical task that makes calls: a thread, an asyncio task, a job given to an executor.
 Its name is its parent's name and the ordinal at which the parent started it, so the same program gets
 the same lanes however its tasks interleave. It travels by context variable and belongs to one owner;
-code that inherited the variable without being tracked as a task of its own (a callback, a foreign
-thread pool) falls into the lane's *loose* child, where order means nothing.
+code that inherited the variable without being tracked as a task of its own (a callback, a task of trio's,
+a foreign thread pool) falls into the lane's *loose* child, where order means nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
+from sys import modules
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -185,11 +186,21 @@ def set_lane(lane: Lane | None) -> None:
 
 
 def identity() -> int:
-    """Who is running: the current asyncio task, 0 in a callback of a running loop, else the thread."""
+    """Who is running: the current task, 0 in a callback of a running loop, else the thread."""
     if _get_running_loop() is None:
-        return get_ident()
+        task_id = trio_task_id()
+        return get_ident() if task_id is None else task_id
     task = current_task()
     return id(task) if task is not None else 0
+
+
+def trio_task_id() -> int | None:
+    """The current task of trio's, 0 in a callback of its loop; ``None`` where trio does not run."""
+    trio = modules.get("trio")
+    lowlevel = None if trio is None else getattr(trio, "lowlevel", None)
+    if lowlevel is None or not lowlevel.in_trio_run():
+        return None
+    return id(lowlevel.current_task()) if lowlevel.in_trio_task() else 0
 
 
 def current_lane() -> Lane | None:

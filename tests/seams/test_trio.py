@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import anthropic
+import pytest
 import trio
 
 import reenact
 from reenact.testing import ScriptedProvider, echo
 
 
-def test_parallel_tasks_get_what_they_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opens_outside", [True, False])
+def test_parallel_tasks_get_what_they_asked_for(opens_outside: bool, tmp_path: Path) -> None:
     """In whichever order they come, and without one waiting for the other."""
     rng = random.Random(1)
 
@@ -34,11 +37,19 @@ def test_parallel_tasks_get_what_they_asked_for(tmp_path: Path) -> None:
                 nursery.start_soon(ask, number)
         return found
 
-    with reenact.capture(tmp_path / "run"):
-        recorded = trio.run(main)
+    async def inside(opened: reenact.Run) -> dict[int, float]:
+        async with opened:
+            return await main()
+
+    def outside(opened: reenact.Run) -> dict[int, float]:
+        with opened:
+            return trio.run(main)
+
+    work = outside if opens_outside else partial(trio.run, inside)
+    recorded = work(reenact.capture(tmp_path / "run"))
     for _ in range(3):
-        with reenact.replay(tmp_path / "run") as run:
-            assert trio.run(main) == recorded
+        run = reenact.replay(tmp_path / "run")
+        assert work(run) == recorded
         assert not run.notes
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from reenact.boundary import trio_task_id
 from reenact.replayer.idle import MovingThread
 from reenact.replayer.patience import PatientClock
 
@@ -94,7 +94,4 @@ def on_loop() -> bool:
 
 def holds_others_up() -> bool:
     """Whether more than the caller would stand still if it blocked: it runs on a loop, of whichever kind."""
-    if on_loop():
-        return True
-    trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_run()
+    return on_loop() or trio_task_id() is not None
