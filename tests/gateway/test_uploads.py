@@ -328,18 +328,35 @@ def test_an_answer_before_the_end_is_passed_on(client, tmp_path):
         assert recorded_and_replayed(tmp_path / "run", url, client) == (413, b"big")
 
 
-def slow_client(pieces, may_go_on):
+def slow_client(pieces, *last, may_go_on=None):
     """A ``receive`` that gives each piece by itself; those after the first when *may_go_on* is set."""
     messages = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
-    messages.append({"type": "http.request"})
+    messages.extend(last or [{"type": "http.request"}])
+    all_of_them = len(messages)
 
     async def receive():
-        while len(messages) == len(pieces) and not may_go_on.is_set():
+        while may_go_on and len(messages) < all_of_them and not may_go_on.is_set():
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.01)
         return messages.pop(0) if messages else await asyncio.Future()
 
     return receive
+
+
+def forwarded(context, url, receive, **options):
+    """What a client is told whose request is that of *receive*; *options* are those of the way upstream."""
+    told = []
+
+    async def send(message):
+        told.append(message)
+
+    async def forward():
+        scope = {"method": "POST", "raw_path": b"/up/x", "query_string": b"", "headers": []}
+        async with httpx2.AsyncClient(trust_env=False, **options) as to_upstream:
+            await Forwarding(context, {"up": url}, lambda: to_upstream, lambda: None)(scope, receive, send)
+
+    asyncio.run(forward())
+    return b"".join(message.get("body", b"") for message in told)
 
 
 def test_an_upstream_that_hung_up_before_the_end_gets_the_whole_anew(tmp_path):
@@ -354,23 +371,44 @@ def test_an_upstream_that_hung_up_before_the_end_gets_the_whole_anew(tmp_path):
             sock.close()
             has_hung_up.set()
 
-    async def forward(context, url):
-        told = []
-
-        async def send(message):
-            told.append(message)
-
-        scope = {"method": "POST", "raw_path": b"/up/x", "query_string": b"", "headers": []}
-        async with httpx2.AsyncClient(trust_env=False) as to_upstream:
-            forwarding = Forwarding(context, {"up": url}, lambda: to_upstream, lambda: None)
-            await forwarding(scope, slow_client([*in_pieces(BODY, 20_000)], has_hung_up), send)
-        return told
-
     run = capture_of(tmp_path / "run", {})
     with upstream(serve) as url, run.served(port=0, on_call=lambda: None):
-        told = asyncio.run(forward(run.context, url))
-    assert (told[0]["status"], told[1]["body"]) == (413, b"big")
+        receive = slow_client([*in_pieces(BODY, 20_000)], may_go_on=has_hung_up)
+        assert forwarded(run.context, url, receive) == b"big"
     assert asked(tmp_path / "run") == json.loads(BODY)
+
+
+class EarlyAnswer(httpx2.AsyncByteStream):
+    is_closed = False
+
+    async def __aiter__(self):
+        yield b"big"
+
+    async def aclose(self):
+        self.is_closed = True
+
+
+class Hasty(httpx2.AsyncBaseTransport):
+    """Answers whatever begins."""
+
+    async def handle_async_request(self, request):
+        await anext(aiter(request.stream))
+        self.answer = EarlyAnswer()
+        return httpx2.Response(413, stream=self.answer)
+
+
+LAST = {"whole": ({"type": "http.request"}, b"big"), "gone": ({"type": "http.disconnect"}, b"")}
+
+
+@pytest.mark.parametrize(("last", "told"), LAST.values(), ids=LAST)
+def test_an_answer_to_half_a_request_waits_for_the_other_half(last, told, tmp_path):
+    """And is closed where that never comes."""
+    hasty = Hasty()
+    run = capture_of(tmp_path / "run", {})
+    with run.served(port=0, on_call=lambda: None):
+        assert forwarded(run.context, "http://up", slow_client([BODY], last), transport=hasty) == told
+        assert (tmp_path / "run").exists() == bool(told)
+    assert hasty.answer.is_closed
 
 
 def test_an_early_answer_is_left_with_a_client_that_leaves(tmp_path):
