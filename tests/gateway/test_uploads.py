@@ -343,12 +343,13 @@ def slow_client(pieces, *last, may_go_on=None):
     return receive
 
 
-def forwarded(context, url, receive, **options):
+def forwarded(context, url, receive, on_told=lambda message: None, **options):
     """What a client is told whose request is that of *receive*; *options* are those of the way upstream."""
     told = []
 
     async def send(message):
         told.append(message)
+        on_told(message)
 
     async def forward():
         scope = {"method": "POST", "raw_path": b"/up/x", "query_string": b"", "headers": []}
@@ -409,6 +410,22 @@ def test_an_answer_to_half_a_request_waits_for_the_other_half(last, told, tmp_pa
         assert forwarded(run.context, "http://up", slow_client([BODY], last), transport=hasty) == told
         assert (tmp_path / "run").exists() == bool(told)
     assert hasty.answer.is_closed
+
+
+def test_the_upstream_is_left_before_the_client_hears_the_end(tmp_path):
+    """Closing is not cut off by a client that goes away when it has all."""
+    hasty, was_closed = Hasty(), []
+    run = capture_of(tmp_path / "run", {})
+    with run.served(port=0, on_call=lambda: None):
+        receive = slow_client([], {"type": "http.request", "body": BODY})
+        forwarded(
+            run.context,
+            "http://up",
+            receive,
+            on_told=lambda _: was_closed.append(hasty.answer.is_closed),
+            transport=hasty,
+        )
+    assert was_closed == [False, False, True]
 
 
 def test_an_early_answer_is_left_with_a_client_that_leaves(tmp_path):

@@ -80,6 +80,8 @@ class Forwarding:
             raise
         finally:
             await body.aclose()
+        # At last: a client that has heard the end counts as gone, which ends whatever is still being done.
+        await answer.end()
 
 
 class _Answer:
@@ -98,6 +100,8 @@ class _Answer:
         await self._begin(head.status, headers)
         async for chunk in chunks:
             await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self) -> None:
         await self._send({"type": "http.response.body"})
 
     async def _begin(self, status: int, headers: Pairs) -> None:
