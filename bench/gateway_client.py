@@ -5,11 +5,12 @@ Run isolated, below ``reenact record``; the only argument is the address of the 
 
 import json
 import sys
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from os import environ
 from statistics import median
 from threading import Barrier, Thread
-from time import perf_counter
+from time import perf_counter, sleep, time
 from urllib.parse import urlsplit
 
 ROUND_TRIPS = 300
@@ -58,6 +59,22 @@ def all_at_once(base_url: str) -> float:
     return perf_counter() - started_s
 
 
+def upload() -> float:
+    """The time of day at which a request began that took a while to say."""
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b"word " * 1000
+            sleep(0.02)
+
+    connection = HTTPConnection(urlsplit(environ["REENACT_GATEWAY"]).netloc, timeout=60)
+    started_s = time()
+    headers = {"Transfer-Encoding": "chunked"}
+    connection.request("POST", "/listener/", pieces(), headers, encode_chunked=True)
+    assert connection.getresponse().read() == b"ok"
+    return started_s
+
+
 ways = {"direct": sys.argv[1], "through": environ["ANTHROPIC_BASE_URL"]}
 models = {way: Model(base_url) for way, base_url in ways.items()}
 took_s: dict[str, list[float]] = {way: [] for way in ways}
@@ -71,6 +88,7 @@ print(
             **{f"{way}_s": median(durations[20:]) for way, durations in took_s.items()},
             "first_byte_s": models["through"].first_byte_s,
             "whole_s": whole_s,
+            "upload_started_s": upload(),
             **{f"{way}_all_s": all_at_once(base_url) for way, base_url in ways.items()},
         }
     )

@@ -17,12 +17,15 @@ def site():
         yield site
 
 
-@contextmanager
-def recording(path, upstreams, **options):
-    run = ServedCapture(
+def capture_of(path, upstreams):
+    return ServedCapture(
         path, ["agent"], upstreams, redact="none", durability="process", identity=Identity.new()
     )
-    with run.served(port=0, on_call=lambda: None, **options) as gateway:
+
+
+@contextmanager
+def recording(path, upstreams, *, on_call=lambda: None, **options):
+    with capture_of(path, upstreams).served(port=0, on_call=on_call, **options) as gateway:
         yield gateway
 
 

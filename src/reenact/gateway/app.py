@@ -1,7 +1,4 @@
-"""One request after another: each is an HTTP call like those of the seams, made on behalf of its client.
-
-The request is taken whole, because it is what a call is known by; the answer is passed on while it comes.
-"""
+"""One request after another: each is an HTTP call like those of the seams, made on behalf of its client."""
 
 from __future__ import annotations
 
@@ -12,17 +9,16 @@ from typing import Final
 import httpx2
 from starlette.types import Receive, Scope, Send
 
-from reenact.boundary import Context, Lane, running_in
-from reenact.gateway.client_gone import unless_gone, whole_body
+from reenact.boundary import Context, Lane
+from reenact.gateway.call import ForwardedCall, RequestHead
+from reenact.gateway.client_gone import unless_gone
 from reenact.gateway.failures import Refusal, refusal_for, unknown_upstream
 from reenact.gateway.lane import BELOW, LANE, LANE_BELOW
+from reenact.gateway.request_body import RequestBody
 from reenact.gateway.upstreams import Upstreams
 from reenact.seams.http import headers as header_values
 from reenact.seams.http.codings import is_decodable
-from reenact.seams.http.exchange import Exchange
 from reenact.seams.http.headers import Pairs
-from reenact.seams.http.httpx import AsyncStream, head_of
-from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 
 _HOP_BY_HOP: Final = frozenset(
@@ -54,50 +50,38 @@ class Forwarding:
         """What was asked for in the place of an upstream's name."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await whole_body(receive)
-        if body is None:
-            return
-        answer = _Answer(send)
+        body = RequestBody(receive)
+        await unless_gone(body.listen(), self._answer(scope, body, _Answer(send)))
+
+    async def _answer(self, scope: Scope, body: RequestBody, answer: _Answer) -> None:
         lane, target = self._lane, _target(scope)
         if target.startswith(f"{BELOW}/"):
             lane, target = self._lane_below, target.removeprefix(f"{BELOW}/")
         name = re.split("[/?]", target, maxsplit=1)[0]
         if name not in self._upstreams:
+            await body.whole()
             self.unknown_names.append(name)
             await answer.refuse(unknown_upstream(name, list(self._upstreams)))
             return
-        if lane is self._lane:
-            self._on_call()
-        headers = [*_forwarded(header_values.decoded(scope["headers"]))]
-        sent = Sent(scope["method"], self._upstreams[name] + target.removeprefix(name), headers, body)
-        await unless_gone(receive, self._exchange(lane, sent, answer))
+        head = _head(scope, self._upstreams[name] + target.removeprefix(name))
+        on_open = self._on_call if lane is self._lane else lambda: None
+        await self._forward(ForwardedCall(lane, head, body, on_open=on_open), answer)
 
-    async def _exchange(self, lane: Lane, sent: Sent, answer: _Answer) -> None:
-        with running_in(lane):
-            exchange = Exchange(sent, is_streamed=True)
-            try:
-                await exchange.aopen()
-                head, body = await self._begun(exchange, sent)
-            except Exception as error:
-                await answer.refuse(refusal_for(error))
-                return
-            try:
-                await answer.give(head, aiter(body))
-            except BaseException as error:
-                exchange.ended(error)
-                raise
-            finally:
-                await body.aclose()
-
-    async def _begun(self, exchange: Exchange, sent: Sent) -> tuple[Head, AsyncStream]:
-        if not exchange.live:
-            return exchange.head, AsyncStream(exchange, None)
-        with exchange.working():
-            request = httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
-            response = await self._client().send(request, stream=True)
-        head = head_of(response)
-        exchange.began(head)
-        return head, AsyncStream(exchange, response.stream)
+    async def _forward(self, call: ForwardedCall, answer: _Answer) -> None:
+        try:
+            exchange, head, body = await call.answered(self._client)
+        except Exception as error:
+            await answer.refuse(refusal_for(error))
+            return
+        try:
+            await answer.give(head, aiter(body))
+        except BaseException as error:
+            exchange.ended(error)
+            raise
+        finally:
+            await body.aclose()
+        # At last: a client that has heard the end counts as gone, which ends whatever is still being done.
+        await answer.end()
 
 
 class _Answer:
@@ -116,6 +100,8 @@ class _Answer:
         await self._begin(head.status, headers)
         async for chunk in chunks:
             await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self) -> None:
         await self._send({"type": "http.response.body"})
 
     async def _begin(self, status: int, headers: Pairs) -> None:
@@ -128,6 +114,14 @@ def _target(scope: Scope) -> str:
     path: str = scope["raw_path"].decode("latin-1").removeprefix("/")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
+
+
+def _head(scope: Scope, url: str) -> RequestHead:
+    headers = header_values.decoded(scope["headers"])
+    names = {name for name, _ in headers}
+    # Of a request with both, the length counts for nothing.
+    length = [pair for pair in headers if pair[0] == "content-length" and "transfer-encoding" not in names]
+    return RequestHead(scope["method"], url, _forwarded(headers), length)
 
 
 def _forwarded(headers: Pairs) -> Pairs:

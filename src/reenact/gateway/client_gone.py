@@ -7,25 +7,11 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from starlette.types import Receive
 
-
-async def whole_body(receive: Receive) -> bytes | None:
-    """The body of a request; ``None`` where the client went away before its end."""
-    chunks: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(chunks)
-
-
-async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Do *work*; it is cancelled when the client of a whole request goes away."""
+async def unless_gone(listening: Coroutine[Any, Any, None], work: Coroutine[Any, Any, None]) -> None:
+    """Do *work*; it is cancelled when *listening* to the client is over before it."""
     working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(_gone(receive))
+    watching = asyncio.ensure_future(listening)
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -34,8 +20,3 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None
             working.cancel()
     with suppress(asyncio.CancelledError):
         await working
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -1,0 +1,103 @@
+"""One call that is made for a client.
+
+While a run is captured, the request goes out as it comes in. Its last byte waits until the call is on disk:
+an upstream never has a whole request that is not recorded. Where the recording may answer, nothing goes out,
+and the request is taken whole, because it is what the call is known by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import httpx2
+
+from reenact.boundary import Lane, outside, running_in
+from reenact.gateway.request_body import RequestBody
+from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.headers import Pairs
+from reenact.seams.http.httpx import AsyncStream, head_of
+from reenact.seams.http.request import Sent
+from reenact.seams.http.response import Head
+
+
+class RequestHead(NamedTuple):
+    """What is known of a request before its body."""
+
+    method: str
+    url: str
+    headers: Pairs
+    length: Pairs
+    """The header that says how long the body is; none where the client did not know."""
+
+    def above(self, body: bytes) -> Sent:
+        return Sent(self.method, self.url, self.headers, body)
+
+
+class ForwardedCall:
+    """See the module's docstring; *on_open* is called when the request is whole."""
+
+    def __init__(
+        self, lane: Lane, head: RequestHead, body: RequestBody, *, on_open: Callable[[], None]
+    ) -> None:
+        self._lane = lane
+        self._head = head
+        self._body = body
+        self._on_open = on_open
+        self._exchange: Exchange | None = None
+
+    async def answered(self, client: Callable[[], httpx2.AsyncClient]) -> tuple[Exchange, Head, AsyncStream]:
+        """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
+        await self._body.next_piece()
+        is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
+        response = await self._sent_in_pieces(client()) if is_streamed else None
+        exchange = await self._opened(response)
+        if not exchange.live:
+            return exchange, exchange.head, AsyncStream(exchange, None)
+        if response is None:
+            with exchange.working():
+                response = await client().send(await self._request(), stream=True)
+        head = head_of(response)
+        exchange.began(head)
+        return exchange, head, AsyncStream(exchange, response.stream)
+
+    async def _sent_in_pieces(self, client: httpx2.AsyncClient) -> httpx2.Response | None:
+        """``None`` where it failed before the request was whole.
+
+        The upstream has not had it then, so it may be sent anew, whole, and what goes wrong then is the
+        call's outcome. Servers hang up on requests they refuse; who is still writing may miss the reason.
+        """
+        method, url, headers, length = self._head
+        body = self._body.passed_on(self._opened)
+        try:
+            with outside():
+                request = httpx2.Request(method, url, headers=[*headers, *length], content=body)
+                return await client.send(request, stream=True)
+        except BaseException as error:
+            if self._exchange is not None:
+                self._exchange.ended(error)
+            elif isinstance(error, Exception):
+                return None
+            raise
+
+    async def _request(self) -> httpx2.Request:
+        sent = self._head.above(await self._body.whole())
+        return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
+
+    async def _opened(self, response: httpx2.Response | None = None) -> Exchange:
+        """The exchange, recorded as soon as the request is whole; a *response* may be there before that."""
+        if self._exchange is None:
+            try:
+                self._exchange = await self._open()
+            except BaseException:
+                if response is not None:
+                    await response.aclose()
+                raise
+        return self._exchange
+
+    async def _open(self) -> Exchange:
+        exchange = Exchange(self._head.above(await self._body.whole()), is_streamed=True)
+        self._on_open()
+        with running_in(self._lane):
+            await exchange.aopen()
+        return exchange
