@@ -121,9 +121,19 @@ BODY = {
         {"type": "output", "output": "Chunk ID: f4a9b1\nWall time: 0.0292 seconds\nOutput:\nfine"},
         {"type": "output", "output": '{"output":"fine","metadata":{"exit_code":0,"duration_seconds":0.1}}'},
         {"type": "message", "content": "Wall time: 0.0292 seconds"},
+        {"type": "message", "id": "msg_01a1dfe4-c70c-7be0-97c6-2521c697608c", "content": "fine"},
+        {"type": "reasoning", "id": "rs_68af4030baa48193b0b43b4c2a176a1a"},
     ],
 }  # fmt: skip
-NOISE = {"k1": "k2", "u1": "u2", "s1": "s2", "i1": "i2", "c1": "c2", ":0.1": ":7.25"}
+NOISE = {
+    "01a1dfe4-c70c": "01a1dfe6-03fe",
+    "k1": "k2",
+    "u1": "u2",
+    "s1": "s2",
+    "i1": "i2",
+    "c1": "c2",
+    ":0.1": ":7.25",
+}
 
 
 def changed(body: Any, before: str, behind: str) -> Any:
@@ -155,7 +165,7 @@ def test_the_clock_of_the_client_is_passed_over_in_outputs_alone() -> None:
     assert by_default(other) != by_default(BODY)
 
 
-@pytest.mark.parametrize("part", ["fine", "exit_code", "output", "p", "m"])
+@pytest.mark.parametrize("part", ["fine", "exit_code", "output", "p", "m", "rs_68af"])
 def test_nothing_else_is_passed_over_by_default(part) -> None:
     """Words, outputs, models and a caller's own notes are compared."""
     assert by_default(changed(BODY, part, part + "!")) != by_default(BODY)

@@ -25,6 +25,16 @@ STRONG = {
         "id 5b1f7a10-9a52-4a3a-8d0c-4d1c9a6d2e55!",
         (r"id [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",),
     ),
+    "a uuid behind a prefix": (
+        "msg_01a1dfe4-c70c-7be0-97c6-2510fa00ef5b",
+        "msg_01a1dfe4-d435-72d2-b121-23eb51302b00",
+        (),
+    ),
+    "a uuid behind a prefix, in a text": (
+        "call at_01a1dfe4-c70c-7be0-97c6-2510fa00ef5b again",
+        "call at_01a1dfe4-d435-72d2-b121-23eb51302b00 again",
+        (r"call [\w-]{6,}",),
+    ),
     "a duration": ("Wall time: 0.0292 seconds", "Wall time: 12 seconds", None),
     "a temporary path": ("in /tmp/tmpab12/x.txt (1 file)", "in /tmp/tmpzz99/x.txt (1 file)", None),
     "a moment": ("t=1794729709.25;", "t=1794729710;", (r"t=\d{10,}(?:\.\d+)?",)),

@@ -20,6 +20,13 @@ DEFAULTS: Final = (
     VolatileRule(call="llm", path="$.body.metadata.user_id"),
     # What a client says of itself: its installation, its version.
     VolatileRule(call="llm", path="$.body.client_metadata"),
+    # What a client that keeps the conversation itself calls its parts, as Codex does. Ids that the provider
+    # gave, and by which it may find a part again, are no UUIDs.
+    VolatileRule(
+        call="llm",
+        path="$.body.input[*].id",
+        mask=r"^[a-z]+_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+    ),
     # How long an earlier command took by the client's clock, and the number it drew for its output, as
     # Codex writes them above the output, which itself is compared.
     VolatileRule(

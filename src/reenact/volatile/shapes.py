@@ -17,7 +17,9 @@ _MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DATE: Final = rf"(?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
 _AT: Final = rf"(?:(?:,? at|,)? {_CLOCK}(?: [A-Z]{{3,4}})?)?"
 _UNIT: Final = r"(?:ns|µs|us|ms|s|seconds?)"
+_UUID: Final = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _RANDOM: Final = r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}"
+_PREFIX: Final = r"(?<!\w)(?:[A-Za-z]{1,20}[_-]){0,4}"
 
 
 class Shape(NamedTuple):
@@ -33,7 +35,7 @@ class Shape(NamedTuple):
 
 
 SHAPES: Final = (
-    Shape("uuid", r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
+    Shape("uuid", _UUID, f"{_PREFIX}{_UUID}|{_UUID}"),
     Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}"),
     Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}"),
     Shape("date", r"\d{4}-\d\d-\d\d"),
@@ -42,7 +44,7 @@ SHAPES: Final = (
     Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
     Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
     Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
-    Shape("identifier", r"[\w-]{6,}", rf"(?<!\w)(?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_RANDOM}(?!\w)"),
+    Shape("identifier", r"[\w-]{6,}", rf"{_PREFIX}{_RANDOM}(?!\w)"),
 )
 
 _FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
