@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/bench-peers
 
-.PHONY: setup setup-browser demo test test-agents lint bench format pins screenshots
+.PHONY: setup setup-browser demo test test-agents test-all-agents lint bench format pins screenshots
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -29,9 +29,10 @@ test: $(READY)
 	-$(MAKE) --no-print-directory setup-browser
 	$(BIN)/python -m pytest -q
 
-# Real agents from npm; where there is no npm, the tests are reported as skipped.
-test-agents: $(READY)
-	REENACT_NPM_AGENTS=$(VENV)/npm-agents $(BIN)/python -m pytest -q -rs -n 0 tests/npm
+# Real agents from npm; where there is no npm, the tests are reported as skipped. All of them take a gigabyte.
+test-agents test-all-agents: $(READY)
+	REENACT_NPM_AGENTS=$(VENV)/npm-agents REENACT_ALL_AGENTS=$(findstring all,$@) \
+	  $(BIN)/python -m pytest -q -rs -n 0 tests/npm
 
 lint: $(READY)
 	$(BIN)/ruff check .

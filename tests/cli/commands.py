@@ -22,15 +22,16 @@ def command(*words):
     return [PYTHON, "-m", "reenact", *map(str, words)]
 
 
-def run(*words, cwd, **environment):
+def run(*words, cwd, timeout_s=60, **environment):
     """Run ``reenact`` with *words* to its end."""
     return subprocess.run(
         command(*words),
         cwd=cwd,
         env=ENVIRONMENT | environment,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout_s,
         check=False,
     )
 
