@@ -133,6 +133,17 @@ def test_what_the_runs_came_to_is_compared(tmp_path):
         assert (change.path, change.left, change.right) == ("$.finalOutput.answer", "a", "b")
 
 
+def test_hidden_secrets_are_no_difference(tmp_path):
+    """Their placeholders are other ones in every capture, and tell no more than the kind."""
+    for name in ("a", "b"):
+        with reenact.capture(tmp_path / name, redact="default") as run:
+            run.final_output = search(f"the orders of ghp_{'a1' * 18}")
+    assert compared(tmp_path / "a", tmp_path / "b")[1] == ["same"]
+    with open_artifact(tmp_path / "a") as left, open_artifact(tmp_path / "b") as right:
+        assert left.header().final_output != right.header().final_output
+        assert compare(left, right).is_equal
+
+
 def test_events_without_their_capture_are_compared_with_it(tmp_path):
     """Equal digests mean equal payloads, so blobs need not be there twice."""
     with reenact.capture(tmp_path / "a", redact="none"):

@@ -65,6 +65,21 @@ def test_what_a_replay_minds_gets_a_rule(diagnosis: Diagnosis) -> None:
     assert [str(rule) for rule in diagnosis.rules()] == ["llm $.a[*]"]
 
 
+def test_the_clock_of_a_program_gets_a_rule_although_no_replay_minds(diagnosis: Diagnosis) -> None:
+    """It may have come in the same minute. What is recorded, and what is no time, gets none."""
+    times = ["[Sun 2026-11-15 16:02 UTC] go, a1b2c3d4e5", "[Mon 2026-11-16 09:00 UTC] go, a1b2c3d4e5"]
+    for has_own_clock in (False, True):
+        pair = [
+            asked({"text": text, "id": text[1:4] * 3})._replace(has_own_clock=has_own_clock) for text in times
+        ]
+        diagnosis.add_runs(Alignment([(pair[0], pair[1])], [], []))
+        diagnosis.add_replay([])
+        assert len(diagnosis.rules()) == has_own_clock
+    [rule] = diagnosis.rules()
+    assert rule.path == "$.text"
+    assert [source.covered_by for source in diagnosis.sources()] == ["rule", "recording"]
+
+
 def test_what_a_rule_covers_already_is_told_so(diagnosis: Diagnosis) -> None:
     """The ones that always hold are rules as well."""
     bodies = [{"body": {"user": name}} for name in ("x", "y")]

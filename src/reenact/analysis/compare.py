@@ -27,6 +27,7 @@ from reenact.analysis.json_changes import JsonChange, json_changes
 from reenact.analysis.side import Side, Watch, family, similarity
 from reenact.analysis.step import Step
 from reenact.formats.align import Pair, align
+from reenact.redaction import without_marks
 
 Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
 _MARKS: Final[tuple[Mark, ...]] = ("same", "changed", "added", "removed")
@@ -69,6 +70,7 @@ class Comparison:
         families = family(left), family(right)
         self._is_coarse = families[0] != families[1]
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
+        self._sides = ours, theirs
         self.left_out = ours.left_out, theirs.left_out
         """How many steps of each run the format of the other has no word for."""
         aligned = align(ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other))
@@ -103,8 +105,8 @@ class Comparison:
         one, other = self._pairs[place]
         if one is None or other is None:
             return Change(self._row(place))
-        ours, theirs = self.left.content(one), self.right.content(other)
-        return Change(self._row(place), self._differences(ours, theirs))
+        ours, theirs = self._sides
+        return Change(self._row(place), self._differences(ours.content(one), theirs.content(other)))
 
     def changes(self) -> Iterator[Change]:
         """All rows that are not the same."""
@@ -117,7 +119,7 @@ class Comparison:
         if not _is_whole(self.left) or not _is_whole(self.right):
             known = [name for name in ends[0] if all(end[name] is not None for end in ends)]
             ends = [{name: end[name] for name in known} for end in ends]
-        return json_changes(ends[0], ends[1])
+        return json_changes(*map(without_marks, ends))
 
     def totals(self) -> tuple[Totals, Totals]:
         """Left and right."""
@@ -141,7 +143,7 @@ class Comparison:
         is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
         if is_same and not (self._strict or self._is_coarse):
             return "same"
-        left, right = self.left.content(ours.places[one]), self.right.content(theirs.places[other])
+        left, right = ours.content(ours.places[one]), theirs.content(theirs.places[other])
         return "changed" if self._differences(left, right) else "same"
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:

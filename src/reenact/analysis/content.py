@@ -15,6 +15,7 @@ from reenact.analysis.sources.source import Source
 from reenact.analysis.step import Conversation, Payloads, Step
 from reenact.canonical import digest
 from reenact.errors import FormatError
+from reenact.redaction import without_marks
 
 _IDS: Final = frozenset({"id", "callId", "signature", "sealed"})
 _TRANSPORT: Final = frozenset({"headers", "bytes", "elapsed"})
@@ -38,6 +39,10 @@ class Content(NamedTuple):
     @property
     def came_digest(self) -> str:
         return _digest(self.came)
+
+    def without_marks(self) -> Content:
+        """As it can be compared with a run whose secrets have other placeholders."""
+        return self._replace(asked=without_marks(self.asked), came=without_marks(self.came))
 
 
 def told_by_both(one: Content, other: Content) -> Content:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from reenact.analysis.artifact import Artifact
+from reenact.analysis.content import Content
 from reenact.formats.align import Item, words_in_common
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
@@ -40,13 +41,18 @@ class Side:
             watch(1)
 
     def _add(self, place: int) -> None:
-        rows, content = self.artifact.rows, self.artifact.content(place)
+        rows, content = self.artifact.rows, self.content(place)
         kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
         asked = "" if self._is_coarse and kind == "model" else content.asked_digest
         lane = rows.lanes[rows.lane[place]]
         self.items.append(Item((kind, name, asked), (kind, _fixed(name)), lane, self._parent(place)))
         self.came.append("" if content.is_chance or self._is_coarse else content.came_digest)
         self.words.append(frozenset(self.artifact.at(place).asked.split()))
+
+    def content(self, place: int) -> Content:
+        """What the step at *place* of the run says; digests of another format know the marks of secrets."""
+        content = self.artifact.content(place)
+        return content if self._is_coarse else content.without_marks()
 
     def _parent(self, place: int) -> int:
         """The number of the nearest call around it that is compared."""

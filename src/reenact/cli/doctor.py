@@ -26,8 +26,9 @@ from reenact.errors import CheckFailed
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule
+from reenact.gateway.lane import is_of_gateway
 from reenact.injected.subject import subject
-from reenact.redaction.profile import PROFILES
+from reenact.redaction import PROFILES, without_marks
 from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
@@ -158,7 +159,9 @@ def _asked(path: Path) -> Iterator[Asked]:
     seqs = {call.call_id: call.seq for call in source.calls}
     for call in source.calls:
         parent_seq = None if call.parent is None else seqs.get(call.parent)
-        yield Asked(call.seq, call.lane, call.type, call.name, source.request(call), parent_seq)
+        request = without_marks(source.request(call))
+        has_own_clock = is_of_gateway(call.lane)
+        yield Asked(call.seq, call.lane, call.type, call.name, request, parent_seq, has_own_clock)
 
 
 def _unknown(rules: list[VolatileRule]) -> list[VolatileRule]:

@@ -2,7 +2,7 @@
 
 from reenact.redaction.environment import environment_secrets
 from reenact.redaction.logs import RedactingFilter
-from reenact.redaction.placeholder import PLACEHOLDER
+from reenact.redaction.placeholder import PLACEHOLDER, without_marks
 from reenact.redaction.profile import PROFILES, Profile, default_profile
 from reenact.redaction.redactor import Redactor
 from reenact.redaction.rules import Rule
@@ -16,4 +16,5 @@ __all__ = [
     "Rule",
     "default_profile",
     "environment_secrets",
+    "without_marks",
 ]

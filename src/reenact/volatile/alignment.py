@@ -23,6 +23,8 @@ class Asked(NamedTuple):
     request: Any
     parent_seq: int | None = None
     """The call inside which it was made."""
+    has_own_clock: bool = False
+    """It was made by a program whose clock is not recorded."""
 
     @property
     def kind(self) -> tuple[str, str]:

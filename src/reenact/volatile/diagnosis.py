@@ -1,7 +1,8 @@
 """What differs from run to run, and whether a replay minds.
 
 Two runs differ wherever chance or the outside comes in. A replay has most of that from the recording; what
-it minds shows when the recording is replayed leniently, and only that needs rules.
+it minds shows when the recording is replayed leniently, and only that needs rules. What a program has from a
+clock of its own needs one all the same: that replay may have come too soon after the recording to show it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from reenact.formats.volatile import VolatileRule, called
 from reenact.volatile.alignment import Alignment, Asked
 from reenact.volatile.masking import Masking
 from reenact.volatile.proposals import about, any_item, covering
+from reenact.volatile.shapes import differ_in_time
 
 Cover: TypeAlias = Literal["recording", "rule", "nothing"]
 _NAMES: Final = ("$.data.tool", "$.data.source", "$.data.key")
@@ -62,6 +64,8 @@ class Diagnosis:
                 source = self._noted(call, place, other.seq)
                 if place not in minded:
                     source.covered_by = "rule"
+                elif other.has_own_clock and _is_of_clock(place):
+                    self._minded(source, place)
         self._compared = compared
         self.strays += [_stray(call, "only the earlier run") for call in alignment.only_in_one]
         self.strays += [_stray(call, "only the later run") for call in alignment.only_in_other]
@@ -118,6 +122,11 @@ def _is_same_call(divergence: ReplayDivergence) -> bool:
     is_in_place = divergence.answered_with in (None, divergence.event_seq)
     is_named = expected["type"] == "state_mutation" or divergence.json_path not in _NAMES
     return is_request and is_in_place and is_named
+
+
+def _is_of_clock(place: Difference) -> bool:
+    one, other = place.expected, place.observed
+    return isinstance(one, str) and isinstance(other, str) and differ_in_time(one, other)
 
 
 def _call_of(event: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ from reenact.volatile.masking import MASKED
 
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
 _ZONE: Final = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
-_DAY: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
+_WEEKDAY: Final = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "
+_DAY: Final = rf"(?:{_WEEKDAY})?"
 _MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DATE: Final = rf"(?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
 _AT: Final = rf"(?:(?:,? at|,)? {_CLOCK}(?: [A-Z]{{3,4}})?)?"
@@ -32,17 +33,19 @@ class Shape(NamedTuple):
     """In Python's, where finding it in a text takes more than the mask says."""
     is_strong: bool = True
     """Hardly anything else has this form; a plain number may be anything."""
+    tells_time: bool = False
 
 
 SHAPES: Final = (
     Shape("uuid", _UUID, f"{_PREFIX}{_UUID}|{_UUID}"),
-    Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}"),
-    Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}"),
-    Shape("date", r"\d{4}-\d\d-\d\d"),
-    Shape("clock", _CLOCK + _ZONE, rf"(?<![\w.:]){_CLOCK}{_ZONE}(?![\w:])"),
+    Shape("day", rf"{_WEEKDAY}\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}{_ZONE})?", tells_time=True),
+    Shape("time", rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_ZONE}", tells_time=True),
+    Shape("written time", rf"{_DAY}{_DATE}{_AT}(?:,? \d{{4}})?{_AT}", tells_time=True),
+    Shape("date", r"\d{4}-\d\d-\d\d", tells_time=True),
+    Shape("clock", _CLOCK + _ZONE, rf"(?<![\w.:]){_CLOCK}{_ZONE}(?![\w:])", tells_time=True),
     Shape("path", r"(?:/[\w.@+~-]+)+", r"(?<![\w/.])(?:/[\w.@+~-]+){2,}"),
     Shape("duration", rf"\d+(?:\.\d+)? ?{_UNIT}", rf"(?<![\w.])\d+(?:\.\d+)? ?{_UNIT}\b"),
-    Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)"),
+    Shape("moment", r"\d{10,}(?:\.\d+)?", r"(?<![\w.])\d{10,}(?:\.\d+)?(?!\w)", tells_time=True),
     Shape("number", r"-?\d+(?:[.,]\d+)*", r"(?<![\w.])-?\d+(?:[.,]\d+)*(?!\w)", is_strong=False),
     Shape("identifier", r"[\w-]{6,}", rf"{_PREFIX}{_RANDOM}(?!\w)"),
 )
@@ -65,16 +68,9 @@ class Masks(NamedTuple):
 
 def masks_for(one: str, other: str) -> Masks | None:
     """Masks of known shapes under which two texts are equal; ``None`` where they differ otherwise."""
-    (between, parts), (between_others, others) = _split(one), _split(other)
-    if between != between_others:
+    between, shapes = _split(one)[0], _differing_shapes(one, other)
+    if shapes is None:
         return None
-    shapes: dict[int, Shape] = {}
-    for number, (part, part_of_other) in enumerate(zip(parts, others, strict=True)):
-        if part != part_of_other:
-            shape = _common_shape(part, part_of_other)
-            if shape is None:
-                return None
-            shapes[number] = shape
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
         # A path that is all of a value names what is asked for, and not just where.
@@ -96,6 +92,27 @@ def line_masks_for(one: str, other: str) -> Masks | None:
         return None
     patterns = [rf"(?m)^{_escaped(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
     return _proved(one, other, patterns, is_strong=False)
+
+
+def differ_in_time(one: str, other: str) -> bool:
+    """Whether two texts differ in dates and times alone."""
+    shapes = _differing_shapes(one, other) or {}
+    return bool(shapes) and all(shape.tells_time for shape in shapes.values())
+
+
+def _differing_shapes(one: str, other: str) -> dict[int, Shape] | None:
+    """The shapes that both have where their parts differ, by the number of the part."""
+    (between, parts), (between_others, others) = _split(one), _split(other)
+    if between != between_others:
+        return None
+    shapes: dict[int, Shape] = {}
+    for number, (part, part_of_other) in enumerate(zip(parts, others, strict=True)):
+        if part != part_of_other:
+            shape = _common_shape(part, part_of_other)
+            if shape is None:
+                return None
+            shapes[number] = shape
+    return shapes
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
