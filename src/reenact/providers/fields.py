@@ -1,24 +1,11 @@
-"""The fields that a model call adds to its events."""
+"""The fields that a model's answer adds to its event."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from reenact.canonical import digest_of_bytes
-from reenact.providers.meaning import ModelRequest, ModelResponse, Part, Text, Thinking, ToolCall
-
-
-def request_fields(request: ModelRequest) -> dict[str, Any]:
-    """For ``llm_request``; ``toolSchemaHash`` only when there are tools."""
-    fields = {
-        "provider": request.provider,
-        "model": request.model,
-        "inputHash": request.input_hash,
-        "stream": request.stream,
-    }
-    if request.tool_schema_hash is not None:
-        fields["toolSchemaHash"] = request.tool_schema_hash
-    return fields
+from reenact.providers.meaning import ModelResponse, Part, Text, Thinking, ToolCall
 
 
 def response_fields(response: ModelResponse) -> dict[str, Any]:
