@@ -323,10 +323,18 @@ class CaptureContext:
             return
         try:
             shape = _SHAPES[step.call.kind]
-            data = self._outcome_data(shape, step, error)
-            self._events.append(shape.outcome_type, encode_clean(data))
+            self._events.append(shape.outcome_type, self._outcome_text(shape, step, error))
         except Exception as failure:
             self._fail(failure)
+
+    def _outcome_text(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> bytes:
+        is_whole = error is None and step.recorded_pieces is None and step.exact is None
+        if is_whole and shape is _MODEL:
+            data = step.timing() | _model_answered(step) | {shape.answer_member: step.answer}
+            text = self._payloads.whole(data, shape.answer_member)
+            if text is not None:
+                return text
+        return encode_clean(self._outcome_data(shape, step, error))
 
     def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
         data = step.timing()

@@ -8,7 +8,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
+from reenact.formats.values import embedded, object_text, to_ordered_text, to_text, whole_text
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 
@@ -51,6 +51,12 @@ class Payloads:
         if text is plain and len(text) <= self._threshold_bytes:
             return Answer(_Raw(embedded(text, value)), text)
         return Answer(self.stored_answer(text), text, text is not plain)
+
+    def whole(self, data: dict[str, Any], answer: str) -> bytes | None:
+        """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
+        text = whole_text(data, answer)
+        is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
+        return text if is_fit else None
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is the text it has there."""

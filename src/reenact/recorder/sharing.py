@@ -67,10 +67,11 @@ class Sharing:
         for count, item in enumerate(value, 1):
             text = encode_clean(item)
             size_bytes += len(text)
-            chain.update(b"%d:" % len(text))
-            chain.update(text)
-            place = self._written.setdefault(chain.copy().digest(), _Place(call_id, path, count))
-            if place.call_id != call_id:
+            chain.update(b"%d:%b" % (len(text), text))
+            place = self._written.get(digest := chain.digest())
+            if place is None:
+                self._written[digest] = _Place(call_id, path, count)
+            elif place.call_id != call_id:
                 known, known_bytes = place, size_bytes
         if known is None or known_bytes < _MIN_BYTES:
             return value

@@ -71,6 +71,10 @@ class Redactor:
         self._redact_known_member = lru_cache(4096)(self._text.redact_member)
         self._redact_known_header = lru_cache(1024)(self._known_header)
 
+    def is_clean(self, text: bytes) -> bool:
+        """Whether nothing would be replaced in *text*, as far as a quick look can tell."""
+        return not self._is_suspect(text)
+
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
         return self._redact_json(text, canonical.encode_clean) if self._is_suspect(text) else text

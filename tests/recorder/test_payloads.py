@@ -1,0 +1,70 @@
+"""Payloads on their way into events: in one go or piece by piece, the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reenact.canonical import encode_clean
+from reenact.recorder.payloads import Payloads
+from reenact.recorder.sink import FileCaptureSink
+from reenact.redaction import Redactor
+from tests.recorder.recording import SALT
+
+KEY = "sk-proj-" + "Zk3v9QmT7xLw2RbN5cYh" * 2
+REGISTERED = "correct horse battery"
+
+ANSWERS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner)
+        | st.dictionaries(st.text(max_size=5) | st.sampled_from(["$py", "$ref"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def payloads(threshold_bytes: int = 16 * 1024) -> Payloads:
+    redactor = Redactor("default", secrets=[REGISTERED], salt=SALT)
+    return Payloads(redactor, FileCaptureSink("unused"), threshold_bytes=threshold_bytes)
+
+
+@given(st.dictionaries(st.sampled_from(["model", "usage", "stopReason"]), ANSWERS), ANSWERS)
+def test_a_whole_event_is_the_same_as_its_parts(facts: dict[str, Any], answer: Any):
+    """Whatever can be written in one go is written as it would have been piece by piece."""
+    ours = payloads()
+    whole = ours.whole({"callId": "c1", **facts, "response": answer}, "response")
+    if whole is not None:
+        parts = {"callId": "c1", **ours.members(facts), "response": ours.answer(answer).stored}
+        assert whole == encode_clean(parts)
+
+
+def test_nearly_every_answer_is_written_whole():
+    """Small, in order, nothing to hide: an answer as a seam tells it."""
+    answer = {"body": '{"b":1,"a":2}', "headers": [{"date": "today"}, {"age": "1"}], "status": 200}
+    assert payloads().whole({"response": answer, "model": "large-1"}, "response") == encode_clean(
+        {"model": "large-1", "response": answer}
+    )
+
+
+NOT_WHOLE: dict[str, dict[str, Any]] = {
+    "a key in the answer": {"response": {"body": f'{{"text":"use {KEY}"}}'}},
+    "a key among the facts": {"response": {}, "model": KEY},
+    "a secret by its name": {"response": {"headers": [{"authorization": "Bearer abcdefghijklmnop"}]}},
+    "a registered secret": {"response": {"body": REGISTERED}},
+    "members out of order": {"response": {"b": 1, "a": 2}},
+    "members out of order deep inside": {"response": [{"a": {"z": 1, "y": 2}}]},
+    "what JSON does not know": {"response": {"body": b"\xff"}},
+    "a name of ours": {"response": {"$ref": 1}},
+    "too large": {"response": {"body": "x" * 16 * 1024}},
+}
+
+
+@pytest.mark.parametrize("name", NOT_WHOLE)
+def test_what_needs_a_second_look_is_not_written_whole(name: str):
+    """Secrets, odd values, order that must be kept and large payloads go the long way."""
+    assert payloads().whole(NOT_WHOLE[name], "response") is None
