@@ -119,6 +119,25 @@ def test_libraries_keep_the_real_things(tmp_path: Path) -> None:
         assert {name for name in ours if not is_agents_own(sys.modules[name])} == {"builtins"}
 
 
+def test_what_a_library_fails_to_import_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a module that is being imported is not taken for one of ours."""
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    for name, source in {
+        "library_that_tries": "def attempt(): import json, module_that_fails",
+        "module_that_fails": "import sys; sys.attempts += 1; raise KeyError('missing')",
+    }.items():
+        (tmp_path / "site-packages").mkdir(exist_ok=True)
+        (tmp_path / "site-packages" / f"{name}.py").write_text(source)
+    monkeypatch.setattr(sys, "attempts", 0, raising=False)
+    library = __import__("importlib").import_module("library_that_tries")
+    with reenact.capture(tmp_path / "run"):
+        for attempts in (1, 2):
+            with pytest.raises(KeyError, match="missing"):
+                library.attempt()
+            assert sys.attempts == attempts
+    del sys.modules["library_that_tries"]
+
+
 def test_libraries_read_the_clock_unseen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Logging, asyncio and tempfile do what they do without an event."""
     import tempfile

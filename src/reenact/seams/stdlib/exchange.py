@@ -158,11 +158,12 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         # First of all and by the cheapest means, for some libraries import within their functions, hundreds
         # of times in one model call.
         try:
-            if globals["__name__"] in libraries:  # type: ignore[index]  # as good as always there
-                return original(name, globals, locals, fromlist, level)
+            is_library = globals["__name__"] in libraries  # type: ignore[index]  # as good as always there
         except (KeyError, TypeError):
-            pass
+            is_library = False
         module = original(name, globals, locals, fromlist, level)
+        if is_library:
+            return module
         return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for
