@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.canonical import encode_clean
+from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.formats.values import object_text
 from reenact.recorder.payloads import Payloads
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor
@@ -28,9 +29,17 @@ ANSWERS = st.recursive(
 )
 
 
+class KeptBlobs(FileCaptureSink):
+    """A sink that has no directory; what is put into it is only named."""
+
+    def __init__(self) -> None:
+        super().__init__("unused")
+        self.put_blob = digest_of_bytes
+
+
 def payloads(threshold_bytes: int = 16 * 1024) -> Payloads:
     redactor = Redactor("default", secrets=[REGISTERED], salt=SALT)
-    return Payloads(redactor, FileCaptureSink("unused"), threshold_bytes=threshold_bytes)
+    return Payloads(redactor, KeptBlobs(), threshold_bytes=threshold_bytes)
 
 
 @given(st.dictionaries(st.sampled_from(["model", "usage", "stopReason"]), ANSWERS), ANSWERS)
@@ -41,6 +50,23 @@ def test_a_whole_event_is_the_same_as_its_parts(facts: dict[str, Any], answer: A
     if whole is not None:
         parts = {"callId": "c1", **ours.members(facts), "response": ours.answer(answer).stored}
         assert whole == encode_clean(parts)
+
+
+@given(st.dictionaries(st.sampled_from(["model", "usage", "value"]), ANSWERS), st.integers(0, 200))
+def test_members_are_written_as_their_object_would_be(data: dict[str, Any], threshold_bytes: int):
+    """Whether a member is handed on as a value or as its text, the bytes are the same."""
+    members = payloads(threshold_bytes).members(data)
+    assert members is not data
+    if len(object_text(data)) <= threshold_bytes:
+        assert encode_clean(members) == object_text(data)
+
+
+def test_a_member_with_a_secret_is_written_without_it():
+    """By its shape, by its name, and because it was registered."""
+    members = payloads().members({"model": KEY, "value": {"password": "hunter2hunter2"}, "usage": REGISTERED})
+    text = encode_clean(members).decode()
+    assert text.count("<secret:") == 3
+    assert not any(secret in text for secret in (KEY, "hunter2", REGISTERED))
 
 
 def test_nearly_every_answer_is_written_whole():

@@ -394,8 +394,9 @@ def _model_answered(step: CaptureStep) -> dict[str, Any]:
     return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(told: dict[str, msgspec.Raw]) -> Model:
-    named = _UNKNOWN_MODEL | {name: str(_decode(told[name])) for name in _UNKNOWN_MODEL if name in told}
+def _model_of(told: dict[str, Any]) -> Model:
+    known = {name: _decode(encode_clean(told[name])) for name in _UNKNOWN_MODEL if name in told}
+    named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])
 
 

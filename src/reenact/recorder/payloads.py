@@ -8,7 +8,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, object_text, to_ordered_text, to_text, whole_text
+from reenact.formats.values import embedded, is_plain, object_text, to_ordered_text, to_text, whole_text
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 
@@ -59,10 +59,11 @@ class Payloads:
         return text if is_fit else None
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
-        """An event's data, or part of it, as it can be written: each member is the text it has there."""
-        if not data:
-            return {}
-        text = self._redactor.redact_json(object_text(data))
+        """An event's data, or part of it, as it can be written: each member is itself or its text."""
+        plain = object_text(data)
+        text = self._redactor.redact_json(plain)
+        if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
+            return {**data}
         members: dict[str, Any] = _decode_members(text)
         if len(text) > self._threshold_bytes:
             members |= {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
