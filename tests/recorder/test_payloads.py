@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ class KeptBlobs(FileCaptureSink):
         self.put_blob = digest_of_bytes
 
 
+def json_of(value: Any) -> Any:
+    """*value* written as JSON and read again; something else where that cannot be done."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return object()
+
+
 def payloads(threshold_bytes: int = 16 * 1024) -> Payloads:
     redactor = Redactor("default", secrets=[REGISTERED], salt=SALT)
     return Payloads(redactor, KeptBlobs(), threshold_bytes=threshold_bytes)
@@ -59,6 +68,23 @@ def test_members_are_written_as_their_object_would_be(data: dict[str, Any], thre
     assert members is not data
     if len(object_text(data)) <= threshold_bytes:
         assert encode_clean(members) == object_text(data)
+
+
+@given(ANSWERS)
+def test_what_was_asked_says_what_its_text_says(value: Any):
+    """Read from JSON or not, the value to share parts of is the one that the text holds."""
+    is_json = value == json_of(value)
+    text, says = payloads().asked(value, is_json=is_json)
+    assert encode_clean(says) == text
+
+
+def test_what_was_asked_is_shared_without_its_secrets():
+    """The request itself is handed on only where nothing in it had to be hidden."""
+    clean, telling = {"body": {"messages": ["hello"]}}, {"body": {"messages": [KEY, REGISTERED]}}
+    assert payloads().asked(clean, is_json=True)[1] is clean
+    _, says = payloads().asked(telling, is_json=True)
+    assert [message.startswith("<secret:") for message in says["body"]["messages"]] == [True, True]
+    assert telling["body"]["messages"] == [KEY, REGISTERED]
 
 
 def test_a_member_with_a_secret_is_written_without_it():

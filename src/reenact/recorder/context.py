@@ -244,13 +244,13 @@ class CaptureContext:
             self._tell_forked()
             return
         shape = _SHAPES[call.kind]
-        text = self._payloads.text(call.request, is_json=call.is_json)
         data: dict[str, Any] = {"callId": call_id, "lane": self._names.lane(lane)}
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
-            self._record_model_call(call, data, text)
+            self._record_model_call(call, data)
             return
+        text = self._payloads.text(call.request, is_json=call.is_json)
         if shape is _TOOL:
             if call.facts:
                 data |= self._payloads.facts(_facts_of(call))
@@ -261,7 +261,8 @@ class CaptureContext:
             data |= self._payloads.facts(_facts_of(call)) | {"request": self._payloads.stored(text)}
         self._events.append(shape.call_type, encode_clean(data))
 
-    def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
+    def _record_model_call(self, call: Call, data: dict[str, Any]) -> None:
+        text, asked = self._payloads.asked(call.request, is_json=call.is_json)
         digest = digest_of_bytes(text)
         told = self._payloads.facts(_facts_of(call))
         data |= _UNKNOWN_MODEL | {"inputHash": digest} | told | {"requestHash": digest}
@@ -269,7 +270,7 @@ class CaptureContext:
             self._model = _model_of(told)
         # Together, so that a request refers only to what is written before it, however the run ends.
         with self._events.lock:
-            shared = encode_clean(self._sharing.shrink(data["callId"], _decode(text)))
+            shared = encode_clean(self._sharing.shrink(data["callId"], asked))
             data["request"] = self._payloads.stored(shared)
             self._events.append(b"llm_request", encode_clean(data))
 
@@ -328,13 +329,11 @@ class CaptureContext:
             self._fail(failure)
 
     def _outcome_text(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> bytes:
-        is_whole = error is None and step.recorded_pieces is None and step.exact is None
-        if is_whole and shape is _MODEL:
+        text = None
+        if shape is _MODEL and error is None and step.recorded_pieces is None and step.exact is None:
             data = step.timing() | _model_answered(step) | {shape.answer_member: step.answer}
-            text = self._payloads.whole(data, shape.answer_member)
-            if text is not None:
-                return text
-        return encode_clean(self._outcome_data(shape, step, error))
+            text = self._payloads.whole(data, shape.answer_member, is_json=step.call.is_json)
+        return text or encode_clean(self._outcome_data(shape, step, error))
 
     def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
         data = step.timing()

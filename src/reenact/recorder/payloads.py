@@ -44,6 +44,13 @@ class Payloads:
         """The canonical text of what was asked, to be compared in replay."""
         return self._redactor.redact_json(to_text(value, is_json=is_json))
 
+    def asked(self, value: Any, *, is_json: bool = False) -> tuple[bytes, Any]:
+        """The same, and what it says: *value* itself, only to be read, where nothing in it changes."""
+        plain = to_text(value, is_json=is_json)
+        text = self._redactor.redact_json(plain)
+        is_itself = is_json and text is plain and is_plain(text)
+        return text, value if is_itself else _decode(text)
+
     def answer(self, value: Any) -> Answer:
         """What was answered; the agent gets it back in replay with its members in order."""
         plain = to_ordered_text(value)
@@ -52,9 +59,9 @@ class Payloads:
             return Answer(_Raw(embedded(text, value)), text)
         return Answer(self.stored_answer(text), text, text is not plain)
 
-    def whole(self, data: dict[str, Any], answer: str) -> bytes | None:
+    def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
-        text = whole_text(data, answer)
+        text = whole_text(data, answer, is_json=is_json)
         is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
         return text if is_fit else None
 
