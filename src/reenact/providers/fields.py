@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from reenact.canonical import digest_of_bytes
 from reenact.providers.meaning import ModelResponse, Part, Thinking, ToolCall
 
@@ -14,7 +16,7 @@ def response_fields(response: ModelResponse) -> dict[str, Any]:
         "provider": response.provider,
         "model": response.model,
         "stopReason": response.stop_reason,
-        "usage": response.usage.to_json() if response.usage else None,
+        "usage": msgspec.to_builtins(response.usage),
         "complete": response.complete,
     }
     reasoning_ids, call_ids = [], []

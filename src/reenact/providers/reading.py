@@ -78,12 +78,12 @@ def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> Usage | None:
     """Token counts by the *places* where this wire has them (``field`` or ``object.field``)."""
     if not sent:
         return None
-    return Usage(**{name: _count_at(sent, place) for name, place in places.items()}, sent=sent)
-
-
-def _count_at(sent: dict[str, Any], place: str) -> int | None:
-    outer, _, inner = place.partition(".")
-    count = sent.get(outer)
-    if inner:
-        count = count.get(inner) if type(count) is dict else None
-    return count if type(count) is int else None
+    counts = {}
+    for name, place in places.items():
+        outer, _, inner = place.partition(".")
+        count = sent.get(outer)
+        if inner:
+            count = count.get(inner) if type(count) is dict else None
+        if type(count) is int:
+            counts[name] = count
+    return Usage(**counts, sent=sent)
