@@ -15,7 +15,7 @@ from reenact.providers.failure import find_error, read_http_error
 from reenact.providers.frames import read_frames
 from reenact.providers.meaning import Conversation, ModelRequest, ModelResponse, Provider, Reply
 
-_TRANSPORT_ONLY: Final = frozenset({"stream", "stream_options"})
+_TRANSPORT_ONLY: Final = ("stream", "stream_options")
 """How the answer travels, not what is asked: the same question has the same hash either way."""
 
 
@@ -75,8 +75,12 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
 
 
 def _input_of(body: dict[str, Any], model: str | None) -> dict[str, Any]:
-    kept = {key: value for key, value in body.items() if key not in _TRANSPORT_ONLY}
-    return kept if model is None else kept | {"model": model}
+    asked = {**body}
+    for name in _TRANSPORT_ONLY:
+        asked.pop(name, None)
+    if model is not None:
+        asked["model"] = model
+    return asked
 
 
 def read_request(url_path: str, body: Any) -> ModelRequest | None:

@@ -85,7 +85,8 @@ class Payloads:
             text = self._redactor.redact_header_object(headers)
         except UnicodeEncodeError:
             return self.members(facts)
-        rest = {name: value for name, value in facts.items() if name != "headers"}
+        rest = {**facts}
+        del rest["headers"]
         return self.members(rest) | {"headers": _Raw(text)}
 
     def stored(self, text: bytes) -> msgspec.Raw:
