@@ -67,7 +67,8 @@ class Sharing:
         for count, item in enumerate(value, 1):
             text = encode_clean(item)
             size_bytes += len(text)
-            chain.update(b"%d:%b" % (len(text), text))
+            chain.update(b"%d:" % len(text))
+            chain.update(text)
             place = self._written.get(digest := chain.digest())
             if place is None:
                 self._written[digest] = _Place(call_id, path, count)
