@@ -324,16 +324,19 @@ class CaptureContext:
             return
         try:
             shape = _SHAPES[step.call.kind]
-            self._events.append(shape.outcome_type, self._outcome_text(shape, step, error))
+            text = self._whole_answer(step) if shape is _MODEL and error is None else None
+            self._events.append(
+                shape.outcome_type, text or encode_clean(self._outcome_data(shape, step, error))
+            )
         except Exception as failure:
             self._fail(failure)
 
-    def _outcome_text(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> bytes:
-        text = None
-        if shape is _MODEL and error is None and step.recorded_pieces is None and step.exact is None:
-            data = step.timing() | _model_answered(step) | {shape.answer_member: step.answer}
-            text = self._payloads.whole(data, shape.answer_member, is_json=step.call.is_json)
-        return text or encode_clean(self._outcome_data(shape, step, error))
+    def _whole_answer(self, step: CaptureStep) -> bytes | None:
+        """The data of a model's answer in one go, as nearly every answer can be written."""
+        if step.recorded_pieces is not None or step.exact is not None:
+            return None
+        data = step.timing() | _model_answered(step) | {_MODEL.answer_member: step.answer}
+        return self._payloads.whole(data, _MODEL.answer_member, is_json=step.call.is_json)
 
     def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
         data = step.timing()
