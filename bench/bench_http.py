@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from statistics import mean, median
+from typing import Any, NamedTuple, TypeAlias
 
 import httpx2
 import openai
@@ -23,13 +23,15 @@ import openai
 import reenact
 from bench.figure import Figure, TimesAsLong, best_in_turns
 
-TURNS = 3
+TURNS = 5
 CALLS = 300
 """In each turn of each recorder, in one run."""
 CALLS_BY = {"vcrpy": 60}
 """It compares each call with all before it; fewer calls flatter it, and all would take minutes."""
 BLOCK = 20
 """So many calls in a row take less time than a busy moment of the machine lasts."""
+Turns: TypeAlias = list[list[float]]
+"""How long each call of each turn took, in seconds."""
 INDEXED = 1_000
 MATCHED_ON = ["method", "uri", "body"]
 """Not what the peers do unless told, but what makes their answers the right ones."""
@@ -137,16 +139,16 @@ def _provider() -> Iterator[str]:
 
 
 def _recording(root: Path, client: Any, recorders: dict[str, Recorder]) -> Iterator[Figure]:
-    calls_s: dict[str, list[float]] = {name: [] for name in ["bare", *recorders]}
+    calls_s: dict[str, Turns] = {name: [] for name in ["bare", *recorders]}
     ends_s: dict[str, list[float]] = {name: [] for name in recorders}
     for turn in range(TURNS):
-        calls_s["bare"] += _ask_all(client, CALLS)
+        calls_s["bare"].append(_ask_all(client, CALLS))
         for name, recorder in recorders.items():
             with recorder.record(root / f"{name}-{turn}"):
                 asked_s = _ask_all(client, CALLS_BY.get(name, CALLS))
                 began_s = _now_s()
             ends_s[name].append((_now_s() - began_s) / len(asked_s))
-            calls_s[name] += asked_s
+            calls_s[name].append(asked_s)
     # A cassette is written when it is closed: that is part of what each of its calls costs.
     added_s = {
         name: _least_disturbed_s(calls_s[name]) + min(ends_s[name]) - _least_disturbed_s(calls_s["bare"])
@@ -157,13 +159,13 @@ def _recording(root: Path, client: Any, recorders: dict[str, Recorder]) -> Itera
 
 
 def _replaying(root: Path, client: Any, recorders: dict[str, Recorder]) -> Iterator[Figure]:
-    calls_s: dict[str, list[float]] = {name: [] for name in ["mock", *recorders]}
+    calls_s: dict[str, Turns] = {name: [] for name in ["mock", *recorders]}
     with _mocked(client) as mocked:
         for turn in range(TURNS):
-            calls_s["mock"] += _ask_all(mocked, CALLS)
+            calls_s["mock"].append(_ask_all(mocked, CALLS))
             for name, recorder in recorders.items():
                 with recorder.replay(root / f"{name}-{turn}"):
-                    calls_s[name] += _ask_all(client, CALLS_BY.get(name, CALLS))
+                    calls_s[name].append(_ask_all(client, CALLS_BY.get(name, CALLS)))
     call_s = {name: _least_disturbed_s(times) for name, times in calls_s.items()}
     yield Figure(
         "replayed model call", call_s["ours"], "on a mock transport", call_s["mock"], TimesAsLong(1.15)
@@ -223,9 +225,16 @@ def _ask_all(client: Any, calls: int) -> list[float]:
     return durations_s
 
 
-def _least_disturbed_s(calls_s: list[float]) -> float:
-    """The median of the block of calls that the machine left alone most."""
-    return min(median(calls_s[start : start + BLOCK]) for start in range(0, len(calls_s), BLOCK))
+def _least_disturbed_s(turns_s: Turns) -> float:
+    """The mean of all blocks of calls, each taken from the turn in which the machine left it alone most.
+
+    All count, because a call may take longer the more calls were recorded before it.
+    """
+    blocks_s = [
+        [median(calls_s[start : start + BLOCK]) for start in range(0, len(calls_s), BLOCK)]
+        for calls_s in turns_s
+    ]
+    return mean(map(min, zip(*blocks_s, strict=True)))
 
 
 def _now_s() -> float:

@@ -37,7 +37,7 @@ class Call(msgspec.Struct, frozen=True):
     facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
     """A function where they take time to find out: only a recording asks for them."""
     is_json: bool = False
-    """The request was read from JSON, or from text: all its values are JSON's own, or bytes."""
+    """Request and answer were read from JSON, or from text: all their values are JSON's own, or bytes."""
 
 
 class Instant(msgspec.Struct, frozen=True):

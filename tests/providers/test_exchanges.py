@@ -194,7 +194,7 @@ def test_no_tools_no_hash(exchange: Exchange) -> None:
         request = read_request(exchange.path, body)
         assert request is not None
         assert request.tool_schema_hash is None
-        assert "toolSchemaHash" not in request_fields(request)
+        assert "toolSchemaHash" not in request_fields(exchange.provider, exchange.path, body)
 
 
 @every_exchange
@@ -219,7 +219,7 @@ def test_request_fields(exchange: Exchange) -> None:
     """An event carries the seed's fields under the seed's names."""
     request = read_request(exchange.path, exchange.request)
     assert request is not None
-    assert request_fields(request) == {
+    assert request_fields(exchange.provider, exchange.path, exchange.request) == {
         "provider": exchange.provider,
         "model": request.model,
         "stream": True,

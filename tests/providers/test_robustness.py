@@ -79,7 +79,7 @@ def test_any_request(method: str, path: str, body: Any) -> None:
     recognise(method, path, body)
     request = read_request(path, body)
     if request is not None:
-        json.dumps([request.to_json(), request_fields(request)])
+        json.dumps([request.to_json(), request_fields(request.provider, path, body)])
 
 
 @patient
@@ -93,7 +93,7 @@ def test_any_recognised_request(data: st.DataObject) -> None:
     if request is not None:
         results = derive_tool_results(request)
         pair_tool_results([], results)
-        json.dumps([request.to_json(), request_fields(request)])
+        json.dumps([request.to_json(), request_fields(request.provider, exchange.path, body)])
 
 
 @patient

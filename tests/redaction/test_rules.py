@@ -229,6 +229,18 @@ def test_headers_by_name_are_redacted_like_any_object() -> None:
     assert expected.count(b"<secret:") == replaced > 0
 
 
+def test_a_header_that_was_no_secret_may_be_one_elsewhere() -> None:
+    """What is remembered of a header holds for the profile and the secrets under which it was looked at."""
+    headers = {"x-team": "blue falcon", "authorization": "Bearer a1b2c3d4e5f6"}
+    texts = [
+        Redactor("none", salt=SALT).redact_header_object(headers),
+        Redactor("default", salt=SALT).redact_header_object(headers),
+        Redactor("default", secrets=["blue falcon"], salt=SALT).redact_header_object(headers),
+    ]
+    assert [b"blue falcon" in text for text in texts] == [True, True, False]
+    assert [b"a1b2c3d4e5f6" in text for text in texts] == [True, False, False]
+
+
 def test_headers_keep_their_order_and_repetitions(redactor: Redactor) -> None:
     """Several headers of one name stay several."""
     headers = [("Set-Cookie", "a=1"), ("X", "y"), ("Set-Cookie", "b=2")]

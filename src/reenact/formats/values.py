@@ -77,6 +77,15 @@ def object_text(members: dict[str, Any]) -> bytes:
     return text
 
 
+def whole_text(members: dict[str, Any], ordered: str, *, is_json: bool = False) -> bytes | None:
+    """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
+    text = _plain_text(members, _SORTED, is_json=is_json)
+    if text is None or (_PLUS in text and b"e+" in text):
+        return None
+    # In a canonical text every object is in order, so what is not cannot be part of it.
+    return text if _dump(members[ordered], None, _ORDERED) in text else None
+
+
 def is_plain(text: bytes) -> bool:
     """Whether all values in a JSON text stand for themselves: none is tagged, quoted or kept elsewhere."""
     return _DOLLAR not in text or _RESERVED not in text

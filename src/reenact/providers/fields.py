@@ -1,24 +1,13 @@
-"""The fields that a model call adds to its events."""
+"""The fields that a model's answer adds to its event."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from reenact.canonical import digest_of_bytes
-from reenact.providers.meaning import ModelRequest, ModelResponse, Part, Text, Thinking, ToolCall
-
-
-def request_fields(request: ModelRequest) -> dict[str, Any]:
-    """For ``llm_request``; ``toolSchemaHash`` only when there are tools."""
-    fields = {
-        "provider": request.provider,
-        "model": request.model,
-        "inputHash": request.input_hash,
-        "stream": request.stream,
-    }
-    if request.tool_schema_hash is not None:
-        fields["toolSchemaHash"] = request.tool_schema_hash
-    return fields
+from reenact.providers.meaning import ModelResponse, Part, Thinking, ToolCall
 
 
 def response_fields(response: ModelResponse) -> dict[str, Any]:
@@ -27,22 +16,32 @@ def response_fields(response: ModelResponse) -> dict[str, Any]:
         "provider": response.provider,
         "model": response.model,
         "stopReason": response.stop_reason,
-        "usage": response.usage.to_json() if response.usage else None,
+        "usage": msgspec.to_builtins(response.usage),
         "complete": response.complete,
     }
-    optional = {
-        "responseId": response.id,
-        "reasoningIds": [mark for mark in map(_reasoning_id, response.parts) if mark],
-        "toolCallIds": [call.id for call in response.tool_calls if call.id],
-        "error": response.error.to_json() if response.error else None,
-    }
-    return fields | {name: value for name, value in optional.items() if value}
+    reasoning_ids, call_ids = [], []
+    for part in response.parts:
+        if isinstance(part, ToolCall) and part.id:
+            call_ids.append(part.id)
+        if mark := _reasoning_id(part):
+            reasoning_ids.append(mark)
+    if response.id:
+        fields["responseId"] = response.id
+    if reasoning_ids:
+        fields["reasoningIds"] = reasoning_ids
+    if call_ids:
+        fields["toolCallIds"] = call_ids
+    if response.error:
+        fields["error"] = response.error.to_json()
+    return fields
 
 
 def _reasoning_id(part: Part) -> str | None:
     """The id, else a digest of the signature or seal, which identifies the reasoning just as well."""
-    if isinstance(part, Thinking) and part.id:
-        return part.id
-    mark = part.signature if isinstance(part, Text | Thinking | ToolCall) else None
-    mark = mark or (part.sealed if isinstance(part, Thinking) else None)
+    if isinstance(part, Thinking):
+        if part.id:
+            return part.id
+        mark = part.signature or part.sealed
+    else:
+        mark = getattr(part, "signature", None)
     return digest_of_bytes(mark.encode()) if mark else None

@@ -8,7 +8,6 @@ from typing import Any
 from reenact.canonical import digest_of_bytes
 from reenact.providers.frames import loads
 from reenact.providers.meaning import Media, Message, Other, Text, ToolCall, Usage
-from reenact.providers.shape import integer_of, object_of
 
 
 def path_segments(url_path: str) -> list[str]:
@@ -79,10 +78,12 @@ def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> Usage | None:
     """Token counts by the *places* where this wire has them (``field`` or ``object.field``)."""
     if not sent:
         return None
-    counts = {name: _count_at(sent, place) for name, place in places.items()}
+    counts = {}
+    for name, place in places.items():
+        outer, _, inner = place.partition(".")
+        count = sent.get(outer)
+        if inner:
+            count = count.get(inner) if type(count) is dict else None
+        if type(count) is int:
+            counts[name] = count
     return Usage(**counts, sent=sent)
-
-
-def _count_at(sent: dict[str, Any], place: str) -> int | None:
-    outer, _, inner = place.partition(".")
-    return integer_of(object_of(sent, outer), inner) if inner else integer_of(sent, outer)

@@ -15,7 +15,7 @@ from reenact.providers.failure import find_error, read_http_error
 from reenact.providers.frames import read_frames
 from reenact.providers.meaning import Conversation, ModelRequest, ModelResponse, Provider, Reply
 
-_TRANSPORT_ONLY: Final = frozenset({"stream", "stream_options"})
+_TRANSPORT_ONLY: Final = ("stream", "stream_options")
 """How the answer travels, not what is asked: the same question has the same hash either way."""
 
 
@@ -54,36 +54,52 @@ def _wire_of(url_path: str, body: Any) -> Wire | None:
     return next((wire for wire in _WIRES if wire.recognises(url_path, body)), None)
 
 
-def read_request(url_path: str, body: Any, *, with_conversation: bool = True) -> ModelRequest | None:
-    """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot.
+def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """For ``llm_request``, without reading the conversation; ``toolSchemaHash`` only when there are tools.
 
-    Where the conversation is not needed, most of the work can be saved.
+    Raises :class:`FormatError` for a body that holds what canonical JSON cannot.
     """
-    wire = _wire_of(url_path, body)
-    if wire is None:
-        return None
+    wire = _BY_NAME[provider]
     sent = body.get("model")
     model = sent if isinstance(sent, str) else wire.model_in(url_path)
+    fields = {
+        "provider": provider,
+        "model": model,
+        "inputHash": canonical.digest(_input_of(body, model)),
+        "stream": wire.streams(url_path, body),
+    }
     tools = body.get("tools") or body.get("functions")
-    try:
-        input_hash = canonical.digest(_input_of(body, model))
-        tool_schema_hash = canonical.digest(tools) if tools else None
-    except FormatError:
-        return None
-    conversation = wire.read_conversation(body) if with_conversation else Conversation(messages=())
-    return ModelRequest(
-        provider=wire.NAME,
-        model=model,
-        stream=wire.streams(url_path, body),
-        input_hash=input_hash,
-        tool_schema_hash=tool_schema_hash,
-        **msgspec.structs.asdict(conversation),
-    )
+    if tools:
+        fields["toolSchemaHash"] = canonical.digest(tools)
+    return fields
 
 
 def _input_of(body: dict[str, Any], model: str | None) -> dict[str, Any]:
-    kept = {key: value for key, value in body.items() if key not in _TRANSPORT_ONLY}
-    return kept if model is None else kept | {"model": model}
+    asked = {**body}
+    for name in _TRANSPORT_ONLY:
+        asked.pop(name, None)
+    if model is not None:
+        asked["model"] = model
+    return asked
+
+
+def read_request(url_path: str, body: Any) -> ModelRequest | None:
+    """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
+    wire = _wire_of(url_path, body)
+    if wire is None:
+        return None
+    try:
+        fields = request_fields(wire.NAME, url_path, body)
+    except FormatError:
+        return None
+    return ModelRequest(
+        provider=wire.NAME,
+        model=fields["model"],
+        stream=fields["stream"],
+        input_hash=fields["inputHash"],
+        tool_schema_hash=fields.get("toolSchemaHash"),
+        **msgspec.structs.asdict(wire.read_conversation(body)),
+    )
 
 
 def read_response(

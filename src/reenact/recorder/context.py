@@ -244,13 +244,13 @@ class CaptureContext:
             self._tell_forked()
             return
         shape = _SHAPES[call.kind]
-        text = self._payloads.text(call.request, is_json=call.is_json)
         data: dict[str, Any] = {"callId": call_id, "lane": self._names.lane(lane)}
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
-            self._record_model_call(call, data, text)
+            self._record_model_call(call, data)
             return
+        text = self._payloads.text(call.request, is_json=call.is_json)
         if shape is _TOOL:
             if call.facts:
                 data |= self._payloads.facts(_facts_of(call))
@@ -261,7 +261,8 @@ class CaptureContext:
             data |= self._payloads.facts(_facts_of(call)) | {"request": self._payloads.stored(text)}
         self._events.append(shape.call_type, encode_clean(data))
 
-    def _record_model_call(self, call: Call, data: dict[str, Any], text: bytes) -> None:
+    def _record_model_call(self, call: Call, data: dict[str, Any]) -> None:
+        text, asked = self._payloads.asked(call.request, is_json=call.is_json)
         digest = digest_of_bytes(text)
         told = self._payloads.facts(_facts_of(call))
         data |= _UNKNOWN_MODEL | {"inputHash": digest} | told | {"requestHash": digest}
@@ -269,7 +270,7 @@ class CaptureContext:
             self._model = _model_of(told)
         # Together, so that a request refers only to what is written before it, however the run ends.
         with self._events.lock:
-            shared = encode_clean(self._sharing.shrink(data["callId"], _decode(text)))
+            shared = encode_clean(self._sharing.shrink(data["callId"], asked))
             data["request"] = self._payloads.stored(shared)
             self._events.append(b"llm_request", encode_clean(data))
 
@@ -323,10 +324,19 @@ class CaptureContext:
             return
         try:
             shape = _SHAPES[step.call.kind]
-            data = self._outcome_data(shape, step, error)
-            self._events.append(shape.outcome_type, encode_clean(data))
+            text = self._whole_answer(step) if shape is _MODEL and error is None else None
+            self._events.append(
+                shape.outcome_type, text or encode_clean(self._outcome_data(shape, step, error))
+            )
         except Exception as failure:
             self._fail(failure)
+
+    def _whole_answer(self, step: CaptureStep) -> bytes | None:
+        """The data of a model's answer in one go, as nearly every answer can be written."""
+        if step.recorded_pieces is not None or step.exact is not None:
+            return None
+        data = step.timing() | _model_answered(step) | {_MODEL.answer_member: step.answer}
+        return self._payloads.whole(data, _MODEL.answer_member, is_json=step.call.is_json)
 
     def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
         data = step.timing()
@@ -386,8 +396,9 @@ def _model_answered(step: CaptureStep) -> dict[str, Any]:
     return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(told: dict[str, msgspec.Raw]) -> Model:
-    named = _UNKNOWN_MODEL | {name: str(_decode(told[name])) for name in _UNKNOWN_MODEL if name in told}
+def _model_of(told: dict[str, Any]) -> Model:
+    known = {name: _decode(encode_clean(told[name])) for name in _UNKNOWN_MODEL if name in told}
+    named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, object_text, to_ordered_text, to_text
+from reenact.formats.values import embedded, is_plain, object_text, to_ordered_text, to_text, whole_text
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 
@@ -44,6 +44,13 @@ class Payloads:
         """The canonical text of what was asked, to be compared in replay."""
         return self._redactor.redact_json(to_text(value, is_json=is_json))
 
+    def asked(self, value: Any, *, is_json: bool = False) -> tuple[bytes, Any]:
+        """The same, and what it says: *value* itself, only to be read, where nothing in it changes."""
+        plain = to_text(value, is_json=is_json)
+        text = self._redactor.redact_json(plain)
+        is_itself = is_json and text is plain and is_plain(text)
+        return text, value if is_itself else _decode(text)
+
     def answer(self, value: Any) -> Answer:
         """What was answered; the agent gets it back in replay with its members in order."""
         plain = to_ordered_text(value)
@@ -52,11 +59,18 @@ class Payloads:
             return Answer(_Raw(embedded(text, value)), text)
         return Answer(self.stored_answer(text), text, text is not plain)
 
+    def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
+        """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
+        text = whole_text(data, answer, is_json=is_json)
+        is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
+        return text if is_fit else None
+
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
-        """An event's data, or part of it, as it can be written: each member is the text it has there."""
-        if not data:
-            return {}
-        text = self._redactor.redact_json(object_text(data))
+        """An event's data, or part of it, as it can be written: each member is itself or its text."""
+        plain = object_text(data)
+        text = self._redactor.redact_json(plain)
+        if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
+            return {**data}
         members: dict[str, Any] = _decode_members(text)
         if len(text) > self._threshold_bytes:
             members |= {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
@@ -71,7 +85,8 @@ class Payloads:
             text = self._redactor.redact_header_object(headers)
         except UnicodeEncodeError:
             return self.members(facts)
-        rest = {name: value for name, value in facts.items() if name != "headers"}
+        rest = {**facts}
+        del rest["headers"]
         return self.members(rest) | {"headers": _Raw(text)}
 
     def stored(self, text: bytes) -> msgspec.Raw:

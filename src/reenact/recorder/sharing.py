@@ -8,7 +8,7 @@ point to the call before, not to each message, so a run of N turns costs O(N) by
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from reenact.canonical import encode_clean
@@ -56,12 +56,12 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        found = self._written.setdefault(blake2b(text, digest_size=16).digest(), _Place(call_id, path, None))
+        found = self._written.setdefault(sha256(text).digest(), _Place(call_id, path, None))
         return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[Any], path: tuple[str, ...]) -> Any:
         """The longest beginning known already, then the rest; every new beginning becomes known."""
-        chain = blake2b(digest_size=16)
+        chain = sha256()
         size_bytes = known_bytes = 0
         known: _Place | None = None
         for count, item in enumerate(value, 1):
@@ -69,8 +69,10 @@ class Sharing:
             size_bytes += len(text)
             chain.update(b"%d:" % len(text))
             chain.update(text)
-            place = self._written.setdefault(chain.copy().digest(), _Place(call_id, path, count))
-            if place.call_id != call_id:
+            place = self._written.get(digest := chain.digest())
+            if place is None:
+                self._written[digest] = _Place(call_id, path, count)
+            elif place.call_id != call_id:
                 known, known_bytes = place, size_bytes
         if known is None or known_bytes < _MIN_BYTES:
             return value

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import importlib
 import json
 import logging
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -117,6 +118,98 @@ def test_libraries_keep_the_real_things(tmp_path: Path) -> None:
         ours = {name.rpartition(".")[0] for name in stand_ins_in_sight()}
         # All but the import itself, which must see who asks.
         assert {name for name in ours if not is_agents_own(sys.modules[name])} == {"builtins"}
+
+
+@pytest.fixture
+def library_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModuleType]]:
+    """Installs a package with these modules and imports the one called ``functions``."""
+    folder = tmp_path / "site-packages"
+    monkeypatch.syspath_prepend(folder)
+
+    def library_of(**sources: str) -> ModuleType:
+        for name, source in {"__init__": "", **sources}.items():
+            file = folder / "some_library" / f"{name}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(source)
+        importlib.invalidate_caches()
+        return importlib.import_module("some_library.functions")
+
+    yield library_of
+    for name in [name for name in sys.modules if name.startswith("some_library")]:
+        del sys.modules[name]
+
+
+def test_what_a_library_fails_to_import_is_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library_of: Callable[..., ModuleType]
+) -> None:
+    """An error of a module that is being imported is not taken for one of ours."""
+    monkeypatch.setattr(sys, "attempts", 0, raising=False)
+    library = library_of(
+        functions="def attempt():\n    import json\n    from . import failing",
+        failing="import sys; sys.attempts += 1; raise KeyError('missing')",
+    )
+    with reenact.capture(tmp_path / "run"):
+        for attempts in (1, 2):
+            with pytest.raises(KeyError, match="missing"):
+                library.attempt()
+            assert sys.attempts == attempts
+
+
+def test_a_library_that_imports_again_gets_what_is_there_now(
+    tmp_path: Path, library_of: Callable[..., ModuleType]
+) -> None:
+    """Where an import leads is remembered, what is found there is not."""
+    library = library_of(
+        functions="def read():\n    from .values import value\n    return value", values="value = 1"
+    )
+    with reenact.capture(tmp_path / "run"):
+        assert [library.read(), library.read()] == [1, 1]
+        sys.modules["some_library.values"].value = 2
+        assert library.read() == 2
+        sys.modules["some_library.values"] = other = ModuleType("some_library.values")
+        other.value = 3
+        assert [library.read(), library.read()] == [3, 3]
+        del sys.modules["some_library.values"]
+        assert [library.read(), library.read()] == [1, 1]
+        del sys.modules["some_library.values"].value
+        with pytest.raises(ImportError, match="value"):
+            library.read()
+
+
+def test_a_librarys_submodules_are_imported_when_asked_for(
+    tmp_path: Path, library_of: Callable[..., ModuleType]
+) -> None:
+    """An import from a package may have to load something each time."""
+    library = library_of(
+        functions="def read(name):\n    return getattr(__import__('', globals(), None, [name], 1), name)",
+        **dict.fromkeys(("one", "two", "three"), ""),
+    )
+    with reenact.capture(tmp_path / "run"):
+        for name in ("one", "two", "three"):
+            assert library.read(name).__name__ == f"some_library.{name}"
+
+
+def test_a_library_waits_for_a_module_that_another_thread_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library_of: Callable[..., ModuleType]
+) -> None:
+    """What one thread sees while it loads a module is not handed to another."""
+    seen, may_go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "halfway", (seen, may_go_on), raising=False)
+    library = library_of(
+        functions="def read():\n    import json\n    from .slow import value\n    return value",
+        slow=(
+            "import sys\nfrom . import functions\nvalue = 'early'\nfunctions.read()\n"
+            "seen, may_go_on = sys.halfway\nseen.set(); may_go_on.wait(30)\nvalue = 'late'"
+        ),
+    )
+    with reenact.capture(tmp_path / "run"), ThreadPoolExecutor(2) as pool:
+        first = pool.submit(library.read)
+        seen.wait(30)
+        second = pool.submit(library.read)
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.05)
+        may_go_on.set()
+        assert [first.result(), second.result()] == ["late", "late"]
 
 
 def test_libraries_read_the_clock_unseen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

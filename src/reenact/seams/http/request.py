@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes
-from reenact.providers import Provider, read_request, recognise, request_fields
+from reenact.errors import FormatError
+from reenact.providers import Provider, recognise, request_fields
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs, by_name
 
@@ -67,9 +68,8 @@ class Asked(NamedTuple):
         """What an ``llm_request`` says of its call; nothing for other calls."""
         if self.provider is None:
             return {}
-        path = urlsplit(self.sent.url).path
-        asked = read_request(path, self.says["body"], with_conversation=False)
-        if asked is None:  # the body holds what canonical JSON cannot
+        try:
+            fields = request_fields(self.provider, urlsplit(self.sent.url).path, self.says["body"])
+        except FormatError:
             return {"provider": self.provider, "model": "", "inputHash": digest_of_bytes(self.sent.body)}
-        fields = request_fields(asked)
-        return fields if asked.model is not None else fields | {"model": ""}
+        return fields if fields["model"] is not None else fields | {"model": ""}
