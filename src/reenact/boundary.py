@@ -187,17 +187,17 @@ def set_lane(lane: Lane | None) -> None:
 
 def identity() -> int:
     """Who is running: the current task, 0 in a callback of a running loop, else the thread."""
-    if _get_running_loop() is None:
-        task_id = trio_task_id()
-        return get_ident() if task_id is None else task_id
-    task = current_task()
-    return id(task) if task is not None else 0
+    if _get_running_loop() is not None:
+        task = current_task()
+        return id(task) if task is not None else 0
+    if "trio" in modules and (task_id := trio_task_id()) is not None:
+        return task_id
+    return get_ident()
 
 
 def trio_task_id() -> int | None:
     """The current task of trio's, 0 in a callback of its loop; ``None`` where trio does not run."""
-    trio = modules.get("trio")
-    lowlevel = None if trio is None else getattr(trio, "lowlevel", None)
+    lowlevel = getattr(modules.get("trio"), "lowlevel", None)
     if lowlevel is None or not lowlevel.in_trio_run():
         return None
     return id(lowlevel.current_task()) if lowlevel.in_trio_task() else 0
