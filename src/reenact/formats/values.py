@@ -53,7 +53,7 @@ def to_text(value: Any, *, is_json: bool = False) -> bytes:
     """
     if type(value) is float and isfinite(value):  # the time and most of chance: what is recorded most often
         return _encode(value)
-    text = _plain_text(value, _SORTED, is_json=is_json)
+    text = _plain_text(value, _SORTED, is_json)
     if text is None:
         return _encode(without_order(_tagged_whole(value)))
     # One library writes 1e+16 and the other 1e16; ours is the latter.
@@ -79,7 +79,7 @@ def object_text(members: dict[str, Any]) -> bytes:
 
 def whole_text(members: dict[str, Any], ordered: str, *, is_json: bool = False) -> bytes | None:
     """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
-    text = _plain_text(members, _SORTED, is_json=is_json)
+    text = _plain_text(members, _SORTED, is_json)
     if text is None or (_PLUS in text and b"e+" in text):
         return None
     # In a canonical text every object is in order, so what is not cannot be part of it.
@@ -121,25 +121,23 @@ def from_text(text: bytes) -> Any:
 from_json: Final = untag
 
 
-def _plain_text(value: Any, options: int, *, is_json: bool = False) -> bytes | None:
+def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None:
     """The text of a value that JSON holds as it is; ``None`` for others."""
     try:
         text = _dump(value, None, options)
-        is_same = is_json or not _may_hold_others(value) or _decode(text) == value
+        if not is_json:
+            # Only exact types can be marshalled: what is a str and an enum member, say, cannot.
+            bits = _marshal(value, _MARSHAL_VERSION)
+            may_hold_tuple = _TUPLE in bits and _TUPLE_AND_SIZE.search(bits) is not None
+            # Only tuples and NaN are taken here and are not JSON's.
+            if (may_hold_tuple or _NAN in bits or _MINUS_NAN in bits) and _decode(text) != value:
+                return None
     except Exception:  # comparing and encoding may run code of the value's own
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.
     may_be_ours = _DOLLAR in text and _RESERVED in text
     is_deep = len(text) > _MAX_DEPTH and _is_deep(text)
-    return text if is_same and not may_be_ours and not is_deep else None
-
-
-def _may_hold_others(value: Any) -> bool:
-    """Whether there may be a tuple or NaN in *value*: only these are taken here and are not JSON's."""
-    # Only exact types can be marshalled: what is a str and an enum member, say, cannot.
-    bits = _marshal(value, _MARSHAL_VERSION)
-    may_hold_tuple = _TUPLE in bits and _TUPLE_AND_SIZE.search(bits) is not None
-    return may_hold_tuple or _NAN in bits or _MINUS_NAN in bits
+    return None if may_be_ours or is_deep else text
 
 
 def _tagged_whole(value: Any) -> Any:
