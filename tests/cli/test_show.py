@@ -332,10 +332,14 @@ def test_a_run_is_played_in_its_own_time(tmp_path, capsys):
         search("lamp")
         time.sleep(0.2)
         search("desk")
-    for speed, least, most in (("1", 0.2, 30), ("1000", 0, 0.2)):
-        began = time.monotonic()
+
+    def took_s(speed):
+        began_s = time.monotonic()
         assert main(["show", str(tmp_path / "a"), "--play", "--speed", speed]) == 0
-        assert least <= time.monotonic() - began <= most
+        return time.monotonic() - began_s
+
+    assert took_s("1") >= 0.2
+    assert min(took_s("1000") for _ in range(3)) < 0.2
 
 
 def test_a_run_being_recorded_is_followed_to_its_end(tmp_path):
