@@ -268,7 +268,7 @@ def forget_runs() -> None:
     """In a forked child that is to have a run of its own: the parent's are not open here."""
     open_runs.clear()
     _owned.clear()
-    lane_var.set(None)
+    set_lane(None)
 
 
 def _renew_lock() -> None:
