@@ -344,7 +344,14 @@ REFUSED = {
         "signer: exists already; name another, or add",
     ),
     "publishing what is no log": (["publish", "signer", "-o", "out"], 2, "signer:1: not JSON"),
-    "publishing what is not there": (["publish", "nowhere", "-o", "out"], 3, "Invalid value for 'PATH'"),
+    "publishing what is not there": (["publish", "nowhere", "-o", "out"], 2, "nowhere: No such file"),
+    "sealing what is not there": (["seal", "nowhere", "--key", "signer"], 2, "nowhere: No such file"),
+    "disclosing from what is not there": (
+        ["disclose", "nowhere", "2", *SEALED, "--field", "$.data.args"],
+        2,
+        "nowhere: No such file",
+    ),
+    "proving what is not there": (["prove", "nowhere", "2", *SEALED], 2, "nowhere: No such file"),
     "withholding a line there is not": (
         ["publish", "run", "-o", "out", "--withhold", "99"],
         3,

@@ -32,7 +32,7 @@ def options(command: F) -> F:
         click.option("--secret", "secret_path", metavar="FILE", type=file, help="The seal's secret."),
         click.option("--seal", "seal_path", metavar="FILE", type=file, required=True, help="The run's seal."),
         click.argument("position", metavar="SEQ", type=click.IntRange(min=1)),
-        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+        click.argument("path", metavar="PATH", type=click.Path(path_type=Path)),
     ):
         command = option(command)
     return command

@@ -25,7 +25,7 @@ from reenact.store.outfile import new_file
 
 
 @click.command("publish")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Where it goes."
 )

@@ -28,7 +28,7 @@ from reenact.trace.normalize import rfc3339
 
 
 @click.command("seal")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option(
     "--key",
     "key_path",
