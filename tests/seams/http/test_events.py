@@ -165,3 +165,21 @@ def test_a_body_that_is_not_what_its_coding_says_fails_the_same(tmp_path: Path) 
             recorded = work()
         with reenact.replay(tmp_path / "run"):
             assert work() == recorded
+
+
+def test_a_hook_that_refuses_an_answer_refuses_it_again(tmp_path: Path, web: Site) -> None:
+    """It runs between an answer's head and its body; the body is recorded all the same."""
+
+    def refuse(response: httpx2.Response) -> None:
+        response.raise_for_status()
+
+    def work() -> int:
+        with httpx2.Client(event_hooks={"response": [refuse]}) as client:
+            with pytest.raises(httpx2.HTTPStatusError) as refused:
+                client.get(f"{web.url}/status/503")
+            return refused.value.response.status_code
+
+    _, outcome = recorded(tmp_path / "run", work)
+    assert outcome["data"]["value"]["body"] == "no 503"
+    with reenact.replay(tmp_path / "run"):
+        assert work() == 503

@@ -38,7 +38,7 @@ class Exchange:
         """*is_decoded*: the client hands over bodies with their content coding undone already."""
         self._asked = Asked.by(sent)
         self._crossing = crossing(self._asked.call(), streaming=True)
-        self._is_streamed = is_streamed
+        self.is_streamed = is_streamed
         self._is_decoded = is_decoded
         self._is_over = False
         self._decode: Decode | None = None
@@ -82,12 +82,12 @@ class Exchange:
         if not self._is_decoded:
             self._decode = decoder(head.content_encoding)
             self._decoded_from = head.content_encoding if self._decode is not None else ""
-        if self._is_streamed:
+        if self.is_streamed:
             self._step.begin(self.abandoned)
 
     def answered(self, head: Head, content: bytes) -> None:
         """The whole answer came at once, with its content coding undone."""
-        self._is_streamed, self._is_decoded = False, True
+        self.is_streamed, self._is_decoded = False, True
         self.began(head)
         self._decoded_from = head.content_encoding
         self.received(content)
@@ -97,7 +97,7 @@ class Exchange:
         plain = self._plain_of(chunk)
         self._raw.append(chunk)
         self._plain.append(plain)
-        if self._is_streamed:
+        if self.is_streamed:
             self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
 
     def ended(self, error: BaseException | None = None) -> None:
@@ -111,6 +111,11 @@ class Exchange:
             _under_way.discard(self._identity)
             self._describe(is_whole=error is None)
         self._crossing.__exit__(None if error is None else type(error), error, None)
+
+    @property
+    def raw(self) -> bytes:
+        """What came so far, as it came."""
+        return b"".join(self._raw)
 
     def abandoned(self) -> None:
         """The client has left the answer where it was."""
@@ -137,15 +142,15 @@ class Exchange:
             self._step.facts = self._model_fields(self._asked.provider)
 
     def _describe_body(self, *, is_whole: bool) -> None:
-        raw, plain = b"".join(self._raw), b"".join(self._plain)
+        raw, plain = self.raw, b"".join(self._plain)
         told: dict[str, Any] = {"bytes": len(raw)}
         if self._decoded_from:
             told["decodedFrom"] = self._decoded_from
         if self._decode is not None:
-            self._step.exact = raw if is_whole and not self._is_streamed else self._raw
-        if is_whole and not self._is_streamed:
+            self._step.exact = raw if is_whole and not self.is_streamed else self._raw
+        if is_whole and not self.is_streamed:
             told["body"] = text_or_bytes(plain)
-        elif not self._is_streamed:
+        elif not self.is_streamed:
             # An answer that broke off is told like a stream: as far as it came.
             self._step.begin(self.abandoned)
             for chunk in self._plain:

@@ -90,7 +90,16 @@ class _Transport:
             return self._recorded(exchange, self._seam.stream)
         with exchange.working():
             response = self._transport.handle_request(request)
-        return _told(response, exchange, self._seam.stream)
+            if exchange.is_streamed or response.is_stream_consumed:
+                return _told(response, exchange, self._seam.stream)
+            # The client is about to read all of it; so one block does, instead of one for each chunk.
+            exchange.began(head_of(response))
+            try:
+                for chunk in response.stream:
+                    exchange.received(chunk)
+            finally:
+                response.stream.close()
+        return self._read(response, exchange)
 
     async def handle_async_request(self, request: Any) -> Any:
         sent = _sent(request, await request.aread())
@@ -102,7 +111,21 @@ class _Transport:
             return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
             response = await self._transport.handle_async_request(request)
-        return _told(response, exchange, self._seam.async_stream)
+            if exchange.is_streamed or response.is_stream_consumed:
+                return _told(response, exchange, self._seam.async_stream)
+            exchange.began(head_of(response))
+            try:
+                async for chunk in response.stream:
+                    exchange.received(chunk)
+            finally:
+                await response.stream.aclose()
+        return self._read(response, exchange)
+
+    def _read(self, response: Any, exchange: Exchange) -> Any:
+        """*response*, all of which *exchange* has seen."""
+        exchange.ended()
+        response.stream = self._seam.whole(exchange.raw)
+        return response
 
     def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
         head, body = exchange.head, exchange.body
