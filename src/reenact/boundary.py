@@ -38,6 +38,8 @@ class Call(msgspec.Struct, frozen=True):
     """A function where they take time to find out: only a recording asks for them."""
     is_json: bool = False
     """Request and answer were read from JSON, or from text: all their values are JSON's own, or bytes."""
+    may_leave_first: bool = False
+    """It may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is."""
 
 
 class Instant(msgspec.Struct, frozen=True):
@@ -64,6 +66,9 @@ class Step(Protocol):
     exact: Any
     """The same outcome in a form redaction cannot look into, such as compressed bytes; recorded, and given
     back in replay, only where redaction found nothing in the outcome itself."""
+
+    def left(self) -> None:
+        """A live call that may leave first is on its way: nobody waits for what is done now."""
 
     def begin(self, leave: Callable[[], None]) -> None:
         """A live stream has begun: *answer* holds what is known of it, its pieces follow.
@@ -329,6 +334,9 @@ class _Off:
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
+
+    def left(self) -> None:
+        """Nobody looks."""
 
     def piece(self, value: Any) -> None:
         """Nobody looks."""

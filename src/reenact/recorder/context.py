@@ -86,6 +86,8 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed)
+        self._may_owe = getattr(sink, "settle", None) is None
+        """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers = itertools.count(1)
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}
@@ -118,7 +120,7 @@ class CaptureContext:
     def step(self, call: Call, lane: Lane) -> CaptureStep:
         step = CaptureStep(self, call, self._new_call_id())
         try:
-            self._record_call(call, lane, step.call_id)
+            self._record_call(step, lane)
         except Exception as error:
             self._fail(error)
         return step
@@ -239,16 +241,21 @@ class CaptureContext:
     def _new_call_id(self) -> str:
         return f"{self._names.call_prefix}{next(self._call_numbers)}"
 
-    def _record_call(self, call: Call, lane: Lane, call_id: str) -> None:
+    def _record_call(self, step: CaptureStep, lane: Lane) -> None:
         if self._failure is not None:
             self._tell_forked()
             return
+        call = step.call
         shape = _SHAPES[call.kind]
-        data: dict[str, Any] = {"callId": call_id, "lane": self._names.lane(lane)}
+        data: dict[str, Any] = {"callId": step.call_id, "lane": self._names.lane(lane)}
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
-            self._record_model_call(call, data)
+            if call.may_leave_first and self._may_owe:
+                step.is_owed = True
+                self._events.owe(lambda: self._record_owed_call(step, data))
+            else:
+                self._record_model_call(call, data)
             return
         text = self._payloads.text(call.request, is_json=call.is_json)
         if shape is _TOOL:
@@ -273,6 +280,18 @@ class CaptureContext:
             shared = encode_clean(self._sharing.shrink(data["callId"], asked))
             data["request"] = self._payloads.stored(shared)
             self._events.append(b"llm_request", encode_clean(data))
+
+    def _record_owed_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
+        try:
+            self._record_model_call(step.call, data)
+        except Exception as error:
+            self._fail(error)
+        step.is_owed = False
+
+    def record_owed(self) -> None:
+        """Write the calls that have left before they were recorded, in the order in which they were made."""
+        if self._failure is None:
+            self._events.pay()
 
     def _record_instant(
         self,
@@ -312,6 +331,7 @@ class CaptureContext:
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         """The latest event, and which stream of the run this is: what tells its place in replay."""
+        self.record_owed()
         self._open_streams[call_id] = leave
         return self.seq, next(self._openings)
 
@@ -324,7 +344,13 @@ class CaptureContext:
             return
         try:
             shape = _SHAPES[step.call.kind]
-            text = self._whole_answer(step) if shape is _MODEL and error is None else None
+            text = None
+            if shape is _MODEL:
+                if step.is_owed:
+                    self.record_owed()
+                if step.is_owed:  # a Ctrl-C came in between; an outcome without its call could not be read
+                    return
+                text = self._whole_answer(step) if error is None else None
             self._events.append(
                 shape.outcome_type, text or encode_clean(self._outcome_data(shape, step, error))
             )

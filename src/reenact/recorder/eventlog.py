@@ -33,10 +33,14 @@ class EventLog:
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
         """What a signal handler or a collected generator recorded in the middle of an append."""
+        self._owed: deque[Callable[[], None]] = deque()
+        """How to write what comes before any other event, in its order."""
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
         with self.lock:
+            if self._owed:
+                self.pay()
             if self._is_writing:
                 self._interrupting.append((event_type, data))
                 return
@@ -56,6 +60,21 @@ class EventLog:
                 self._is_writing = False
         if self._settle is not None:
             self._settle()
+
+    def owe(self, write: Callable[[], None]) -> None:
+        """Let *write* append its event later: when it is paid, or before anybody writes the next one."""
+        with self.lock:
+            self._owed.append(write)
+
+    def pay(self) -> None:
+        """Write what is owed."""
+        with self.lock:
+            owed, self._owed = self._owed, deque()
+            try:
+                while owed:
+                    owed.popleft()()
+            finally:
+                self._owed.extendleft(reversed(owed))
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""

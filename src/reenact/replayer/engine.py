@@ -346,8 +346,11 @@ class ReplayStep:
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
+    def left(self) -> None:
+        """A live call in replay is not recorded."""
+
     def begin(self, leave: Callable[[], None]) -> None:
-        """A live stream in replay is not recorded."""
+        """Nor is a stream."""
 
     def piece(self, value: Any) -> None:
         """Nor are its pieces."""

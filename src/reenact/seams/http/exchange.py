@@ -34,10 +34,18 @@ def is_outermost() -> bool:
 class Exchange:
     """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
 
-    def __init__(self, sent: Sent, *, is_streamed: bool, is_decoded: bool = False) -> None:
-        """*is_decoded*: the client hands over bodies with their content coding undone already."""
+    def __init__(
+        self, sent: Sent, *, is_streamed: bool, is_decoded: bool = False, may_leave_first: bool = False
+    ) -> None:
+        """*is_decoded*: the client hands over bodies with their content coding undone already.
+
+        *may_leave_first*: the client says by :meth:`left` when the request is on its way, which is at once; a
+        call that asks a model is recorded then, while the model reads it.
+        """
         self._asked = Asked.by(sent)
-        self._crossing = crossing(self._asked.call(), streaming=True)
+        call = self._asked.call(may_leave_first=may_leave_first)
+        self._crossing = crossing(call, streaming=True)
+        self.may_leave_first = call.may_leave_first
         self.is_streamed = is_streamed
         self._is_decoded = is_decoded
         self._is_over = False
@@ -75,6 +83,10 @@ class Exchange:
     def working(self) -> AbstractContextManager[None]:
         """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
         return _Working(self, self._crossing.inside())
+
+    def left(self) -> None:
+        """The whole request is on its way."""
+        self._step.left()
 
     def began(self, head: Head) -> None:
         self._head = head

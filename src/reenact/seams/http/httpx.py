@@ -7,6 +7,7 @@ transport is covered, mounted, proxying or the user's own, and every client, how
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
@@ -16,6 +17,9 @@ from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 from reenact.seams.patches import Patch
+
+_AT_ONCE_BYTES: Final = 64 * 1024
+"""A larger body may have to wait for the network while it is sent."""
 
 _is_streamed: Final[ContextVar[bool]] = ContextVar("reenact_httpx_is_streamed", default=True)
 
@@ -64,6 +68,8 @@ class _Seam:
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self.async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
+        self.leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
+        self.transports = (httpx.HTTPTransport, httpx.AsyncHTTPTransport)
 
     def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transport_for_url(client: Any, url: Any) -> Any:
@@ -81,15 +87,15 @@ class _Transport:
         self._seam = seam
 
     def handle_request(self, request: Any) -> Any:
-        sent = _sent(request, request.read())
-        exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        exchange = self._exchange(request, request.read())
         if exchange.is_left_alone:
             return self._transport.handle_request(request)
         exchange.open()
         if not exchange.live:
             return self._recorded(exchange, self._seam.stream)
         with exchange.working():
-            response = self._transport.handle_request(request)
+            with self._leaving(request, exchange):
+                response = self._transport.handle_request(request)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.stream)
             # The client is about to read all of it; so one block does, instead of one for each chunk.
@@ -102,15 +108,15 @@ class _Transport:
         return self._read(response, exchange)
 
     async def handle_async_request(self, request: Any) -> Any:
-        sent = _sent(request, await request.aread())
-        exchange = Exchange(sent, is_streamed=_is_streamed.get())
+        exchange = self._exchange(request, await request.aread())
         if exchange.is_left_alone:
             return await self._transport.handle_async_request(request)
         await exchange.aopen()
         if not exchange.live:
             return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
-            response = await self._transport.handle_async_request(request)
+            with self._leaving(request, exchange):
+                response = await self._transport.handle_async_request(request)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.async_stream)
             exchange.began(head_of(response))
@@ -120,6 +126,31 @@ class _Transport:
             finally:
                 await response.stream.aclose()
         return self._read(response, exchange)
+
+    def _exchange(self, request: Any, body: bytes) -> Exchange:
+        leaves_at_once = len(body) <= _AT_ONCE_BYTES and self._is_connected()
+        sent = _sent(request, body)
+        return Exchange(sent, is_streamed=_is_streamed.get(), may_leave_first=leaves_at_once)
+
+    def _is_connected(self) -> bool:
+        """Whether a connection stands already and is free."""
+        if type(self._transport) not in self._seam.transports:
+            return False
+        pool = getattr(self._transport, "_pool", None)
+        return any(connection.is_idle() for connection in getattr(pool, "connections", ()))
+
+    @contextmanager
+    def _leaving(self, request: Any, exchange: Exchange) -> Iterator[None]:
+        """While *request* is sent, *exchange* hears when all of it has left."""
+        if not exchange.may_leave_first:
+            yield
+            return
+        body = request.stream
+        request.stream = self._seam.leaving(exchange, request.content)
+        try:
+            yield
+        finally:
+            request.stream = body  # a redirect sends it again
 
     def _read(self, response: Any, exchange: Exchange) -> Any:
         """*response*, all of which *exchange* has seen."""
@@ -162,6 +193,22 @@ def head_of(response: Any) -> Head:
         response.http_version,
         header_values.decoded(response.headers.raw),
     )
+
+
+class _Leaving:
+    """A request's body; who asks for more of it has sent it."""
+
+    def __init__(self, exchange: Exchange, body: bytes) -> None:
+        self._exchange = exchange
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._body
+        self._exchange.left()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+        self._exchange.left()
 
 
 class _Stream:

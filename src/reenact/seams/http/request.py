@@ -54,7 +54,7 @@ class Asked(NamedTuple):
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
         return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway))
 
-    def call(self) -> Call:
+    def call(self, *, may_leave_first: bool) -> Call:
         """Headers are recorded, never matched."""
         return Call(
             kind="network" if self.provider is None else "llm",
@@ -62,6 +62,7 @@ class Asked(NamedTuple):
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
             facts=lambda: {**self.model_fields(), "headers": self.headers},
             is_json=True,
+            may_leave_first=may_leave_first and self.provider is not None,
         )
 
     def model_fields(self) -> dict[str, Any]:
