@@ -1,14 +1,18 @@
 """``record`` and ``replay`` of programs in any language: one command, one capture, each call once."""
 
 import os
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
+from reenact.formats.json_text import read_json
+from reenact.injected.held_calls import can_hold
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from reenact.testing import Reply, ScriptedProvider, Timeout
@@ -75,6 +79,46 @@ def test_a_call_that_does_not_come_is_missed(provider, tmp_path):
     done = run("replay", "a", "--", *ISOLATED, "one", cwd=tmp_path)
     assert done.returncode == 1
     assert "event_missing" in done.stderr
+
+
+ELSEWHERE = """
+import os, socket
+if os.path.exists("again"):
+    with socket.socket() as client:
+        print(client.connect_ex(("192.0.2.1", 443)) == 0)
+"""
+FENCED = pytest.mark.skipif(not can_hold(), reason="this kernel holds no system calls up")
+
+
+@FENCED
+def test_a_program_that_goes_elsewhere_gets_nowhere(provider, tmp_path):
+    """It ignores its base URL for one call; the replay says who was refused what."""
+    words = ["sh", "-c", f"{shlex.join([*ISOLATED, 'one'])}; {shlex.join([PYTHON, '-I', '-c', ELSEWHERE])}"]
+    recorded(provider, "--", *words, cwd=tmp_path)
+    (tmp_path / "again").touch()
+    done = run("replay", "a", "--receipt", "receipt.json", "--", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "one!\nFalse\n"), done.stderr
+    program = Path(PYTHON).resolve().name
+    refused = f"{program} was refused a connection to 192.0.2.1:443"
+    assert "1 call answered from the capture, nothing left this machine\n" in done.stderr
+    assert f"  note: {refused}\n" in done.stderr
+    assert read_json((tmp_path / "receipt.json").read_bytes())["notes"] == [refused]
+
+
+@FENCED
+def test_the_network_can_be_given_back(provider, tmp_path):
+    words = ["sh", "-c", f"{shlex.join([*ISOLATED, 'one'])}; grep NoNewPrivs: /proc/self/status"]
+    recorded(provider, "--", *words, cwd=tmp_path)
+    fenced = run("replay", "a", "--", *words, cwd=tmp_path)
+    assert fenced.stdout == "one!\nNoNewPrivs:\t1\n", fenced.stderr
+    done = run("replay", "a", "--network", "--", *words, cwd=tmp_path)
+    assert done.stdout == f"one!\n{own_status('NoNewPrivs')}\n", done.stderr
+    assert "nothing was passed on\n" in done.stderr
+
+
+def own_status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(line for line in lines if line.startswith(name))
 
 
 # Python with seams

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from reenact.gateway.upstreams import variables
+from reenact.injected.held_calls import can_hold
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 from tests.test_project import ROOT, commands_of, shell_environment, steady
 
@@ -24,7 +25,10 @@ def test_the_commands_of_the_page_print_what_they_say(tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     with ScriptedProvider(SCRIPT) as provider:
         environment = shell_environment(tmp_path) | {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
-        for command, output in commands_of((PAGES / "any-language.md").read_text()):
+        page = (PAGES / "any-language.md").read_text()
+        if not can_hold():
+            page = page.replace("nothing left this machine", "nothing was passed on")
+        for command, output in commands_of(page):
             done = subprocess.run(
                 command,
                 shell=True,

@@ -50,6 +50,8 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     recording: tuple[str, ...]
     """Options of ``record`` alone."""
+    replaying: tuple[str, ...]
+    """Options of ``replay`` alone."""
     port: tuple[str, ...]
 
 
@@ -58,6 +60,9 @@ class Command(NamedTuple):
 @click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option(
+    "--network", is_flag=True, help="Let programs that are not Python reach other machines in replay."
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -66,6 +71,7 @@ def command(
     runs: int,
     redact: RedactionProfile | None,
     upstream: tuple[str, ...],
+    network: bool,
     port: int | None,
     is_json: bool,
     words: tuple[str, ...],
@@ -81,7 +87,8 @@ def command(
     folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
     options = [f"--redact={redact}"] if redact else []
     options += [f"--upstream={name}" for name in upstream]
-    how = Command(words, tuple(options), (f"--port={port}",) if port else ())
+    replaying = ("--network",) if network else ()
+    how = Command(words, tuple(options), replaying, (f"--port={port}",) if port else ())
     make_empty_folder(folder)
     try:
         numbers = range(1, runs + 1)
@@ -127,7 +134,8 @@ def _recorded(path: Path, how: Command, number: str) -> Path:
 
 def _replayed(path: Path, how: Command, policy: str, rules: list[VolatileRule]) -> Proof:
     say(f"replaying {path} ({policy})")
-    options = ["--policy", policy, "--json", *how.port, *(f"--volatile={rule}" for rule in rules)]
+    options = ["--policy", policy, "--json", *how.replaying, *how.port]
+    options += [f"--volatile={rule}" for rule in rules]
     with _output_of_children_on_stderr(), redirect_stdout(io.StringIO()) as printed:
         invoke("replay", [str(path), *options, "--", *how.words])
     found: dict[str, Any] = json.loads(printed.getvalue())

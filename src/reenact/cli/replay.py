@@ -24,6 +24,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
+from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, Replayed, ToReplay
 from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
 from reenact.injected.processes import beginning, recorded_processes
@@ -45,6 +46,7 @@ _EXPLAINED: Final = 5
 @volatile_option
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
@@ -53,6 +55,7 @@ def command(
     volatile: tuple[VolatileRule, ...],
     receipt_file: str | None,
     as_json: bool,
+    network: bool,
     port: int | None,
     words: tuple[str, ...],
 ) -> int:
@@ -72,6 +75,7 @@ def command(
     served = ServedReplay(
         Path(directory), upstreams_of(os.environ) | (began.upstreams or {}), policy=policy, volatile=volatile
     )
+    fence = None if network else Fence(os.environ)
     with handover_folder() as handover:
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
@@ -84,18 +88,18 @@ def command(
                 environ,
                 stdout=stdout,
                 is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+                fence=fence,
             )
         found = _replayed(directory, handover, served, began)
         replayed = _judged(found, None if recorded is ABSENT else recorded, status)
+    replayed = _noting(replayed, fence.notes if fence is not None else [])
     receipt = replayed.receipt
     if receipt_file is not None:
         _write(Path(receipt_file), receipt)
     if as_json:
         click.echo(json.dumps(_as_json(directory, replayed, status), indent=2))
     else:
-        _explain(
-            directory, replayed, "nothing went live" if began.upstreams is ABSENT else "nothing was passed on"
-        )
+        _explain(directory, replayed, _alone(began, fence))
     return 0 if receipt.verdict == "reproduced" else DIFFERS
 
 
@@ -188,6 +192,18 @@ def _with(replayed: Replayed, *found: ReplayDivergence) -> Replayed:
     return msgspec.structs.replace(replayed, receipt=receipt)
 
 
+def _noting(replayed: Replayed, notes: list[str]) -> Replayed:
+    receipt = msgspec.structs.replace(replayed.receipt, notes=[*replayed.receipt.notes, *notes])
+    return msgspec.structs.replace(replayed, receipt=receipt)
+
+
+def _alone(began: RunStartData, fence: Fence | None) -> str:
+    """How far it is sure that nobody outside was asked."""
+    if began.upstreams is ABSENT:
+        return "nothing went live"
+    return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
+
+
 def _write(file: Path, receipt: ReplayReceipt) -> None:
     write_whole(file, receipt_codec.to_bytes(receipt) + b"\n", temp_folder=file.parent, sync=False)
 
@@ -203,7 +219,6 @@ def _as_json(directory: str, replayed: Replayed, status: int) -> dict[str, Any]:
 
 
 def _explain(directory: str, replayed: Replayed, alone: str) -> None:
-    """*alone* says how far it is sure that nobody outside was asked: not every program can be guarded."""
     receipt = replayed.receipt
     answered = f"{plural(replayed.answered, 'call')} answered from the capture"
     if receipt.verdict == "reproduced":

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -15,6 +15,7 @@ from typing import IO, Final, Literal
 
 from reenact.errors import UsageError
 from reenact.gateway.upstreams import variables
+from reenact.injected.fence import Fence
 from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Diverted, Handover
 from reenact.run import MODE_VARIABLE
 
@@ -59,20 +60,25 @@ def run(
     *,
     stdout: IO[bytes] | None = None,
     is_of_no_use: Callable[[], bool] = lambda: False,
+    fence: Fence | None = None,
 ) -> int:
     """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
 
-    It is told to end when it *is_of_no_use* any more.
+    It is told to end when it *is_of_no_use* any more. It stays within *fence*.
     """
-    with _signals_passed_on() as passed_on_to:
+    with _signals_passed_on() as passed_on_to, _around_child(fence) as enter:
         try:
-            child = subprocess.Popen(command, env=environ, stdout=stdout)
+            child = subprocess.Popen(command, env=environ, stdout=stdout, preexec_fn=enter)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)
         with _ending(child, is_of_no_use):
             returned = child.wait()
     return returned if returned >= 0 else 128 - returned
+
+
+def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
+    return nullcontext() if fence is None else fence.around_child()
 
 
 @contextmanager

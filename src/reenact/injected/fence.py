@@ -1,0 +1,153 @@
+"""A fence around a replayed command, in whatever language: it reaches this machine, and nobody beyond.
+
+Python has a guard within, which knows every call. Other programs, and what libraries do past Python, are
+stopped at the kernel, where that can hold system calls up. The servers of this machine may be asked, because
+tools of such programs really run in replay; but not those that ask further: name servers and proxies.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from errno import ENETUNREACH
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from socket import AF_INET, AF_INET6, socket, socketpair
+from threading import Thread
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from reenact.injected.held_calls import HeldCall, Listener, adopting_orphans, can_hold, install, taken_over
+from reenact.replayer.egress import is_loopback
+
+_LOOKUPS_PORT: Final = 53
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
+_ENTERED: Final = struct.Struct("=ii")
+"""What a child says of itself: its process id, and its descriptor of the listener."""
+_STANDS: Final = b"."
+
+
+class Target(NamedTuple):
+    """Where a call leads."""
+
+    host: IPv4Address | IPv6Address
+    port: int
+
+    @classmethod
+    def of(cls, address: bytes) -> Target | None:
+        """Of a socket address as the kernel has it; ``None`` for one that is not IP's."""
+        if len(address) < 8:
+            return None
+        family = int.from_bytes(address[:2], _NATIVE)
+        port = int.from_bytes(address[2:4], "big")
+        if family == AF_INET:
+            return cls(IPv4Address(address[4:8]), port)
+        if family == AF_INET6 and len(address) >= 24:
+            return cls(IPv6Address(address[8:24]), port)
+        return None
+
+    def __str__(self) -> str:
+        if self.port == _LOOKUPS_PORT:
+            return "a name lookup"
+        host = f"[{self.host}]" if self.host.version == 6 else self.host
+        return f"a connection to {host}:{self.port}"
+
+
+_NATIVE: Final = "little" if struct.pack("=H", 1)[0] else "big"
+
+
+class Fence:
+    """See the module's docstring; *environ* names the proxies that the command knows."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ)})
+        self._is_possible = can_hold()
+        self._refused: Counter[tuple[str, str]] = Counter()
+        self.stands = False
+        """Whether the command was within it."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Who was refused what."""
+        return [
+            f"{program} was refused {target}" + (f", {count} times" if count > 1 else "")
+            for (program, target), count in self._refused.items()
+        ]
+
+    @contextmanager
+    def around_child(self) -> Iterator[Callable[[], None] | None]:
+        """What a child started in the block must call before it becomes its program; ``None`` for nothing."""
+        if not self._is_possible:
+            yield None
+            return
+        ours, theirs = socketpair()
+
+        def enter() -> None:
+            os.write(theirs.fileno(), _ENTERED.pack(os.getpid(), install()))
+            os.read(theirs.fileno(), len(_STANDS))
+
+        watching = Thread(target=self._watch, args=(ours,), name="reenact-fence", daemon=True)
+        watching.start()
+        try:
+            with adopting_orphans():
+                yield enter
+        finally:
+            theirs.close()
+            watching.join()
+            ours.close()
+
+    def _watch(self, child: socket) -> None:
+        """Decide until the block is left, or nobody is there any more who could ask."""
+        entered = child.recv(_ENTERED.size)
+        if len(entered) < _ENTERED.size:
+            return  # there was no child
+        try:
+            listener = taken_over(*_ENTERED.unpack(entered))
+        finally:
+            child.send(_STANDS)
+        with listener:
+            self.stands = True
+            poll = select.poll()
+            poll.register(child, select.POLLIN)
+            poll.register(listener, select.POLLIN)
+            while True:
+                ready = dict(poll.poll())
+                if child.fileno() in ready or not ready[listener.fileno()] & select.POLLIN:
+                    return
+                call = listener.next()
+                if call is not None:
+                    self._decide(listener, call)
+
+    def _decide(self, listener: Listener, call: HeldCall) -> None:
+        try:
+            targets = [target for target in map(Target.of, call.addresses()) if target is not None]
+            beyond = next(filter(self._leads_out, targets), None)
+            program = Path(f"/proc/{call.pid}/exe").readlink().name if beyond is not None else ""
+        except OSError:  # it is gone, or hides itself from us: then nobody can say where it leads
+            listener.refuse(call, ENETUNREACH)
+            return
+        if beyond is None:
+            listener.let_go(call)
+        else:
+            self._refused[program, str(beyond)] += 1
+            listener.refuse(call, ENETUNREACH)
+
+    def _leads_out(self, target: Target) -> bool:
+        is_here = target.host.is_unspecified or is_loopback(str(target.host))
+        return not is_here or target.port in self._ways_out
+
+
+def _proxies_here(environ: Mapping[str, str]) -> Iterator[int]:
+    """The ports of proxies on this machine; whoever asks them gets out."""
+    for name in _PROXIES:
+        for value in filter(None, (environ.get(name), environ.get(name.upper()))):
+            try:
+                proxy = urlsplit(value if "//" in value else f"//{value}")
+                if proxy.port is not None and is_loopback(proxy.hostname or ""):
+                    yield proxy.port
+            except ValueError:
+                continue

@@ -1,0 +1,249 @@
+"""System calls that the kernel holds up until we have decided about them: Linux, by seccomp.
+
+A process installs the filter in itself before it becomes a program; it holds for that program and for all it
+starts. Whoever has the listener is asked about each call. When nobody has it any more, such calls fail.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fcntl import ioctl
+from functools import cache
+from socket import socketpair
+from typing import Any, Final, NamedTuple, Self
+
+from reenact.errors import StoreError
+
+
+class _Machine(NamedTuple):
+    """What differs from one kind of processor to the other."""
+
+    audit: int
+    seccomp: int
+    connect: int
+    sendto: int
+    sendmsg: int
+    sendmmsg: int
+
+
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000003E, 317, 42, 44, 46, 307),
+    "aarch64": _Machine(0xC00000B7, 277, 203, 206, 211, 269),
+}
+_IO_URING_SETUP: Final = 425
+_PIDFD_OPEN: Final = 434
+_PIDFD_GETFD: Final = 438
+
+_SET_CHILD_SUBREAPER: Final = 36
+_SET_NO_NEW_PRIVS: Final = 38
+_SET_FILTER: Final = 1
+_WITH_LISTENER: Final = 8
+_RECEIVE: Final = 0xC0502100
+_RESPOND: Final = 0xC0182101
+_CONTINUE: Final = 1
+
+_NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
+_RESPONSE: Final = struct.Struct("=QqiI")
+_NAME_IN_MESSAGE: Final = struct.Struct("=QI")
+"""How a ``msghdr`` begins: where the address stands, and its size."""
+_MESSAGE_BYTES: Final = 64
+_MAX_MESSAGES: Final = 1024
+
+# The filter: what is done with a call, and the instructions that lead there.
+_ALLOW: Final = 0x7FFF0000
+_ASK: Final = 0x7FC00000
+_NOT_THERE: Final = 0x00050000 | 38
+_NUMBER: Final = 0
+_AUDIT: Final = 4
+_ADDRESS_OF_SENDTO: Final = 16 + 8 * 4
+
+
+class HeldCall(NamedTuple):
+    """A call that a process has made and that has not happened yet."""
+
+    id: int
+    pid: int
+    number: int
+    arguments: tuple[int, ...]
+
+    def addresses(self) -> Iterator[bytes]:
+        """The socket addresses it names; ``OSError`` where the process is gone, or not ours to read."""
+        memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY)
+        try:
+            for place, size in self._places(memory):
+                if place:
+                    yield os.pread(memory, size, place)
+        finally:
+            os.close(memory)
+
+    def _places(self, memory: int) -> Iterator[tuple[int, int]]:
+        machine, arguments = _MACHINES[platform.machine()], self.arguments
+        if self.number == machine.connect:
+            yield arguments[1], arguments[2]
+        elif self.number == machine.sendto:
+            yield arguments[4], arguments[5]
+        else:
+            count = min(arguments[2], _MAX_MESSAGES) if self.number == machine.sendmmsg else 1
+            for position in range(count):
+                start = arguments[1] + position * _MESSAGE_BYTES
+                yield _NAME_IN_MESSAGE.unpack(os.pread(memory, _NAME_IN_MESSAGE.size, start))
+
+
+class Listener:
+    """Where the kernel asks."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def next(self) -> HeldCall | None:
+        """The next call; ``None`` where who made it has been interrupted."""
+        notification = bytearray(_NOTIFICATION.size)
+        try:
+            ioctl(self._fd, _RECEIVE, notification)
+        except OSError:
+            return None
+        call_id, pid, _, number, _, _, *arguments = _NOTIFICATION.unpack(notification)
+        return HeldCall(call_id, pid, number, tuple(arguments))
+
+    def let_go(self, call: HeldCall) -> None:
+        """Let it happen."""
+        self._respond(_RESPONSE.pack(call.id, 0, 0, _CONTINUE))
+
+    def refuse(self, call: HeldCall, error: int) -> None:
+        """Let it fail with *error*."""
+        self._respond(_RESPONSE.pack(call.id, 0, -error, 0))
+
+    def _respond(self, response: bytes) -> None:
+        with suppress(OSError):  # nobody waits for it any more
+            ioctl(self._fd, _RESPOND, response)
+
+
+@cache
+def can_hold() -> bool:
+    """Whether this kernel holds calls up for us."""
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        return False
+    _filter()
+    ours, theirs = socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(theirs.fileno(), b"%d" % install())
+            ours.close()
+            os.read(theirs.fileno(), 1)
+        finally:
+            os._exit(0)
+    with ours:
+        theirs.close()
+        try:
+            with taken_over(pid, int(os.read(ours.fileno(), 20) or b"-1")):
+                return True
+        except OSError:
+            return False
+        finally:
+            ours.close()
+            os.waitpid(pid, 0)
+
+
+def install() -> int:
+    """Hold up the calls of this process and of all it starts; the listener's descriptor, or -1.
+
+    To be called between fork and exec; afterwards nobody gets more rights by starting a program.
+    """
+    filter_ = _filter()
+    libc = _libc()
+    if libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return -1
+    return int(libc.syscall(_MACHINES[platform.machine()].seccomp, _SET_FILTER, _WITH_LISTENER, filter_))
+
+
+def taken_over(pid: int, fd: int) -> Listener:
+    """The listener that is open as *fd* in the process *pid*; ``OSError`` where it is not given to us."""
+    process = _checked(_libc().syscall(_PIDFD_OPEN, pid, 0))
+    try:
+        return Listener(_checked(_libc().syscall(_PIDFD_GETFD, process, fd, 0)))
+    finally:
+        os.close(process)
+
+
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """In the block, processes below us stay so when their parents end; some kernels let us read no others."""
+    _libc().prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        _libc().prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+@cache
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _filter() -> Any:
+    """The filter as the kernel reads it; kept, so that a forked child only has to hand it over."""
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
+        raise StoreError(f"no filter is known for a {platform.machine()}")
+    asked_about = (machine.connect, machine.sendmsg, machine.sendmmsg)
+    instructions = [
+        *(_load(_AUDIT), _skip_if(machine.audit), _return(_ALLOW)),
+        _load(_NUMBER),
+        *(part for number in asked_about for part in (_skip_unless(number), _return(_ASK))),
+        # What is handed to the kernel by way of a ring is not seen; programs do without where there is none.
+        *(_skip_unless(_IO_URING_SETUP), _return(_NOT_THERE)),
+        *(_skip_if(machine.sendto), _return(_ALLOW)),
+        # Without an address it goes where the socket is connected to, which was asked about.
+        *(_load(_ADDRESS_OF_SENDTO), _skip_if(0), _return(_ASK)),
+        *(_load(_ADDRESS_OF_SENDTO + 4), _skip_if(0), _return(_ASK)),
+        _return(_ALLOW),
+    ]
+    code = ctypes.create_string_buffer(b"".join(instructions))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(instructions), ctypes.addressof(code)))
+    program.code = code  # type: ignore[attr-defined]  # the kernel follows the address
+    return program
+
+
+def _load(offset: int) -> bytes:
+    return _instruction(0x20, offset)
+
+
+def _skip_if(value: int) -> bytes:
+    """The next instruction is passed over where *value* was loaded."""
+    return _instruction(0x15, value, if_true=1)
+
+
+def _skip_unless(value: int) -> bytes:
+    return _instruction(0x15, value, if_false=1)
+
+
+def _return(action: int) -> bytes:
+    return _instruction(0x06, action)
+
+
+def _instruction(code: int, value: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

@@ -1,0 +1,249 @@
+"""What a replayed command can reach, whatever it is written in: this machine, and nobody beyond."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from reenact.errors import UsageError
+from reenact.injected import fence as fences
+from reenact.injected.fence import Fence, Target
+from reenact.injected.held_calls import can_hold
+from reenact.injected.launch import run
+
+pytestmark = pytest.mark.skipif(not can_hold(), reason="this kernel holds no system calls up")
+
+BEYOND: Final = "192.0.2.1"
+"""An address that is nobody's."""
+PROGRAM: Final = Path(sys.executable).resolve().name
+CONNECTING: Final = """
+import socket, sys
+family, host, port = sys.argv[1:]
+with socket.socket(getattr(socket, family)) as client:
+    client.settimeout(20)
+    client.connect((host, int(port)))
+    print(client.recv(10).decode())
+"""
+
+
+class Ran:
+    """How a program without seams fared within the fence."""
+
+    def __init__(self, path: Path, code: str, *words: str, environ: Mapping[str, str] = os.environ) -> None:
+        fence = Fence(environ)
+        with (path / "out").open("w+b") as out:
+            command = [sys.executable, "-I", "-c", code, *words]
+            self.status = run(command, os.environ, stdout=out, fence=fence)
+            out.seek(0)
+            self.said = out.read().decode()
+        assert fence.stands
+        self.notes = fence.notes
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """The port of a server on this machine that greets everybody, on every address of it."""
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
+
+        def greet() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    client.sendall(b"hello")
+
+        threading.Thread(target=greet, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("family", "host"),
+    [
+        ("AF_INET", "127.0.0.1"),
+        ("AF_INET", "127.9.9.9"),
+        ("AF_INET6", "::1"),
+        ("AF_INET6", "::ffff:127.0.0.1"),
+    ],
+)
+def test_this_machine_is_reached(tmp_path: Path, server: int, family: str, host: str) -> None:
+    ran = Ran(tmp_path, CONNECTING, family, host, str(server))
+    assert (ran.status, ran.said, ran.notes) == (0, "hello\n", [])
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "told"),
+    [
+        ("AF_INET", BEYOND, f"{BEYOND}:443"),
+        ("AF_INET6", "2001:db8::1", "[2001:db8::1]:443"),
+        ("AF_INET6", f"::ffff:{BEYOND}", f"[::ffff:{BEYOND}]:443"),
+    ],
+)
+def test_nobody_beyond_is_reached(tmp_path: Path, family: str, host: str, told: str) -> None:
+    """At once, with an error of the network's, and it is noted."""
+    ran = Ran(tmp_path, CONNECTING, family, host, "443")
+    assert ran.status == 1
+    assert [note.replace("::ffff:c000:201", f"::ffff:{BEYOND}") for note in ran.notes] == [
+        f"{PROGRAM} was refused a connection to {told}"
+    ]
+
+
+SENDING: Final = {
+    "sendto": "client.sendto(b'?', address)",
+    "sendmsg": "client.sendmsg([b'?'], (), 0, address)",
+    "connect": "client.connect(address)",
+}
+
+
+@pytest.mark.parametrize("way", SENDING)
+def test_no_datagram_gets_out(tmp_path: Path, way: str) -> None:
+    code = f"""
+import errno, socket
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+address = ("{BEYOND}", 443)
+try:
+    {SENDING[way]}
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+    ran = Ran(tmp_path, code)
+    assert ran.said == "ENETUNREACH\n"
+    assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
+
+
+def test_several_datagrams_at_once_do_not_get_out(tmp_path: Path) -> None:
+    """One for this machine, one for beyond."""
+    code = """
+import ctypes, ctypes.util, errno, os, socket, struct
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def named(host):
+    return ctypes.create_string_buffer(struct.pack("=H", socket.AF_INET) + struct.pack(">H", 443)
+                                       + socket.inet_aton(host) + bytes(8), 16)
+names = [named("127.0.0.1"), named("192.0.2.1")]
+headers = b"".join(struct.pack("@PIxxxxPNPNixxxxIxxxx", ctypes.addressof(name), 16, 0, 0, 0, 0, 0, 0)
+                   for name in names)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.sendmmsg(client.fileno(), headers, 2, 0), errno.errorcode[ctypes.get_errno()])
+"""
+    ran = Ran(tmp_path, code)
+    assert ran.said == "-1 ENETUNREACH\n"
+    assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
+
+
+def test_names_are_not_looked_up(tmp_path: Path) -> None:
+    """Also where the name server is on this machine: it asks others."""
+    for host in ("127.0.0.53", BEYOND):
+        ran = Ran(tmp_path, CONNECTING, "AF_INET", host, "53")
+        assert ran.notes == [f"{PROGRAM} was refused a name lookup"]
+
+
+def test_a_proxy_on_this_machine_is_no_way_out(tmp_path: Path, server: int) -> None:
+    for proxy in (f"http://127.0.0.1:{server}", f"localhost:{server}", f"http://u:p@[::1]:{server}/"):
+        ran = Ran(tmp_path, CONNECTING, "AF_INET", "127.0.0.1", str(server), environ={"HTTPS_PROXY": proxy})
+        assert ran.notes == [f"{PROGRAM} was refused a connection to 127.0.0.1:{server}"]
+    odd = {"http_proxy": "http://[oops", "all_proxy": "socks5://elsewhere:1080", "ftp_proxy": "http://x:y"}
+    assert Ran(tmp_path, CONNECTING, "AF_INET", "127.0.0.1", str(server), environ=odd).said == "hello\n"
+
+
+def test_what_stays_within_the_process_goes_on(tmp_path: Path) -> None:
+    """Unix sockets, and descriptors handed over by them."""
+    code = """
+import os, socket, threading
+here, there = socket.socketpair()
+socket.send_fds(here, [b"!"], [os.open("/dev/null", os.O_RDONLY)])
+data, descriptors, _, _ = socket.recv_fds(there, 10, 1)
+print(data, os.read(descriptors[0], 1))
+"""
+    ran = Ran(tmp_path, code)
+    assert (ran.said, ran.notes) == ("b'!' b''\n", [])
+
+
+def test_it_holds_for_everybody_below(tmp_path: Path) -> None:
+    """For a child's child, and for one that has gone its own way, with a session of its own."""
+    code = f"""
+import os, subprocess, sys
+connecting = {CONNECTING!r}
+command = [sys.executable, "-I", "-c", connecting, "AF_INET", "{BEYOND}", "443"]
+subprocess.run(["sh", "-c", 'exec "$@"', "sh", *command], stderr=subprocess.DEVNULL)
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.set_inheritable(writing, True)
+        os.execv(command[0], command)
+    os._exit(0)
+os.wait()
+os.close(writing)
+os.read(reading, 1)
+"""
+    ran = Ran(tmp_path, code)
+    assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443, 2 times"]
+
+
+def test_many_connections_at_once(tmp_path: Path, server: int) -> None:
+    code = f"""
+import socket
+from concurrent.futures import ThreadPoolExecutor
+def ask(_):
+    with socket.create_connection(("127.0.0.1", {server}), 20) as client:
+        return client.recv(10)
+with ThreadPoolExecutor(50) as pool:
+    print(set(pool.map(ask, range(400))))
+"""
+    ran = Ran(tmp_path, code)
+    assert (ran.said, ran.notes) == ("{b'hello'}\n", [])
+
+
+def test_the_ring_is_not_there(tmp_path: Path) -> None:
+    """What is handed to the kernel through it would not be seen."""
+    code = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall(425, 8, ctypes.create_string_buffer(120))
+print(errno.errorcode[ctypes.get_errno()])
+"""
+    assert Ran(tmp_path, code).said == "ENOSYS\n"
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """No descriptor, no thread, and no fence around ourselves."""
+
+    def within() -> list[str]:
+        status = Path("/proc/self/status").read_text().splitlines()
+        return [line for line in status if line.startswith(("Seccomp", "NoNewPrivs", "Threads"))]
+
+    before = within(), os.listdir("/proc/self/fd")
+    Ran(tmp_path, "pass")
+    with pytest.raises(UsageError, match="No such file"):
+        run([str(tmp_path / "nothing")], os.environ, fence=Fence({}))
+    assert (within(), os.listdir("/proc/self/fd")) == before
+
+
+def test_where_the_kernel_cannot_the_command_runs_as_it_is(
+    tmp_path: Path, server: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fences, "can_hold", lambda: False)
+    fence = Fence({})
+    command = [sys.executable, "-I", "-c", CONNECTING, "AF_INET", "127.0.0.1", str(server)]
+    with (tmp_path / "out").open("wb") as out:
+        assert run(command, os.environ, stdout=out, fence=fence) == 0
+    assert (fence.stands, fence.notes) == (False, [])
+
+
+def test_an_address_that_is_none_is_nobodys() -> None:
+    for address in (b"", b"\x02", b"\x02\x00\x01\xbb", bytes(16), b"\x0a\x00" + bytes(10)):
+        assert Target.of(address) is None
+
+
+def test_the_exit_status_is_the_commands(tmp_path: Path) -> None:
+    assert Ran(tmp_path, "raise SystemExit(7)").status == 7
+    assert Ran(tmp_path, "import os; os.kill(os.getpid(), 9)").status == 128 + 9
