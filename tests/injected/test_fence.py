@@ -139,6 +139,27 @@ print(libc.sendmmsg(client.fileno(), headers, 2, 0), errno.errorcode[ctypes.get_
     assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
 
 
+def test_calls_that_make_no_sense_hurt_nobody(tmp_path: Path) -> None:
+    """The kernel refuses them by itself; who watches goes on."""
+    code = f"""
+import ctypes, errno, socket
+libc = ctypes.CDLL(None, use_errno=True)
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+number = client.fileno()
+for attempt in (
+    lambda: libc.connect(number, ctypes.create_string_buffer(128), ctypes.c_uint(2**32 - 1)),
+    lambda: libc.connect(number, ctypes.c_void_p(8), 16),
+    lambda: libc.sendmsg(number, ctypes.c_void_p(8), 0),
+    lambda: libc.sendmmsg(number, ctypes.c_void_p(8), ctypes.c_uint(2**31), 0),
+):
+    assert attempt() == -1
+print(errno.errorcode[client.connect_ex(("{BEYOND}", 443))])
+"""
+    ran = Ran(tmp_path, code)
+    assert (ran.status, ran.said) == (0, "ENETUNREACH\n")
+    assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
+
+
 def test_names_are_not_looked_up(tmp_path: Path) -> None:
     """Also where the name server is on this machine: it asks others."""
     for host in ("127.0.0.53", BEYOND):
@@ -215,17 +236,20 @@ print(errno.errorcode[ctypes.get_errno()])
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    """No descriptor, no thread, and no fence around ourselves."""
+    """No listener, no thread, and no fence around ourselves."""
 
-    def within() -> list[str]:
+    def fenced() -> list[str]:
         status = Path("/proc/self/status").read_text().splitlines()
-        return [line for line in status if line.startswith(("Seccomp", "NoNewPrivs", "Threads"))]
+        return [line for line in status if line.startswith(("Seccomp", "NoNewPrivs"))]
 
-    before = within(), os.listdir("/proc/self/fd")
+    before = fenced()
     Ran(tmp_path, "pass")
     with pytest.raises(UsageError, match="No such file"):
         run([str(tmp_path / "nothing")], os.environ, fence=Fence({}))
-    assert (within(), os.listdir("/proc/self/fd")) == before
+    assert fenced() == before
+    assert "reenact-fence" not in {thread.name for thread in threading.enumerate()}
+    open_files = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+    assert not [name for name in open_files if "seccomp" in name]
 
 
 def test_where_the_kernel_cannot_the_command_runs_as_it_is(

@@ -17,6 +17,7 @@ from errno import ENETUNREACH
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from socket import AF_INET, AF_INET6, socket, socketpair
+from sys import byteorder
 from threading import Thread
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -28,7 +29,8 @@ _LOOKUPS_PORT: Final = 53
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 _ENTERED: Final = struct.Struct("=ii")
 """What a child says of itself: its process id, and its descriptor of the listener."""
-_STANDS: Final = b"."
+_WATCHED: Final = b"."
+"""What it waits for: that somebody watches."""
 
 
 class Target(NamedTuple):
@@ -42,7 +44,7 @@ class Target(NamedTuple):
         """Of a socket address as the kernel has it; ``None`` for one that is not IP's."""
         if len(address) < 8:
             return None
-        family = int.from_bytes(address[:2], _NATIVE)
+        family = int.from_bytes(address[:2], byteorder)
         port = int.from_bytes(address[2:4], "big")
         if family == AF_INET:
             return cls(IPv4Address(address[4:8]), port)
@@ -55,9 +57,6 @@ class Target(NamedTuple):
             return "a name lookup"
         host = f"[{self.host}]" if self.host.version == 6 else self.host
         return f"a connection to {host}:{self.port}"
-
-
-_NATIVE: Final = "little" if struct.pack("=H", 1)[0] else "big"
 
 
 class Fence:
@@ -88,7 +87,7 @@ class Fence:
 
         def enter() -> None:
             os.write(theirs.fileno(), _ENTERED.pack(os.getpid(), install()))
-            os.read(theirs.fileno(), len(_STANDS))
+            os.read(theirs.fileno(), len(_WATCHED))
 
         watching = Thread(target=self._watch, args=(ours,), name="reenact-fence", daemon=True)
         watching.start()
@@ -107,8 +106,10 @@ class Fence:
             return  # there was no child
         try:
             listener = taken_over(*_ENTERED.unpack(entered))
+        except OSError:
+            return
         finally:
-            child.send(_STANDS)
+            child.send(_WATCHED)
         with listener:
             self.stands = True
             poll = select.poll()

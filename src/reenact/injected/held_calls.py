@@ -54,6 +54,7 @@ _NAME_IN_MESSAGE: Final = struct.Struct("=QI")
 """How a ``msghdr`` begins: where the address stands, and its size."""
 _MESSAGE_BYTES: Final = 64
 _MAX_MESSAGES: Final = 1024
+_MAX_ADDRESS_BYTES: Final = 128
 
 # The filter: what is done with a call, and the instructions that lead there.
 _ALLOW: Final = 0x7FFF0000
@@ -78,7 +79,7 @@ class HeldCall(NamedTuple):
         try:
             for place, size in self._places(memory):
                 if place:
-                    yield os.pread(memory, size, place)
+                    yield os.pread(memory, min(size, _MAX_ADDRESS_BYTES), place)
         finally:
             os.close(memory)
 
@@ -92,7 +93,12 @@ class HeldCall(NamedTuple):
             count = min(arguments[2], _MAX_MESSAGES) if self.number == machine.sendmmsg else 1
             for position in range(count):
                 start = arguments[1] + position * _MESSAGE_BYTES
-                yield _NAME_IN_MESSAGE.unpack(os.pread(memory, _NAME_IN_MESSAGE.size, start))
+                yield _NAME_IN_MESSAGE.unpack(_read(memory, start))
+
+
+def _read(memory: int, start: int) -> bytes:
+    """How the message at *start* begins; with no name where nothing is there, and the call will fail."""
+    return os.pread(memory, _NAME_IN_MESSAGE.size, start).ljust(_NAME_IN_MESSAGE.size, b"\0")
 
 
 class Listener:
