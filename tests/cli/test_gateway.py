@@ -105,6 +105,29 @@ def test_a_program_that_goes_elsewhere_gets_nowhere(provider, tmp_path):
     assert read_json((tmp_path / "receipt.json").read_bytes())["notes"] == [refused]
 
 
+PAST_PYTHON = """
+import ctypes, os, socket, struct, reenact
+lamp = reenact.tool(lambda: "lamp", name="look")()
+if os.path.exists("again"):
+    port, host = struct.pack(">H", 5432), socket.inet_aton("192.0.2.1")
+    beyond = struct.pack("=H", socket.AF_INET) + port + host + bytes(8)
+    with socket.socket() as client:
+        lamp = ctypes.CDLL(None).connect(client.fileno(), beyond, 16)
+print(lamp)
+"""
+
+
+@FENCED
+def test_a_library_that_goes_past_python_gets_nowhere(tmp_path):
+    """As those do that open their sockets in C; the guard within Python does not see them."""
+    run("record", "-o", "a", "--", PYTHON, "-c", PAST_PYTHON, cwd=tmp_path)
+    (tmp_path / "again").touch()
+    done = run("replay", "a", "--", PYTHON, "-c", PAST_PYTHON, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "-1\n"), done.stderr
+    assert "nothing went live\n" in done.stderr
+    assert "was refused a connection to 192.0.2.1:5432\n" in done.stderr
+
+
 @FENCED
 def test_the_network_can_be_given_back(provider, tmp_path):
     words = ["sh", "-c", f"{shlex.join([*ISOLATED, 'one'])}; grep NoNewPrivs: /proc/self/status"]
