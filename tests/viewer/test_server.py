@@ -2,11 +2,16 @@
 
 import http.client
 import json
+import os
+import shutil
+import subprocess
+import sys
 from urllib.parse import quote
 
 import pytest
 
 from reenact.viewer.guard import HEADERS
+from reenact.viewer.peer import user_of
 
 
 def ask(served, path="/", method="GET", host=None, **headers):
@@ -80,6 +85,38 @@ def test_a_link_from_another_site_works(served):
     headers = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
     assert ask(served, **headers)[0] == 200
     assert ask(served, "/api/runs", Origin=f"http://127.0.0.1:{served.port}")[0] == 200
+
+
+ASKING = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=30).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+PYTHON_FOR_ALL = shutil.which("python3", path="/usr/bin:/bin")
+CAN_BE_ANOTHER = sys.platform == "linux" and os.getuid() == 0 and PYTHON_FOR_ALL is not None
+
+
+@pytest.mark.skipif(not CAN_BE_ANOTHER, reason="only root can be somebody else")
+def test_other_users_are_refused(served):
+    """They can reach loopback; what is shown there is not theirs."""
+    command = [PYTHON_FOR_ALL, "-I", "-c", ASKING, f"http://127.0.0.1:{served.port}/api/runs"]
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    refused = subprocess.run(command, capture_output=True, text=True, check=True, **nobody)
+    assert refused.stdout == "403 Other users get nothing from here.\n\n"
+    asked = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert asked.stdout == "200\n"
+
+
+def test_where_nobody_knows_the_user_it_does_not_matter(tmp_path):
+    """Other systems have no such table."""
+    client, server = ("127.0.0.1", 4711), ("127.0.0.1", 7335)
+    assert user_of(client, server, tmp_path / "nothing") is None
+    (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n")
+    assert user_of(client, server, tmp_path / "tcp") is None
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])

@@ -1,20 +1,25 @@
-"""What every request passes: from this machine's browser, to read, and nothing else.
+"""What every request passes: from its user's browser on this machine, to read, and nothing else.
 
 A page of another site can make the browser send requests to loopback, by its own name that resolves there
 (DNS rebinding) or from its own scripts. The first shows in ``Host``, the second in ``Origin`` and
-``Sec-Fetch-Site``.
+``Sec-Fetch-Site``. Who else is logged in here can connect, too; the kernel knows whose program it was.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reenact.viewer.peer import user_of
+
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _METHODS: Final = ("GET", "HEAD")
+_ROOT: Final = 0
+"""Nothing is hidden from it, and some systems let it pass on what a browser outside asks."""
 
 POLICY: Final = "; ".join(
     (
@@ -71,6 +76,8 @@ def _refusal(scope: Scope) -> Response | None:
     hosts = [f"{name}:{port}" for name in _NAMES]
     if headers.getlist("host") not in [[host] for host in hosts]:
         return PlainTextResponse("This address is served under a loopback name only.\n", 421)
+    if user_of(scope["client"], scope["server"]) not in (None, _ROOT, os.getuid()):
+        return PlainTextResponse("Other users get nothing from here.\n", 403)
     if not set(headers.getlist("origin")) <= {f"http://{host}" for host in hosts} or _is_foreign(headers):
         return PlainTextResponse("Other sites get nothing from here.\n", 403)
     if scope["method"] not in _METHODS:
