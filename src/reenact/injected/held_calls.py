@@ -18,8 +18,6 @@ from functools import cache
 from socket import socketpair
 from typing import Any, Final, NamedTuple, Self
 
-from reenact.errors import StoreError
-
 
 class _Machine(NamedTuple):
     """What differs from one kind of processor to the other."""
@@ -84,7 +82,7 @@ class HeldCall(NamedTuple):
             os.close(memory)
 
     def _places(self, memory: int) -> Iterator[tuple[int, int]]:
-        machine, arguments = _MACHINES[platform.machine()], self.arguments
+        machine, arguments = _machine(), self.arguments
         if self.number == machine.connect:
             yield arguments[1], arguments[2]
         elif self.number == machine.sendto:
@@ -149,21 +147,20 @@ def can_hold() -> bool:
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(theirs.fileno(), b"%d" % install())
             ours.close()
+            os.write(theirs.fileno(), b"%d" % install())
             os.read(theirs.fileno(), 1)
         finally:
             os._exit(0)
-    with ours:
-        theirs.close()
-        try:
-            with taken_over(pid, int(os.read(ours.fileno(), 20) or b"-1")):
-                return True
-        except OSError:
-            return False
-        finally:
-            ours.close()
-            os.waitpid(pid, 0)
+    theirs.close()
+    try:
+        with taken_over(pid, int(os.read(ours.fileno(), 20) or b"-1")):
+            return True
+    except OSError:
+        return False
+    finally:
+        ours.close()
+        os.waitpid(pid, 0)
 
 
 def install() -> int:
@@ -171,11 +168,9 @@ def install() -> int:
 
     To be called between fork and exec; afterwards nobody gets more rights by starting a program.
     """
-    filter_ = _filter()
-    libc = _libc()
-    if libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+    if _libc().prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return -1
-    return int(libc.syscall(_MACHINES[platform.machine()].seccomp, _SET_FILTER, _WITH_LISTENER, filter_))
+    return int(_libc().syscall(_machine().seccomp, _SET_FILTER, _WITH_LISTENER, _filter()))
 
 
 def taken_over(pid: int, fd: int) -> Listener:
@@ -204,6 +199,10 @@ def _checked(result: int) -> int:
     return result
 
 
+def _machine() -> _Machine:
+    return _MACHINES[platform.machine()]
+
+
 @cache
 def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
@@ -212,9 +211,7 @@ def _libc() -> Any:
 @cache
 def _filter() -> Any:
     """The filter as the kernel reads it; kept, so that a forked child only has to hand it over."""
-    machine = _MACHINES.get(platform.machine())
-    if machine is None:
-        raise StoreError(f"no filter is known for a {platform.machine()}")
+    machine = _machine()
     asked_about = (machine.connect, machine.sendmsg, machine.sendmmsg)
     instructions = [
         *(_load(_AUDIT), _skip_if(machine.audit), _return(_ALLOW)),
