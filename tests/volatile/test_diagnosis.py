@@ -26,7 +26,7 @@ def minded(
     places = differences(expected, observed)
     found = ReplayDivergence(
         code=code,
-        detail="a model differs",
+        detail="what a model is asked differs",
         expected={"type": "llm_request", "data": {"request": expected}},
         event_seq=2,
         json_path=f"$.data.request{places[0].path[1:]}",

@@ -36,6 +36,7 @@ def mismatch(
     """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
+    asked = "what a model is asked" if key.type == "llm_request" else what
     candidates = _near(source, key, request, expected, volatile)
     if expected is None:
         is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
@@ -58,7 +59,7 @@ def mismatch(
         base, places = "$", (Difference("$.type", expected.type, key.type),)
     return ReplayDivergence(
         code=code,
-        detail=f"{what} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
+        detail=f"{asked} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
         expected=_event(source, expected.seq),
         observed=observed,
         event_seq=expected.seq,
