@@ -3,11 +3,11 @@
 A seam turns one outside call into a :class:`Call` and crosses the boundary with it. The context of
 the current run, never the seam, knows whether the call is recorded or answered from a recording.
 
-A *lane* is the logical task that makes calls: a thread, an asyncio task, a job given to an executor.
+A *lane* is the logical task that makes calls: a thread, a task of asyncio's or trio's, a job for an executor.
 Its name is its parent's name and the ordinal at which the parent started it, so the same program gets
 the same lanes however its tasks interleave. It travels by context variable and belongs to one owner;
-code that inherited the variable without being tracked as a task of its own (a callback, a task of trio's,
-a foreign thread pool) falls into the lane's *loose* child, where order means nothing.
+code that inherited the variable without being tracked as a task of its own (a callback, a foreign thread
+pool) falls into the lane's *loose* child, where order means nothing.
 """
 
 from __future__ import annotations

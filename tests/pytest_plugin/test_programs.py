@@ -215,6 +215,11 @@ def test_under_pytest_asyncio_the_run_is_current_in_the_coroutine(suite: Suite, 
 ANYIO = """
 import anyio
 
+@reenact.tool
+async def ask(query):
+    await anyio.sleep(random.random() / 200)
+    return search.__wrapped__(query)
+
 @pytest.fixture{scope}
 def anyio_backend():
     return "asyncio"
@@ -230,7 +235,7 @@ async def begun(anyio_backend):
 async def test_it(begun{argument}):
     answers = {{}}
     async def inner(n):
-        answers[n] = await ask(n)
+        answers[n] = await ask(n), await ask("the same")
     async with anyio.create_task_group() as group:
         for n in range(9):
             group.start_soon(inner, n)
@@ -243,21 +248,19 @@ async def shared(anyio_backend):
 """
 
 
+BACKENDS = ["'asyncio'", "'trio'", "('trio', {'restrict_keyboard_interrupt_to_checkpoints': True})"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("is_runner_older", [False, True])
-def test_under_anyio_the_run_is_current_in_the_coroutine(suite: Suite, is_runner_older: bool) -> None:
+def test_under_anyio_the_run_is_current_in_the_coroutine(
+    suite: Suite, is_runner_older: bool, backend: str
+) -> None:
     """Also where anyio's one task for all tests was started before the run."""
     parts = {"scope": '(scope="module")', "wider": WIDER, "argument": ", shared"}
-    suite.write(test_it=ANYIO.format(**(parts if is_runner_older else dict.fromkeys(parts, ""))))
+    program = ANYIO.format(**(parts if is_runner_older else dict.fromkeys(parts, "")))
+    suite.write(test_it=program.replace('"asyncio"', backend))
     record_replay_compare(suite, "-p", "anyio")
-
-
-@pytest.mark.parametrize("backend", ["'trio'", "('trio', {'strict_exception_groups': False})"])
-def test_under_anyio_other_loops_than_asyncio_s_are_refused(suite: Suite, backend: str) -> None:
-    """Their tasks have no lanes, so a replay could not tell them apart."""
-    suite.write(test_it=ANYIO.format(scope="", wider="", argument="").replace('"asyncio"', backend))
-    result = suite.run("-p", "anyio", "--reenact=record")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["test_it: tasks on trio are not followed; let anyio_backend be asyncio"])
 
 
 def test_fixtures_of_wider_scope_are_not_part_of_any_run(suite: Suite) -> None:

@@ -1,14 +1,19 @@
-"""On trio, whose tasks are not told apart: by content, every call gets what was recorded for it."""
+"""On trio every task has its lane, and gets what was recorded for it, in whichever order they come."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anthropic
+import anyio
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import reenact
 from reenact.testing import ScriptedProvider, echo
@@ -51,6 +56,60 @@ def test_parallel_tasks_get_what_they_asked_for(opens_outside: bool, tmp_path: P
         run = reenact.replay(tmp_path / "run")
         assert work(run) == recorded
         assert not run.notes
+
+
+Tree = list["Tree"]
+TREES = st.recursive(st.just([]), lambda trees: st.lists(trees, max_size=4), max_leaves=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(tree=TREES, seed=st.integers(0, 99), way=st.sampled_from(["start_soon", "start", "anyio"]))
+def test_equal_calls_of_parallel_tasks_are_told_apart(
+    tmp_path_factory: pytest.TempPathFactory, tree: Tree, seed: int, way: str
+) -> None:
+    """Whoever starts them, however deep: each gets its own answer although all ask the same."""
+    counted = itertools.count()
+
+    @reenact.tool
+    async def draw() -> int:
+        await trio.sleep(rng.random() / 1000)
+        return next(counted)
+
+    async def work(tree: Tree, path: tuple[int, ...], *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        await trio.sleep(rng.random() / 1000)
+        drawn[path] = [await draw()]
+        if way == "anyio":
+            async with anyio.create_task_group() as group:
+                for number, branch in enumerate(tree):
+                    group.start_soon(work, branch, (*path, number))
+        else:
+            async with trio.open_nursery() as nursery:
+                for number, branch in enumerate(tree):
+                    if way == "start_soon":
+                        nursery.start_soon(work, branch, (*path, number))
+                    else:
+                        await nursery.start(work, branch, (*path, number))
+        drawn[path].append(await draw())
+
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    drawn: dict[tuple[int, ...], list[int]] = {}
+    rng = random.Random(seed)
+    with reenact.capture(folder):
+        trio.run(work, tree, ())
+    recorded = drawn
+    drawn, rng = {}, random.Random(seed + 1)
+    with reenact.replay(folder) as run:
+        trio.run(work, tree, ())
+    assert drawn == recorded
+    assert not run.notes
+
+
+def test_nothing_of_trio_is_changed_when_the_run_is_over(tmp_path: Path) -> None:
+    before = trio.run, trio.Nursery.start_soon, trio.Nursery.start
+    with reenact.capture(tmp_path / "run"):
+        assert trio.run is not before[0]
+    assert (trio.run, trio.Nursery.start_soon, trio.Nursery.start) == before
 
 
 def test_a_call_that_nobody_recorded_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from reenact.errors import UsageError
 from reenact.pytest_plugin.marker import FIXTURE
 
 
@@ -29,18 +28,6 @@ def is_requested_by_fixture(item: pytest.Function) -> bool:
     """Whether a fixture of *item* counts on the run being open in its teardown."""
     chains = _definitions(item).values()
     return any(FIXTURE in definition.argnames for chain in chains for definition in chain)
-
-
-def refuse_other_loops(request: pytest.FixtureRequest) -> None:
-    """Raise :class:`~reenact.errors.UsageError` for a test that anyio's plugin runs on trio."""
-    if "anyio_backend" not in request.fixturenames:
-        return
-    backend = request.getfixturevalue("anyio_backend")
-    name = backend if isinstance(backend, str) else backend[0]
-    if name != "asyncio":
-        raise UsageError(
-            f"{request.node.name}: tasks on {name} are not followed; let anyio_backend be asyncio"
-        )
 
 
 def _definitions(item: pytest.Function) -> Mapping[str, Sequence[pytest.FixtureDef[Any]]]:

@@ -10,7 +10,7 @@ import pytest
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.pytest_plugin import staging
 from reenact.pytest_plugin.aftermath import Aftermath
-from reenact.pytest_plugin.fixtures import is_requested_by_fixture, refuse_other_loops
+from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import Mode
 from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
@@ -190,7 +190,6 @@ def opened(request: pytest.FixtureRequest) -> ItemRun:
     mode: Mode = item.config.getoption("reenact")
     if mode == "off":
         return ItemRun(item, place, Run())
-    refuse_other_loops(request)
     if mode == "record" or (mode == "once" and is_vacant(place)):
         return RecordedItem(item, place, options)
     return ReplayedItem(item, place, options)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from reenact.seams import http, mcp, pools, spawn, telemetry, uvloop, worker_pools
+from reenact.seams import http, mcp, pools, spawn, telemetry, trio, uvloop, worker_pools
 from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import attach, detach
 
@@ -15,6 +15,7 @@ _LIBRARIES: Final[Libraries] = {
     **mcp.LIBRARIES,
     **pools.LIBRARIES,
     **telemetry.LIBRARIES,
+    **trio.LIBRARIES,
     **uvloop.LIBRARIES,
     **worker_pools.LIBRARIES,
 }
