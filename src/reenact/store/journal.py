@@ -26,6 +26,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 _NEW: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _LF: Final = ord("\n")
+_MAX_TEXT_BYTES: Final = MAX_LINE_BYTES + 1
 _write: Final = os.write
 
 
@@ -70,10 +71,10 @@ class Journal:
 
     def write(self, line: bytes) -> int:
         """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need."""
-        if _LF in line or not 0 < len(line) <= MAX_LINE_BYTES:
-            raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
         text = line + b"\n"
         length = len(text)
+        if _LF in line or not 1 < length <= _MAX_TEXT_BYTES:
+            raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
         with self._lock:
             offset = self._size_bytes
             # Before the write, so that an append on top of this one finds the truth.
