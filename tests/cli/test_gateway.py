@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from reenact.formats.json_text import read_json
-from reenact.injected.held_calls import can_hold
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from reenact.testing import Reply, ScriptedProvider, Timeout
 from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
+from tests.injected.fenced import needs_fences
 
 ISOLATED = [PYTHON, "-I", str(AGENTS / "asking.py")]
 """A Python that does not read our PYTHONPATH stands for all programs without seams."""
@@ -87,10 +87,9 @@ if os.path.exists("again"):
     with socket.socket() as client:
         print(client.connect_ex(("192.0.2.1", 443)) == 0)
 """
-FENCED = pytest.mark.skipif(not can_hold(), reason="this kernel holds no system calls up")
 
 
-@FENCED
+@needs_fences
 def test_a_program_that_goes_elsewhere_gets_nowhere(provider, tmp_path):
     """It ignores its base URL for one call; the replay says who was refused what."""
     words = ["sh", "-c", f"{shlex.join([*ISOLATED, 'one'])}; {shlex.join([PYTHON, '-I', '-c', ELSEWHERE])}"]
@@ -117,7 +116,7 @@ print(lamp)
 """
 
 
-@FENCED
+@needs_fences
 def test_a_library_that_goes_past_python_gets_nowhere(tmp_path):
     """As those do that open their sockets in C; the guard within Python does not see them."""
     run("record", "-o", "a", "--", PYTHON, "-c", PAST_PYTHON, cwd=tmp_path)
@@ -128,7 +127,7 @@ def test_a_library_that_goes_past_python_gets_nowhere(tmp_path):
     assert "was refused a connection to 192.0.2.1:5432\n" in done.stderr
 
 
-@FENCED
+@needs_fences
 def test_the_network_can_be_given_back(provider, tmp_path):
     words = ["sh", "-c", f"{shlex.join([*ISOLATED, 'one'])}; grep NoNewPrivs: /proc/self/status"]
     recorded(provider, "--", *words, cwd=tmp_path)

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from reenact.gateway.upstreams import variables
-from reenact.injected.held_calls import can_hold
 from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.injected.fenced import fences_stand
 from tests.test_project import ROOT, commands_of, shell_environment, steady
 
 PAGES = ROOT / "docs" / "howto"
@@ -26,7 +26,7 @@ def test_the_commands_of_the_page_print_what_they_say(tmp_path):
     with ScriptedProvider(SCRIPT) as provider:
         environment = shell_environment(tmp_path) | {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
         page = (PAGES / "any-language.md").read_text()
-        if not can_hold():
+        if not fences_stand():
             page = page.replace("nothing left this machine", "nothing was passed on")
         for command, output in commands_of(page):
             done = subprocess.run(

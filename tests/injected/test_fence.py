@@ -8,17 +8,19 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from reenact.errors import UsageError
 from reenact.injected import fence as fences
+from reenact.injected import held_calls
 from reenact.injected.fence import Fence, Target
-from reenact.injected.held_calls import can_hold
+from reenact.injected.held_calls import HeldCall
 from reenact.injected.launch import run
+from tests.injected.fenced import needs_fences
 
-pytestmark = pytest.mark.skipif(not can_hold(), reason="this kernel holds no system calls up")
+pytestmark = needs_fences
 
 BEYOND: Final = "192.0.2.1"
 """An address that is nobody's."""
@@ -252,10 +254,29 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert not [name for name in open_files if "seccomp" in name]
 
 
-def test_where_the_kernel_cannot_the_command_runs_as_it_is(
-    tmp_path: Path, server: int, monkeypatch: pytest.MonkeyPatch
+class Refusing:
+    """What keeps a fence from standing."""
+
+    def another_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(fences, "is_known_machine", lambda: False)
+
+    def the_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        no_such_call = held_calls._machine()._replace(seccomp=9999)
+        monkeypatch.setattr(held_calls, "_machine", lambda: no_such_call)
+
+    def the_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def hidden(_: HeldCall) -> Iterator[bytes]:
+            raise PermissionError
+
+        monkeypatch.setattr(HeldCall, "addresses", hidden)
+
+
+@pytest.mark.parametrize("refusing", [Refusing.another_machine, Refusing.the_kernel, Refusing.the_process])
+def test_without_a_fence_the_command_runs_as_it_is(
+    tmp_path: Path, server: int, monkeypatch: pytest.MonkeyPatch, refusing: Any
 ) -> None:
-    monkeypatch.setattr(fences, "can_hold", lambda: False)
+    """And nothing is claimed."""
+    refusing(None, monkeypatch)
     fence = Fence({})
     command = [sys.executable, "-I", "-c", CONNECTING, "AF_INET", "127.0.0.1", str(server)]
     with (tmp_path / "out").open("wb") as out:

@@ -7,9 +7,7 @@ tools of such programs really run in replay; but not those that ask further: nam
 
 from __future__ import annotations
 
-import os
 import select
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,15 +20,19 @@ from threading import Thread
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.injected.held_calls import HeldCall, Listener, adopting_orphans, can_hold, install, taken_over
+from reenact.injected.held_calls import (
+    HeldCall,
+    Listener,
+    adopting_orphans,
+    filter_program,
+    hand_over,
+    handed_over,
+    is_known_machine,
+)
 from reenact.replayer.egress import is_loopback
 
 _LOOKUPS_PORT: Final = 53
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
-_ENTERED: Final = struct.Struct("=ii")
-"""What a child says of itself: its process id, and its descriptor of the listener."""
-_WATCHED: Final = b"."
-"""What it waits for: that somebody watches."""
 
 
 class Target(NamedTuple):
@@ -64,7 +66,6 @@ class Fence:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ)})
-        self._is_possible = can_hold()
         self._refused: Counter[tuple[str, str]] = Counter()
         self.stands = False
         """Whether the command was within it."""
@@ -80,20 +81,16 @@ class Fence:
     @contextmanager
     def around_child(self) -> Iterator[Callable[[], None] | None]:
         """What a child started in the block must call before it becomes its program; ``None`` for nothing."""
-        if not self._is_possible:
+        if not is_known_machine():
             yield None
             return
+        filter_program()
         ours, theirs = socketpair()
-
-        def enter() -> None:
-            os.write(theirs.fileno(), _ENTERED.pack(os.getpid(), install()))
-            os.read(theirs.fileno(), len(_WATCHED))
-
         watching = Thread(target=self._watch, args=(ours,), name="reenact-fence", daemon=True)
         watching.start()
         try:
             with adopting_orphans():
-                yield enter
+                yield lambda: hand_over(theirs)
         finally:
             theirs.close()
             watching.join()
@@ -101,15 +98,9 @@ class Fence:
 
     def _watch(self, child: socket) -> None:
         """Decide until the block is left, or nobody is there any more who could ask."""
-        entered = child.recv(_ENTERED.size)
-        if len(entered) < _ENTERED.size:
-            return  # there was no child
-        try:
-            listener = taken_over(*_ENTERED.unpack(entered))
-        except OSError:
+        listener = handed_over(child)
+        if listener is None:
             return
-        finally:
-            child.send(_WATCHED)
         with listener:
             self.stands = True
             poll = select.poll()
@@ -126,20 +117,27 @@ class Fence:
     def _decide(self, listener: Listener, call: HeldCall) -> None:
         try:
             targets = [target for target in map(Target.of, call.addresses()) if target is not None]
-            beyond = next(filter(self._leads_out, targets), None)
-            program = Path(f"/proc/{call.pid}/exe").readlink().name if beyond is not None else ""
-        except OSError:  # it is gone, or hides itself from us: then nobody can say where it leads
-            listener.refuse(call, ENETUNREACH)
-            return
+        except OSError as error:
+            # Where nothing is, the call fails by itself. Where we may not look, nothing can be claimed.
+            self.stands = self.stands and not isinstance(error, PermissionError)
+            targets = []
+        beyond = next(filter(self._leads_out, targets), None)
         if beyond is None:
             listener.let_go(call)
         else:
-            self._refused[program, str(beyond)] += 1
+            self._refused[_program(call.pid), str(beyond)] += 1
             listener.refuse(call, ENETUNREACH)
 
     def _leads_out(self, target: Target) -> bool:
         is_here = target.host.is_unspecified or is_loopback(str(target.host))
         return not is_here or target.port in self._ways_out
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        return "a program"
 
 
 def _proxies_here(environ: Mapping[str, str]) -> Iterator[int]:

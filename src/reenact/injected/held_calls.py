@@ -1,7 +1,7 @@
 """System calls that the kernel holds up until we have decided about them: Linux, by seccomp.
 
 A process installs the filter in itself before it becomes a program; it holds for that program and for all it
-starts. Whoever has the listener is asked about each call. When nobody has it any more, such calls fail.
+starts. Whoever is handed the listener over is asked about each call. When nobody has it any more, they fail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import ioctl
 from functools import cache
-from socket import socketpair
+from resource import RLIMIT_NOFILE, getrlimit
+from socket import recv_fds, send_fds, socket
 from typing import Any, Final, NamedTuple, Self
 
 
@@ -35,8 +36,8 @@ _MACHINES: Final = {
     "aarch64": _Machine(0xC00000B7, 277, 203, 206, 211, 269),
 }
 _IO_URING_SETUP: Final = 425
-_PIDFD_OPEN: Final = 434
-_PIDFD_GETFD: Final = 438
+_INSTALLED: Final = b"+"
+_NOT_INSTALLED: Final = b"-"
 
 _SET_CHILD_SUBREAPER: Final = 36
 _SET_NO_NEW_PRIVS: Final = 38
@@ -60,6 +61,7 @@ _ASK: Final = 0x7FC00000
 _NOT_THERE: Final = 0x00050000 | 38
 _NUMBER: Final = 0
 _AUDIT: Final = 4
+_DESCRIPTOR: Final = 16
 _ADDRESS_OF_SENDTO: Final = 16 + 8 * 4
 
 
@@ -137,49 +139,31 @@ class Listener:
             ioctl(self._fd, _RESPOND, response)
 
 
-@cache
-def can_hold() -> bool:
-    """Whether this kernel holds calls up for us."""
-    if sys.platform != "linux" or platform.machine() not in _MACHINES:
-        return False
-    _filter()
-    ours, theirs = socketpair()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ours.close()
-            os.write(theirs.fileno(), b"%d" % install())
-            os.read(theirs.fileno(), 1)
-        finally:
-            os._exit(0)
-    theirs.close()
-    try:
-        with taken_over(pid, int(os.read(ours.fileno(), 20) or b"-1")):
-            return True
-    except OSError:
-        return False
-    finally:
-        ours.close()
-        os.waitpid(pid, 0)
+def is_known_machine() -> bool:
+    """Whether we know how to ask the kernel; it may still refuse."""
+    return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
-def install() -> int:
-    """Hold up the calls of this process and of all it starts; the listener's descriptor, or -1.
+def hand_over(to: socket) -> None:
+    """Hold up the calls of this process and of all it starts; the other end of *to* decides about them.
 
     To be called between fork and exec; afterwards nobody gets more rights by starting a program.
     """
-    if _libc().prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        return -1
-    return int(_libc().syscall(_machine().seccomp, _SET_FILTER, _WITH_LISTENER, _filter()))
+    os.dup2(to.fileno(), _unasked_fd(), inheritable=False)
+    with socket(fileno=_unasked_fd()) as handover:
+        _libc().prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        listener = int(_libc().syscall(_machine().seccomp, _SET_FILTER, _WITH_LISTENER, filter_program()))
+        if listener < 0:
+            handover.send(_NOT_INSTALLED)
+            return
+        send_fds(handover, [_INSTALLED], [listener])
+        os.close(listener)
 
 
-def taken_over(pid: int, fd: int) -> Listener:
-    """The listener that is open as *fd* in the process *pid*; ``OSError`` where it is not given to us."""
-    process = _checked(_libc().syscall(_PIDFD_OPEN, pid, 0))
-    try:
-        return Listener(_checked(_libc().syscall(_PIDFD_GETFD, process, fd, 0)))
-    finally:
-        os.close(process)
+def handed_over(by: socket) -> Listener | None:
+    """The listener, from the other end of *by*; ``None`` if the kernel refused, or nobody was there."""
+    _, listeners, _, _ = recv_fds(by, len(_INSTALLED), 1)
+    return Listener(listeners[0]) if listeners else None
 
 
 @contextmanager
@@ -192,11 +176,14 @@ def adopting_orphans() -> Iterator[None]:
         _libc().prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+@cache
+def _unasked_fd() -> int:
+    """Nobody is asked about messages by this descriptor: the listener travels there, before anybody listens.
+
+    It is the last that a program gets, and closed when the program begins.
+    """
+    limit, _ = getrlimit(RLIMIT_NOFILE)
+    return (min(limit, 1024) if limit > 0 else 1024) - 1
 
 
 def _machine() -> _Machine:
@@ -209,14 +196,16 @@ def _libc() -> Any:
 
 
 @cache
-def _filter() -> Any:
-    """The filter as the kernel reads it; kept, so that a forked child only has to hand it over."""
+def filter_program() -> Any:
+    """The filter as the kernel reads it; made once, before a child is forked that needs it."""
     machine = _machine()
-    asked_about = (machine.connect, machine.sendmsg, machine.sendmmsg)
     instructions = [
         *(_load(_AUDIT), _skip_if(machine.audit), _return(_ALLOW)),
         _load(_NUMBER),
-        *(part for number in asked_about for part in (_skip_unless(number), _return(_ASK))),
+        *(_skip_unless(machine.connect), _return(_ASK)),
+        *(_skip_unless(machine.sendmmsg), _return(_ASK)),
+        *(_skip_unless(machine.sendmsg, 4), _load(_DESCRIPTOR)),
+        *(_skip_if(_unasked_fd()), _return(_ASK), _return(_ALLOW)),
         # What is handed to the kernel by way of a ring is not seen; programs do without where there is none.
         *(_skip_unless(_IO_URING_SETUP), _return(_NOT_THERE)),
         *(_skip_if(machine.sendto), _return(_ALLOW)),
@@ -240,8 +229,9 @@ def _skip_if(value: int) -> bytes:
     return _instruction(0x15, value, if_true=1)
 
 
-def _skip_unless(value: int) -> bytes:
-    return _instruction(0x15, value, if_false=1)
+def _skip_unless(value: int, count: int = 1) -> bytes:
+    """*count* instructions are passed over where another value was loaded."""
+    return _instruction(0x15, value, if_false=count)
 
 
 def _return(action: int) -> bytes:
