@@ -163,6 +163,26 @@ def test_it_is_recorded_before_it_leaves(
     assert on_disk[-1] == len(texts)
 
 
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_connection_to_somebody_else_is_not_at_hand(tmp_path: Path, library: Any) -> None:
+    path = tmp_path / "run"
+    on_disk: list[int] = []
+
+    def answer(request: Request) -> Turn:
+        on_disk.append(calls_on_disk(path))
+        return Reply("Yes.")
+
+    with (
+        ScriptedProvider(answer) as first,
+        ScriptedProvider(answer) as second,
+        library.Client() as client,
+        reenact.capture(path),
+    ):
+        for provider in (first, second):
+            client.post(f"{provider.base_url('openai')}/chat/completions", json=QUESTION)
+    assert on_disk == [1, 2]
+
+
 class Unknown(httpx2.HTTPTransport):
     """A transport of the user's own, which may do anything with a request."""
 

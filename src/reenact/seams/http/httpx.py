@@ -6,6 +6,7 @@ transport is covered, mounted, proxying or the user's own, and every client, how
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -128,16 +129,21 @@ class _Transport:
         return self._read(response, exchange)
 
     def _exchange(self, request: Any, body: bytes) -> Exchange:
-        leaves_at_once = len(body) <= _AT_ONCE_BYTES and self._is_connected()
+        leaves_at_once = len(body) <= _AT_ONCE_BYTES and self._is_connected(request.url)
         sent = _sent(request, body)
         return Exchange(sent, is_streamed=_is_streamed.get(), may_leave_first=leaves_at_once)
 
-    def _is_connected(self) -> bool:
-        """Whether a connection stands already and is free."""
+    def _is_connected(self, url: Any) -> bool:
+        """Whether a connection to there stands already and is free."""
         if type(self._transport) not in self._seam.transports:
             return False
         pool = getattr(self._transport, "_pool", None)
-        return any(connection.is_idle() for connection in getattr(pool, "connections", ()))
+        idle = [connection for connection in getattr(pool, "connections", ()) if connection.is_idle()]
+        if not idle:
+            return False
+        httpcore = sys.modules[type(pool).__module__.partition(".")[0]]
+        there = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"").origin
+        return any(connection.can_handle_request(there) for connection in idle)
 
     @contextmanager
     def _leaving(self, request: Any, exchange: Exchange) -> Iterator[None]:
