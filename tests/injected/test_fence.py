@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from reenact.injected import held_calls
 from reenact.injected.fence import Fence, Target
 from reenact.injected.held_calls import HeldCall
 from reenact.injected.launch import run
+from tests.greeting import greeting
 from tests.injected.fenced import needs_fences
 
 pytestmark = needs_fences
@@ -33,6 +33,17 @@ with socket.socket(getattr(socket, family)) as client:
     client.connect((host, int(port)))
     print(client.recv(10).decode())
 """
+
+
+def _has_ipv6() -> bool:
+    try:
+        with greeting("::1"):
+            return True
+    except OSError:
+        return False
+
+
+needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 
 
 class Ran:
@@ -51,34 +62,22 @@ class Ran:
 
 @pytest.fixture
 def server() -> Iterator[int]:
-    """The port of a server on this machine that greets everybody, on every address of it."""
-    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
-
-        def greet() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return
-                with client:
-                    client.sendall(b"hello")
-
-        threading.Thread(target=greet, daemon=True).start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
+    with greeting() as port:
+        yield port
 
 
 @pytest.mark.parametrize(
-    ("family", "host"),
+    ("family", "host", "served"),
     [
-        ("AF_INET", "127.0.0.1"),
-        ("AF_INET", "127.9.9.9"),
-        ("AF_INET6", "::1"),
-        ("AF_INET6", "::ffff:127.0.0.1"),
+        ("AF_INET", "127.0.0.1", "127.0.0.1"),
+        ("AF_INET", "127.9.9.9", "127.9.9.9"),
+        ("AF_INET6", "::ffff:127.0.0.1", "127.0.0.1"),
+        pytest.param("AF_INET6", "::1", "::1", marks=needs_ipv6),
     ],
 )
-def test_this_machine_is_reached(tmp_path: Path, server: int, family: str, host: str) -> None:
-    ran = Ran(tmp_path, CONNECTING, family, host, str(server))
+def test_this_machine_is_reached(tmp_path: Path, family: str, host: str, served: str) -> None:
+    with greeting(served) as port:
+        ran = Ran(tmp_path, CONNECTING, family, host, str(port))
     assert (ran.status, ran.said, ran.notes) == (0, "hello\n", [])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import reenact
+from tests.greeting import greeting
 from tests.twice import captured, replayed
 
 ran: list[str] = []
@@ -164,23 +165,8 @@ def test_the_clock_inside_it_is_recorded(tmp_path: Path) -> None:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A server on loopback that says hello."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    line, _ = listener.accept()
-                except OSError:
-                    return
-                with line:
-                    line.sendall(b"hello")
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-    thread.join()
+    with greeting() as port:
+        yield port
 
 
 def hello(port: int) -> str:
