@@ -114,6 +114,7 @@ def test_other_users_are_refused(served):
 def test_where_nobody_knows_the_user_it_does_not_matter(tmp_path):
     """Other systems have no such table."""
     client, server = ("127.0.0.1", 4711), ("127.0.0.1", 7335)
+    assert user_of(None, server) is None
     assert user_of(client, server, tmp_path / "nothing") is None
     (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n")
     assert user_of(client, server, tmp_path / "tcp") is None

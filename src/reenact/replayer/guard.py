@@ -3,7 +3,8 @@
 The guard listens to CPython's audit events, so it holds in every thread, executor and event loop, and in
 forks; a child program is refused before it starts. Libraries may swallow or rewrap what it raises, hence it
 keeps every refusal. It is a net for mistakes, not a sandbox. What it cannot see: sockets that C code opens
-by itself (gRPC, pycurl, libpq), calls through ``ctypes``, and bytes on a connection opened before.
+by itself (gRPC, pycurl, libpq), calls through ``ctypes``, and bytes on a connection opened before. The fence
+around a replayed command sees the first two.
 """
 
 from __future__ import annotations

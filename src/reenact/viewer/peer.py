@@ -14,8 +14,10 @@ _LOCAL, _REMOTE, _USER = 1, 2, 7
 """Columns of that table."""
 
 
-def user_of(client: Address, server: Address, connections: Path = _CONNECTIONS) -> int | None:
+def user_of(client: Address | None, server: Address, connections: Path = _CONNECTIONS) -> int | None:
     """The id of the user whose program connected from *client* to *server*; ``None`` where nobody can say."""
+    if client is None:  # it is gone again
+        return None
     there, here = _as_written(client), _as_written(server)
     try:
         rows = [line.split() for line in connections.read_text("ascii").splitlines() if there in line]
