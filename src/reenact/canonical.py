@@ -39,6 +39,8 @@ _STRICT: Final = (
 
 _PLUS: Final = ord("+")
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+"""A key that stands in a path as it is; patterns of paths read no more without quotes."""
 
 encode_clean: Final[Callable[[Any], bytes]] = _encoder.encode
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
@@ -91,7 +93,7 @@ def child_path(path: str, key: str | int) -> str:
     """The JSON path of a member or item below *path*: ``$.a[0]['odd key']``."""
     if isinstance(key, int):
         return f"{path}[{key}]"
-    if key.isidentifier():
+    if _NAME.fullmatch(key):
         return f"{path}.{key}"
     return f"{path}[{msgspec.json.encode(key.encode('utf-8', 'replace').decode()).decode()}]"
 

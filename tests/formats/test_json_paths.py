@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reenact.canonical import child_path
@@ -98,6 +98,7 @@ def test_a_pattern_survives_its_text(pattern) -> None:
 
 
 @given(places)
+@example(("A·",))  # Python lets a name go on with that dot
 def test_the_path_of_a_place_is_a_pattern_that_means_it(place) -> None:
     """What divergences print can be pasted."""
     path = "$"
