@@ -40,3 +40,11 @@ def test_what_would_break_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"reenact.toml: the tables cannot be added: .*; add them by hand"):
         append_to_project(file, "[[volatile]]\npath = '$'\n")
     assert tomllib.loads(file.read_text()) == {"volatile": []}
+
+
+def test_tables_go_through_a_link(tmp_path):
+    (tmp_path / "real.toml").write_text("[test]\n")
+    (tmp_path / "reenact.toml").symlink_to("real.toml")
+    append_to_project(tmp_path / "reenact.toml", "[more]\n")
+    assert (tmp_path / "reenact.toml").is_symlink()
+    assert (tmp_path / "real.toml").read_text() == "[test]\n\n[more]\n"

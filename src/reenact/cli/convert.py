@@ -17,7 +17,7 @@ from reenact.cli.failure import printable, say
 from reenact.cli.progress import progress_bar
 from reenact.errors import UsageError
 from reenact.formats.dialects.turn import Loss
-from reenact.store.durable import writing_whole
+from reenact.store.outfile import open_output
 from reenact.store.rundir import EVENTS
 
 STDOUT: Final = "-"
@@ -66,11 +66,7 @@ def _write(pieces: Iterable[bytes], out: str, force: bool, advance: Callable[[in
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    file = Path(out)
-    if file.is_dir() or (file.exists() and not force):
-        remedy = "name a file in it" if file.is_dir() else "name another, or add --force"
-        raise UsageError(f"{file}: exists already; {remedy}")
-    with writing_whole(file) as stream:
+    with open_output(Path(out), replace=force) as stream:
         for piece in pieces:
             stream.write(piece)
             advance(len(piece))

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact.check.keys import key_id, private_pem, public_pem
 from reenact.cli.failure import printable
-from reenact.store.outfile import new_file
+from reenact.store.outfile import open_output, refuse_without_neighbour
 
 
 @click.command("keygen")
@@ -30,11 +30,12 @@ def command(output: Path, force: bool, as_json: bool) -> None:
     FILE is the private key, Ed25519, readable by you alone; keep it. FILE.pub is the public one, for those
     who verify.
     """
+    refuse_without_neighbour(output, "the public key")
     key = Ed25519PrivateKey.generate()
     public = output.parent / f"{output.name}.pub"
-    with new_file(output, replace=force, private=True) as private_file:
+    with open_output(output, replace=force, private=True) as private_file:
         private_file.write(private_pem(key))
-        with new_file(public, replace=force) as public_file:
+        with open_output(public, replace=force) as public_file:
             public_file.write(public_pem(key.public_key()))
     keyid = key_id(key.public_key())
     if as_json:

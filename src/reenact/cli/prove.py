@@ -17,7 +17,7 @@ from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
 from reenact.formats.disclosure import Disclosure, write_disclosure
 from reenact.formats.record import ABSENT
-from reenact.store.outfile import new_file
+from reenact.store.outfile import open_output
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,7 +97,7 @@ def give(disclosure: Disclosure, output: Path | None, force: bool) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    with new_file(output, replace=force) as stream:
+    with open_output(output, replace=force) as stream:
         stream.write(text)
     what = "line" if disclosure.tree == "log" else "event"
     click.echo(f"{printable(str(output))}: {what} {disclosure.position}")

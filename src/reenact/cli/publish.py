@@ -21,7 +21,7 @@ from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
 from reenact.formats.seal_secret import SEED_BYTES
-from reenact.store.outfile import new_file
+from reenact.store.outfile import open_output
 
 
 @click.command("publish")
@@ -67,7 +67,7 @@ def command(
         lines = _sealed(run, policy, withhold, seal_path, Secret.of(seal_path, secret_path))
     elif secret_path is not None:
         raise UsageError("--secret belongs to a seal; add --seal FILE")
-    with new_file(output, replace=force) as stream:
+    with open_output(output, replace=force) as stream:
         counts = _write(lines, stream, run.dialect.tag_field)
         _refuse_beyond(withhold, counts["shown"] + counts["withheld"])
     if as_json:

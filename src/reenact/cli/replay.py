@@ -21,7 +21,7 @@ from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
+from reenact.formats.replay_receipt import receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
@@ -33,7 +33,7 @@ from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_rules
-from reenact.store.durable import write_whole
+from reenact.store.outfile import write_output
 from reenact.store.reader import CaptureReader
 
 _EXPLAINED: Final = 5
@@ -95,7 +95,7 @@ def command(
     replayed = _noting(replayed, fence.notes if fence is not None else [])
     receipt = replayed.receipt
     if receipt_file is not None:
-        _write(Path(receipt_file), receipt)
+        write_output(Path(receipt_file), receipt_codec.to_bytes(receipt) + b"\n")
     if as_json:
         click.echo(json.dumps(_as_json(directory, replayed, status), indent=2))
     else:
@@ -202,10 +202,6 @@ def _alone(began: RunStartData, fence: Fence | None) -> str:
     if began.upstreams is ABSENT:
         return "nothing went live"
     return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
-
-
-def _write(file: Path, receipt: ReplayReceipt) -> None:
-    write_whole(file, receipt_codec.to_bytes(receipt) + b"\n", temp_folder=file.parent, sync=False)
 
 
 def _as_json(directory: str, replayed: Replayed, status: int) -> dict[str, Any]:

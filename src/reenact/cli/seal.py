@@ -22,7 +22,7 @@ from reenact.cli.sealed_run import RunLog, default_seal, default_secret
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.seal import VERSION, Seal, SealedCapture, SealedLog, Tree
 from reenact.formats.seal_secret import SEED_BYTES, SealedLine, head_to_bytes, line_to_bytes
-from reenact.store.outfile import new_file
+from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.rundir import RunDir
 from reenact.trace.normalize import rfc3339
 
@@ -50,10 +50,11 @@ def command(path: Path, key_path: Path, output: Path | None, force: bool, as_jso
     key = read_private_key(key_path.read_bytes(), file=str(key_path))
     run = RunLog(path)
     seal_path = output or default_seal(path)
+    refuse_without_neighbour(seal_path, "its secret")
     seed = secrets.token_bytes(SEED_BYTES)
     with (
-        new_file(default_secret(seal_path), replace=force, private=True) as secret,
-        new_file(seal_path, replace=force) as file,
+        open_output(default_secret(seal_path), replace=force, private=True) as secret,
+        open_output(seal_path, replace=force) as file,
     ):
         seal = _seal(run, seed, _sealed_log(run, seed, secret))
         file.write(signed(seal, key))

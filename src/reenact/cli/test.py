@@ -17,6 +17,7 @@ from reenact.cli.failure import DIFFERS, INVALID, printable
 from reenact.cli.jobs import processes
 from reenact.errors import UsageError
 from reenact.formats.result import SuiteSummary, summarize, write_summary
+from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.collect import find_tests
 from reenact.suite.outcome import Outcome, Plan
@@ -123,19 +124,14 @@ def _write(reports: _Reports, summary: SuiteSummary, outcomes: list[Outcome]) ->
         if reports.json == "-":
             sys.stdout.buffer.write(data)
         else:
-            _write_file(Path(reports.json), data)
+            write_output(Path(reports.json), data)
     if reports.junit is not None:
-        _write_file(Path(reports.junit), junit.report(summary, outcomes))
+        write_output(Path(reports.junit), junit.report(summary, outcomes))
     if reports.output_directory is not None:
-        _write_file(reports.output_directory / "summary.json", write_summary(summary))
+        write_output(reports.output_directory / "summary.json", write_summary(summary))
     if reports.github:
         for annotation in github.workflow_commands(outcomes):
             click.echo(annotation, err=reports.json == "-")
-
-
-def _write_file(file: Path, data: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(data)
 
 
 def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
@@ -163,11 +159,11 @@ def _init(capture: Path, paths: tuple[Path, ...]) -> int:
         raise UsageError("--init writes one test; name one PATH")
     file = paths[0] if paths else Path("test.yaml")
     file = file / "test.yaml" if file.is_dir() else file
-    if file.exists():
+    if file.exists() and not is_written_through(file):
         raise UsageError(f"{file}: exists already; name another PATH, or delete it")
     reader = CaptureReader(capture)
     trace = trace_of_capture(reader, trace_id=reader.manifest.captureId, test_run_id="init")
     beside = Path(os.path.relpath(capture, file.parent))
-    _write_file(file, first_test(trace, test_id=capture.resolve().name, capture=beside))
+    write_output(file, first_test(trace, test_id=capture.resolve().name, capture=beside))
     click.echo(f"{printable(str(file))}: written; trim it, then run: reenact test {printable(str(file))}")
     return 0

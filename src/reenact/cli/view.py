@@ -16,7 +16,7 @@ from reenact import canonical
 from reenact.analysis.brief import plural
 from reenact.cli.failure import printable
 from reenact.errors import StoreError, UsageError
-from reenact.store.durable import write_whole
+from reenact.store.outfile import write_output
 
 _PUBLISHABLE: Final = ("capture", "replay-log", "replay-log-legacy")
 
@@ -53,7 +53,7 @@ def _write(paths: tuple[Path, ...], page: Path, full: bool) -> int:
     else:
         with TemporaryDirectory() as folder:
             text = write_page((_published(paths[0], Path(folder)),))
-    write_whole(page, text, temp_folder=page.parent, sync=False)
+    write_output(page, text)
     how = "with all that was recorded" if full else "without what is private"
     click.echo(printable(f"{page}: one page, {how}; it opens in any browser"))
     return 0

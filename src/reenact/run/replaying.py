@@ -34,7 +34,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_rules
 from reenact.run.run import Run
 from reenact.seams import stdlib
-from reenact.store.durable import write_report
+from reenact.store.outfile import write_output
 
 STALL_S: Final = 10.0
 """How much longer than in the recording a call may be waited for that nobody answers."""
@@ -148,7 +148,7 @@ class ReplayRun(Run):
         if self._receipt_path is None:
             return None
         try:
-            write_report(self._receipt_path, receipt_codec.to_bytes(receipt) + b"\n")
+            write_output(self._receipt_path, receipt_codec.to_bytes(receipt) + b"\n")
         except StoreError as error:
             self.warnings.append(str(error))
             return error

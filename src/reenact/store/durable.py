@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Condition, get_ident
-from typing import BinaryIO, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from reenact.errors import StoreError
 
@@ -71,35 +70,6 @@ def write_whole(target: Path, data: bytes, *, temp_folder: Path, sync: bool) -> 
             sync_folder(target.parent)
     except OSError as error:
         raise unwritable(target, error) from error
-
-
-@contextmanager
-def writing_whole(target: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes become *target* when the block ends well, and leave no trace when it does not."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fd, temp = open_temp(target.parent)
-    except OSError as error:
-        raise unwritable(target, error) from error
-    try:
-        with os.fdopen(fd, "wb") as stream:
-            yield stream
-        os.replace(temp, target)
-    except BaseException as error:
-        temp.unlink(missing_ok=True)
-        # What the block read and could not has a name; what is written has none but the temporary one.
-        if isinstance(error, OSError) and error.filename in (None, os.fspath(temp)):
-            raise unwritable(target, error) from error
-        raise
-
-
-def write_report(target: Path, data: bytes) -> None:
-    """Let *target* appear with all of *data*, in folders that are made where they are missing."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(target, error) from error
-    write_whole(target, data, temp_folder=target.parent, sync=False)
 
 
 def _fill(fd: int, data: bytes, *, sync: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.store.durable import write_whole
+from reenact.store.outfile import write_output
 
 PROJECT_FILE: Final = "reenact.toml"
 
@@ -36,4 +36,4 @@ def append_to_project(file: Path, text: str) -> None:
         tomllib.loads(whole)
     except tomllib.TOMLDecodeError as error:
         raise FormatError(f"the tables cannot be added: {error}; add them by hand", file=str(file)) from None
-    write_whole(file, whole.encode(), temp_folder=file.parent, sync=False)
+    write_output(file, whole.encode())

@@ -11,6 +11,7 @@ import msgspec
 
 from reenact import canonical
 from reenact.formats.result import TestResult, write_result
+from reenact.store.outfile import write_output
 from reenact.suite.values import values_at
 
 DEFAULT_DIRECTORY: Final = Path("test-results")
@@ -29,14 +30,13 @@ def save(result: TestResult, trace: dict[str, Any] | None, directory: Path, inde
     """
     name = _UNSAFE.sub("_", result.test_case_id or "test")[:_MAX_NAME_CHARACTERS]
     home = directory / f"{index:04d}-{name}"
-    home.mkdir(parents=True, exist_ok=True)
     artifacts = {**result.artifacts, "result": str(home / "result.json")}
     if trace is not None:
         artifacts["trace"] = str(home / "trace.json")
         text = msgspec.json.format(canonical.encode(trace), indent=2)
-        (home / "trace.json").write_bytes(text + b"\n")
+        write_output(home / "trace.json", text + b"\n")
     result = msgspec.structs.replace(result, artifacts=artifacts)
-    (home / "result.json").write_bytes(write_result(result))
+    write_output(home / "result.json", write_result(result))
     return result
 
 
