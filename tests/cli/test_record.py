@@ -306,3 +306,147 @@ def test_wrong_usage_is_one_line(words, status, message, tmp_path):
     assert done.stderr.startswith(f"reenact: {message}")
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.glob("*/*")] == []
+
+
+# Whatever happens to the recording
+
+
+CALLING = """
+import os, shutil, sys, reenact
+@reenact.tool
+def work(number):
+    return "x" * 5000
+for number in range(int(sys.argv[2])):
+    work(number)
+    if number == 2 and sys.argv[1]:
+        shutil.rmtree(sys.argv[1])
+print("done")
+sys.exit(7)
+"""
+
+
+def test_a_directory_that_is_deleted_leaves_the_exit_status(tmp_path):
+    """The command's status is ours; the loss is said in a line."""
+    (tmp_path / "agent.py").write_text(CALLING)
+    done = run("record", "-o", "a", "--", PYTHON, "agent.py", "a", "10", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, "done\n")
+    assert "reenact: the capture is lost: a was removed while the command ran" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_directory_that_is_replaced_leaves_the_exit_status(tmp_path):
+    """By a file, and by one with other things in it."""
+    for left in ("open('a', 'w')", "os.makedirs('a/b')", "os.symlink('nowhere', 'a')"):
+        (tmp_path / "agent.py").write_text(
+            CALLING.replace("shutil.rmtree(sys.argv[1])", f"{REMOVED}; {left}")
+        )
+        done = run("record", "-o", "a", "--", PYTHON, "agent.py", "a", "10", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (7, "done\n"), done.stderr
+        assert "Traceback" not in done.stderr
+        subprocess.run(["rm", "-rf", tmp_path / "a"], check=True)
+
+
+REMOVED = "shutil.rmtree('a')"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 256 KB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize("temp", ["elsewhere", "there too"])
+def test_a_full_disk_leaves_the_exit_status(temp, small_disk, tmp_path):
+    """Even where the disk is the one on which we hand orders over."""
+    (tmp_path / "agent.py").write_text(CALLING)
+    where = {"TMPDIR": str(small_disk)} if temp == "there too" else {}
+    done = run("record", "-o", small_disk / "a", "--", PYTHON, "agent.py", "", "300", cwd=tmp_path, **where)
+    assert (done.returncode, done.stdout) == (7, "done\n"), done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_size_limit_leaves_the_exit_status(tmp_path):
+    """The signal that comes with the limit is Python's to ignore, in the command and in ours."""
+    (tmp_path / "agent.py").write_text(CALLING)
+    words = command("record", "-o", "a", "--", PYTHON, "agent.py", "", "300")
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 64; exec "$@"', "-", *words],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, "done\n"), done.stderr
+    assert "File too large" in done.stderr
+
+
+# One directory, one command
+
+
+def test_a_directory_is_claimed_before_the_command_starts(tmp_path):
+    """A second recording into it is refused at once, and its command never starts."""
+    first = subprocess.Popen(
+        command("record", "-o", "a", "--", PYTHON, "-c", "import time; print(1, flush=True); time.sleep(60)"),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert first.stdout.readline() == b"1\n"
+        done = run("record", "-o", "a", "--", PYTHON, "-c", "print('started')", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"a: is being recorded by process {first.pid}; record into another directory" in done.stderr
+        recorded = run("recover", "a", cwd=tmp_path)
+        assert recorded.returncode == 1
+        assert "still being recorded" in recorded.stdout
+    finally:
+        first.terminate()
+        first.communicate(timeout=30)
+    assert not (tmp_path / "a").exists()
+
+
+def test_of_many_that_start_at_once_one_records(tmp_path):
+    """The others are refused before they could mix in anything."""
+    (tmp_path / "agent.py").write_text(CALLING)
+    words = command("record", "-o", "a", "--", PYTHON, "agent.py", "", "30")
+    racing = [
+        subprocess.Popen(
+            words, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(5)
+    ]
+    done = [(*process.communicate(timeout=120), process.returncode) for process in racing]
+    assert sorted(status for *_, status in done) == [2, 2, 2, 2, 7]
+    assert [out for out, _, status in done if status == 2] == [""] * 4
+    assert event_types(tmp_path / "a").count("tool_call") == 30
+    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "manifest.json"]
+
+
+def test_what_a_killed_command_left_is_no_claim(tmp_path):
+    """The lock goes with the process; an empty directory can be recorded into again."""
+    first = subprocess.Popen(
+        command("record", "-o", "a", "--", PYTHON, "-c", "import time; print(1, flush=True); time.sleep(5)"),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    first.stdout.readline()
+    first.kill()
+    first.communicate(timeout=30)
+    (tmp_path / "agent.py").write_text(CALLING)
+    done = run("record", "-o", "a", "--", PYTHON, "agent.py", "", "3", cwd=tmp_path)
+    assert done.returncode == 7, done.stderr
+    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "manifest.json"]

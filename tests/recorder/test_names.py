@@ -2,9 +2,8 @@
 
 import pytest
 
-from reenact.boundary import Lane
+from reenact.boundary import Lane, process_of
 from reenact.recorder.names import Names
-from reenact.replayer.source import process_of
 
 NAMES = {
     "the first process": ("0", "0.1/2~", "0.1/2~", "c"),

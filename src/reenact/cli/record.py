@@ -17,7 +17,7 @@ from reenact.analysis.opened import open_artifact
 from reenact.cli.failure import message_of, printable, say
 from reenact.cli.table import counted
 from reenact.cli.volatile import volatile_option
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.errors import UsageError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
@@ -33,7 +33,7 @@ from reenact.recorder.recovery import recover
 from reenact.redaction.profile import PROFILES
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability
-from reenact.store.rundir import RunDir, RunState, make_empty_folder
+from reenact.store.rundir import RunDir, RunState, claim_folder
 
 _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or OLLAMA_HOST"
 
@@ -73,7 +73,7 @@ def command(
     if not words:
         raise click.MissingParameter(ctx=context, param=context.command.params[-1])
     path = Path(output) if output is not None else _new_path(words, datetime.now().astimezone())
-    make_empty_folder(path)
+    claim = claim_folder(path)
     identity = Identity.new()
     served = ServedCapture(
         path.absolute(),
@@ -84,14 +84,22 @@ def command(
         volatile=volatile,
         identity=identity,
     )
+    status: int | None = None
     try:
         with handover_folder() as handover:
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
                 handover.give(ToRecord(str(path.absolute()), redact, durability, identity, changes, volatile))
                 status = run(addressed(words, gateway.address), injecting(environ, handover, "capture"))
+            claim.remove()
             _report(path, status, _again(path, port, words), handover, gateway)
+    except Exception as error:
+        if status is None:
+            raise
+        # The command has done its work: what became of the recording is told, and changes nothing of that.
+        say(f"the capture is not whole: {message_of(error)}")
     finally:
+        claim.remove()
         with suppress(OSError):
             path.rmdir()  # only while nothing is in it
     return status
@@ -119,6 +127,9 @@ def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
 
 
 def _report(path: Path, status: int, again: str, handover: Handover, gateway: Gateway) -> None:
+    if not path.is_dir():
+        say(f"the capture is lost: {path} was removed while the command ran")
+        return
     if not any(path.iterdir()):
         say(f"nothing was recorded: {_why_silent(handover, gateway)}")
         return
@@ -126,11 +137,7 @@ def _report(path: Path, status: int, again: str, handover: Handover, gateway: Ga
         say(f"not recorded: {why}")
     for pid, why in handover.notes("left-out").items():
         say(f"not recorded: {handover.process(pid)}: {why}")
-    try:
-        manifest = _finished(path, status)
-    except (FormatError, StoreError, OSError) as error:
-        say(f"the capture is not whole: {message_of(error)}")
-        return
+    manifest = _finished(path, status)
     if manifest is not None:
         _summarise(path, manifest, again, silent=_why_silent(handover, gateway))
 

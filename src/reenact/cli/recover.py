@@ -11,7 +11,7 @@ import click
 from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, message_of, printable, report
 from reenact.errors import FormatError, StoreError
-from reenact.recorder.joining import join_parts
+from reenact.recorder.joining import join_parts, mend_doubled
 from reenact.recorder.recovery import recover
 from reenact.store.rundir import RunDir, RunState
 
@@ -50,11 +50,16 @@ def _recovered(directory: str) -> tuple[dict[str, Any], str]:
     if state is RunState.OPEN:
         line = f"{directory}: is still being recorded; recover it when that has ended"
         return {"path": directory, "state": "open"}, line
-    if state is not RunState.INTERRUPTED:
-        join_parts(Path(directory))
-        return {"path": directory, "state": state.value}, f"{directory}: {state.value}, nothing to do"
-    found = recover(directory)
-    join_parts(Path(directory))
+    path = Path(directory)
+    found = recover(path) if state is RunState.INTERRUPTED else None
+    is_changed = join_parts(path)
+    doubled = mend_doubled(path)
+    mended = f", {plural(doubled, 'event')} that stood there twice removed" if doubled else ""
+    doubles = {"removedDoubles": doubled} if doubled else {}
+    if found is None:
+        done = mended or (", completed" if is_changed else ", nothing to do")
+        return {"path": directory, "state": state.value} | doubles, f"{directory}: {state.value}{done}"
     kept, cut = found.manifest.eventCount, found.removed_bytes
-    line = f"{directory}: recovered, {plural(kept, 'event')} kept, {plural(cut, 'byte')} cut"
-    return {"path": directory, "state": "recovered", "events": kept, "removedBytes": cut}, line
+    line = f"{directory}: recovered, {plural(kept, 'event')} kept, {plural(cut, 'byte')} cut{mended}"
+    row = {"path": directory, "state": "recovered", "events": kept, "removedBytes": cut}
+    return row | doubles, line

@@ -28,7 +28,7 @@ class FirstCallSink:
         self._path = path
         self._beside = beside
         self._durability: Durability = durability
-        self._sink = FileCaptureSink(path, durability=durability)
+        self._sink = FileCaptureSink(path, durability=durability, is_claimed=True)
         self._lock = Lock()
         self._first: bytes | None = None
         self.is_open = False
@@ -81,16 +81,8 @@ class FirstCallSink:
         try:
             self._sink.start(self._seed)
         except StoreError:
-            # The directory was empty when the command began: a capture in it is a sibling's.
-            if not _has_begun(self._path):
+            # The command has claimed the directory: a capture in it is a sibling's.
+            if not RunDir(self._path).is_capture:
                 raise
             self._sink = FileCaptureSink(self._beside(), durability=self._durability)
             self._sink.start(self._seed)
-
-
-def _has_begun(path: Path) -> bool:
-    try:
-        RunDir.open(path)
-    except StoreError:
-        return False
-    return True

@@ -13,7 +13,12 @@ from reenact.store.rundir import RunDir
 def note_exit_status(path: Path, exit_status: int) -> CaptureManifest:
     """Write *exit_status* into the finished capture's manifest; a run that failed is no longer ``ok``."""
     run = RunDir.open(path)
-    manifest = read_manifest(run.read_manifest(), file=str(path / "manifest.json"))
+    with run.alone():
+        return _with_exit_status(run, exit_status)
+
+
+def _with_exit_status(run: RunDir, exit_status: int) -> CaptureManifest:
+    manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
     manifest = msgspec.structs.replace(manifest, exitStatus=exit_status)
     if exit_status and manifest.status == "ok":
         manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")

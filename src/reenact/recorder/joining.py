@@ -9,7 +9,8 @@ how other processes ended is beside it, since whoever started them has taken it 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from heapq import merge
 from pathlib import Path
@@ -18,16 +19,31 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from reenact.boundary import ROOT
+from reenact.boundary import ROOT, process_of
 from reenact.canonical import encode_clean
-from reenact.formats.capture import NO_MODEL, CaptureManifest, RunStatus, write_manifest
+from reenact.errors import FormatError, StoreError
+from reenact.formats.capture import (
+    EVENT_LOG_NAME,
+    INTERRUPTED,
+    NO_MODEL,
+    CaptureManifest,
+    RunStart,
+    RunStatus,
+    read_manifest,
+    write_manifest,
+)
 from reenact.formats.record import ABSENT
 from reenact.recorder.recovery import recover
+from reenact.store.durable import unwritable
+from reenact.store.journal import scan
+from reenact.store.paths import inside
 from reenact.store.reader import CaptureReader
-from reenact.store.rundir import RunDir, RunState
+from reenact.store.rundir import MANIFEST, NEW_EVENTS, RunDir, RunState
 
 _PARTS: Final = "parts"
 _PROCESS: Final = "process-"
+_JOINED: Final = "joinedParts"
+"""In the manifest from the moment the parts' events are in the log until the parts are gone."""
 
 
 def part_of(path: Path, name: str) -> Path:
@@ -40,33 +56,117 @@ def process_part(path: Path, root: str) -> Path:
     return part_of(path, f"{_PROCESS}{quote(root, safe='')}")
 
 
-def join_parts(path: Path) -> None:
-    """Put the parts of the finished capture in *path* into it; one that is still open is left beside."""
-    readers = [_finished(part) for part in sorted(path.glob(f"{_PARTS}/*"))]
-    parts = [part for part in readers if part is not None]
-    if not parts:
-        return
-    for part in parts:
-        for digest in RunDir(part.path).blobs:
-            RunDir(path).blobs.put(part.blob(digest))
-    logs = [_Log(reader) for reader in (CaptureReader(path), *parts)]
-    lines = [*_renumbered(logs)]
+def join_parts(path: Path) -> bool:
+    """Put the parts of the finished capture in *path* into it; one that is still open is left beside.
+
+    May be killed at any moment and done again: the step that puts the events into the log also says whose
+    they are, so no event is ever put there twice. Returns whether there was anything to do.
+    """
+    run = RunDir.open(path)
+    if run.state in (RunState.OPEN, RunState.INTERRUPTED):
+        raise StoreError(f"{path}: is {run.state.value}; complete it with: reenact recover {path}")
+    with run.alone():
+        was_left = _finish_join(run)
+        whole = _read_manifest(run)
+        folders = sorted(folder for folder in path.glob(f"{_PARTS}/*") if folder.is_dir())
+        parts = [log for folder in folders if (log := _read_part(folder, whole)) is not None]
+        if not parts:
+            return was_left
+        main = _Log.of(CaptureReader(path))
+        missing = [part for part in parts if not main.includes(part)]
+        for part in missing:
+            for digest in (blobs := RunDir(part.path).blobs):
+                run.blobs.put(blobs.get(digest))
+        logs = [main, *missing]
+        lines = [*_renumbered(logs)]
+        _commit(run, lines, _manifest(logs), [part.path.name for part in parts])
+        _finish_join(run)
+    return True
+
+
+def mend_doubled(path: Path) -> int:
+    """Take out the events that an earlier version put into the log of *path* twice; returns how many."""
+    run = RunDir.open(path)
+    with run.alone():
+        reader = CaptureReader(path)
+        began = reader.event(1) if len(reader) else None
+        if not isinstance(began, RunStart) or not (began.data.processes or began.data.upstreams):
+            return 0  # it never had parts
+        log = _Log.of(reader)
+        removed = log.drop_doubles()
+        if removed:
+            warnings = list(dict.fromkeys(log.manifest.warnings or ())) or ABSENT
+            manifest = msgspec.structs.replace(log.manifest, warnings=warnings)
+            lines = [
+                _line(event, seq, log.with_new_numbers(event.data)) for seq, event in enumerate(log.events, 1)
+            ]
+            _commit(run, lines, manifest, [])
+            _finish_join(run)
+    return removed
+
+
+def _commit(run: RunDir, lines: list[bytes], manifest: CaptureManifest, joined: list[str]) -> None:
+    """Put another log in the place of a finished run's: from one moment on, the manifest's, it is there."""
     events = b"".join(line + b"\n" for line in lines)
-    manifest = _manifest(logs, len(lines), events)
-    RunDir.open(path).replace_events(
-        events, lambda name: write_manifest(msgspec.structs.replace(manifest, eventLogPath=name))
+    run.write_file(NEW_EVENTS, events)
+    integrity = msgspec.structs.replace(manifest.integrity, eventsHash=f"sha256:{sha256(events).hexdigest()}")
+    manifest = msgspec.structs.replace(
+        manifest,
+        eventCount=len(lines),
+        eventLogPath=NEW_EVENTS,
+        integrity=integrity,
+        extra=manifest.extra | {_JOINED: joined},
     )
-    for part in parts:
-        shutil.rmtree(part.path)
-    if len(parts) == len(readers):
-        (path / _PARTS).rmdir()
+    run.replace_manifest(write_manifest(manifest))
 
 
-def _finished(part: Path) -> CaptureReader | None:
-    state = RunDir.open(part).state
+def _finish_join(run: RunDir) -> bool:
+    """Remove what is in the log already, and give that its name back; returns whether there was anything."""
+    manifest = _read_manifest(run)
+    joined = manifest.extra.get(_JOINED, [])
+    for name in joined:
+        _remove(inside(run.path, f"{_PARTS}/{name}"))
+    if manifest.eventLogPath == NEW_EVENTS:
+        with run.open_events() as stream:
+            run.write_file(EVENT_LOG_NAME, stream.read())
+        extra = {name: value for name, value in manifest.extra.items() if name != _JOINED}
+        manifest = msgspec.structs.replace(manifest, eventLogPath=EVENT_LOG_NAME, extra=extra)
+        run.replace_manifest(write_manifest(manifest))
+    return run.tidy(_PARTS) or bool(joined)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _read_manifest(run: RunDir) -> CaptureManifest:
+    return read_manifest(run.read_manifest(), file=str(run.path / MANIFEST))
+
+
+def _read_part(folder: Path, whole: CaptureManifest) -> _Log | None:
+    """What a party recorded in *folder*, completed where it was killed; ``None`` while it goes on."""
+    if not RunDir(folder).is_capture:
+        return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _whole_lines(folder))
+    state = RunDir.open(folder).state
     if state is RunState.INTERRUPTED:
-        recover(part)
-    return CaptureReader(part) if state is not RunState.OPEN else None
+        recover(folder)
+    return _Log.of(CaptureReader(folder)) if state is not RunState.OPEN else None
+
+
+_CUT_OFF: Final = {"status": "error", "error": INTERRUPTED, "warnings": ABSENT, "model": NO_MODEL}
+"""How a party ended whose manifest is lost; all else is as in the other manifests of the run."""
+
+
+def _whole_lines(folder: Path) -> list[bytes]:
+    file = inside(folder, EVENT_LOG_NAME)
+    if not file.exists():
+        return []
+    with file.open("rb") as stream:
+        return stream.read(scan(file).size_bytes).splitlines()
 
 
 class _Event(msgspec.Struct):
@@ -85,14 +185,65 @@ _decode_event: Final = msgspec.json.Decoder(_Event).decode
 class _Log:
     """What one party recorded."""
 
-    def __init__(self, reader: CaptureReader) -> None:
-        self.manifest = reader.manifest
-        self.events = [_decode_event(line) for line in reader.lines()]
-        name = reader.path.name
+    def __init__(self, path: Path, manifest: CaptureManifest, lines: Iterable[bytes]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.events = [_decode_event(line) for line in lines]
+        name = path.name
         self.root = unquote(name.removeprefix(_PROCESS)) if name.startswith(_PROCESS) else None
         """The first lane of a process that has not the directory itself."""
         self.numbers = {0: 0, 1: 1}
         """The new number of each event, for what refers to it."""
+
+    @classmethod
+    def of(cls, reader: CaptureReader) -> _Log:
+        return cls(reader.path, reader.manifest, reader.lines())
+
+    def includes(self, part: _Log) -> bool:
+        """Whether the events of *part* are here already, as versions before left them that were killed."""
+        prints = Counter(_content(event) for event, _ in part.between())
+        return bool(prints) and prints <= Counter(_content(event) for event, _ in self.between())
+
+    def drop_doubles(self) -> int:
+        """Take out the events of parts that were joined more than once; returns how many.
+
+        A call is made once, so its double shows that all events of its process are doubled.
+        """
+        counts = Counter(map(_content, self.events))
+        times: dict[str, int] = {}
+        process_of_call: dict[str, str] = {}
+        for event in self.events:
+            call_id, lane = event.data.get("callId"), event.data.get("lane")
+            if isinstance(call_id, str) and isinstance(lane, str):
+                process = process_of(lane)
+                process_of_call[call_id] = process
+                times[process] = max(times.get(process, 1), counts[_content(event)])
+        kept: list[_Event] = []
+        numbers: dict[bytes, list[int]] = {}
+        for event in self.events:
+            content, lane = _content(event), event.data.get("lane")
+            if isinstance(lane, str):
+                process = process_of(lane)
+            else:
+                process = process_of_call.get(str(event.data.get("callId")), "")
+            places = numbers.setdefault(content, [])
+            if len(places) < max(1, counts[content] // times.get(process, 1)):
+                kept.append(event)
+                places.append(len(kept))
+            self.numbers[event.seq] = places[-1]
+        removed = len(self.events) - len(kept)
+        self.events = kept
+        return removed
+
+    def with_new_numbers(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The *data* of one of its events, referring to others by their new numbers."""
+        if "opened" not in data:
+            return data
+        number = data["opened"]
+        if not isinstance(number, int) or number not in self.numbers:
+            file = str(self.path / EVENT_LOG_NAME)
+            raise FormatError(f"a stream opened at event {number}, which is not there", file=file)
+        return data | {"opened": self.numbers[number]}
 
     @property
     def tells_the_end(self) -> bool:
@@ -120,10 +271,7 @@ def _renumbered(logs: list[_Log]) -> Iterator[bytes]:
     for event, log in merge(*(log.between() for log in logs), key=lambda pair: pair[0].ts):
         seq += 1
         log.numbers[event.seq] = seq
-        data = event.data
-        if "opened" in data:
-            data = data | {"opened": log.numbers[data["opened"]]}
-        yield _line(event, seq, data)
+        yield _line(event, seq, log.with_new_numbers(event.data))
     ends = [log.one("run_end") for log in logs if log.tells_the_end]
     known = [end for end in ends if end is not None]
     if len(known) == len(ends):
@@ -138,12 +286,18 @@ def _ended(ends: list[dict[str, Any]]) -> dict[str, Any]:
     return told | {"status": "error" if any(end["status"] == "error" for end in ends) else "ok"}
 
 
+def _content(event: _Event) -> bytes:
+    """What *event* says, wherever it stands in a log."""
+    data = {name: value for name, value in event.data.items() if name != "opened"}
+    return encode_clean([event.type, event.ts, data])
+
+
 def _line(event: _Event, seq: int, data: dict[str, Any]) -> bytes:
     return encode_clean(msgspec.to_builtins(msgspec.structs.replace(event, seq=seq, data=data)))
 
 
-def _manifest(logs: list[_Log], count: int, events: bytes) -> CaptureManifest:
-    """That of the first, about all."""
+def _manifest(logs: list[_Log]) -> CaptureManifest:
+    """That of the first, about all; the log itself is described where it is written."""
     manifests = [log.manifest for log in logs]
     first = manifests[0]
     failed = [log.manifest for log in logs if log.tells_the_end and log.manifest.status == "error"]
@@ -162,8 +316,6 @@ def _manifest(logs: list[_Log], count: int, events: bytes) -> CaptureManifest:
         first,
         completedAt=max(manifest.completedAt or 0 for manifest in manifests),
         model=models[0] if models else NO_MODEL,
-        eventCount=count,
-        integrity=msgspec.structs.replace(first.integrity, eventsHash=f"sha256:{sha256(events).hexdigest()}"),
         status=status,
         error=failed[0].error if failed else ABSENT,
         warnings=warnings or ABSENT,

@@ -61,15 +61,20 @@ class CaptureSink(Protocol):
 class FileCaptureSink:
     """A capture directory: ``events.jsonl`` line by line, ``manifest.json`` at the end."""
 
-    def __init__(self, path: str | Path, *, durability: Durability = "process") -> None:
+    def __init__(
+        self, path: str | Path, *, durability: Durability = "process", is_claimed: bool = False
+    ) -> None:
+        """*is_claimed* is for a directory that the command has claimed whose process this is."""
         # The agent may go to another directory while it is recorded.
         self._path = Path(path).absolute()
         self._durability: Durability = durability
+        self._is_claimed = is_claimed
         self.settle = self._settle if durability == "disk" else None
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
-        self._run = RunDir.create(self._path, seed_codec.to_bytes(seed) + b"\n", self._durability)
+        text = seed_codec.to_bytes(seed) + b"\n"
+        self._run = RunDir.create(self._path, text, self._durability, is_claimed=self._is_claimed)
         self.append = self._run.journal.write
         self.put_blob = self._run.blobs.put
 

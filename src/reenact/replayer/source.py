@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from string import ascii_letters, digits
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane
+from reenact.boundary import ROOT, Lane, process_of
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, CaptureManifest
@@ -55,18 +54,11 @@ class _Head(msgspec.Struct):
 
 
 LaneTest: TypeAlias = Callable[[str], bool]
-_ROOT_MARKS: Final = ascii_letters + digits
 
 
 def every_lane(_name: str) -> bool:
     """All of a capture is replayed in one place."""
     return True
-
-
-def process_of(lane: str) -> str:
-    """The first lane of the process in which *lane* is: ``0.1:2`` for ``0.1:2.3/4~``."""
-    starter, mark, own = lane.rpartition(":")
-    return starter + mark + own[: len(own) - len(own.lstrip(_ROOT_MARKS))]
 
 
 def lanes_of(root: str) -> LaneTest:

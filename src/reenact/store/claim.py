@@ -1,4 +1,6 @@
-"""The claim of the recording process on its directory: a locked file that goes when the run is finished.
+"""Claims on a directory: of the process that records into it, and of the command that started that process.
+
+Each is a locked file that goes when what claimed is finished.
 
 The system drops the lock when the process ends, however it ends. So the file alone says that a run was
 started and not finished, and its lock says whether somebody is still at it.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +21,7 @@ from reenact.store.durable import open_temp, unwritable, write_all
 from reenact.store.paths import find_inside
 
 OPEN_MANIFEST: Final = "manifest.open.json"
+RECORDING_LOCK: Final = "recording.lock"
 
 
 class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +101,7 @@ class Claim:
     def remove(self) -> None:
         """Remove the file, then the lock: the run is finished."""
         try:
-            (self._folder / OPEN_MANIFEST).unlink()
+            (self._folder / OPEN_MANIFEST).unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self._folder / OPEN_MANIFEST, error) from error
         self.let_go()
@@ -107,3 +111,69 @@ class Claim:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+class FolderClaim:
+    """The claim of a command on the directory into which its processes record, from before they start."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self._folder = folder
+        self._fd = fd
+
+    @classmethod
+    def make(cls, folder: Path) -> FolderClaim:
+        """Claim *folder*, which is there; :class:`StoreError` where another command has it."""
+        file = folder / RECORDING_LOCK
+        while True:
+            try:
+                fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise unwritable(file, error) from error
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_same_file(fd, file):  # or who had it has just removed it
+                    os.ftruncate(fd, 0)
+                    write_all(fd, b"%d\n" % os.getpid())
+                    return cls(folder, fd)
+            except BlockingIOError:
+                owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+                os.close(fd)
+                raise StoreError(
+                    f"{folder}: is being recorded by process {owner}; record into another directory"
+                ) from None
+            except OSError as error:
+                os.close(fd)
+                raise unwritable(file, error) from error
+            os.close(fd)
+
+    def remove(self) -> None:
+        """Give the directory free, once; nothing is said where it is gone."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                (self._folder / RECORDING_LOCK).unlink()
+            os.close(fd)
+
+
+def is_being_recorded(folder: Path) -> bool:
+    """Whether a command has *folder* claimed and lives."""
+    try:
+        fd = find_inside(folder, RECORDING_LOCK)
+    except StoreError:
+        return False  # no file of ours
+    if fd is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _is_same_file(fd: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(file))
+    except FileNotFoundError:
+        return False

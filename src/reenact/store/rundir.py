@@ -1,5 +1,6 @@
 """The capture directory and the life it shows from outside.
 
+recording.lock        only while `reenact record` runs a command; it holds a lock on it
 manifest.open.json    only while a run is open; the recording process holds a lock on it
 manifest.json         appears when the run is complete, in one step, after the journal is on disk
 recovered.json        beside manifest.json if the run was interrupted and completed later
@@ -10,9 +11,10 @@ blobs/                payloads too large for a line
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -22,7 +24,7 @@ import msgspec
 
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.blobs import BlobStore
-from reenact.store.claim import Claim
+from reenact.store.claim import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim, is_being_recorded
 from reenact.store.durable import TEMP_PREFIX, Durability, sync_folder, unwritable, write_whole
 from reenact.store.forks import leave_to_parent_on_fork
 from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
@@ -31,7 +33,8 @@ from reenact.store.paths import inside, open_inside
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"
 EVENTS: Final = "events.jsonl"
-_NEW_EVENTS: Final = "events.new.jsonl"
+NEW_EVENTS: Final = "events.new.jsonl"
+"""The journal while it is being replaced."""
 BLOBS: Final = "blobs"
 
 
@@ -60,11 +63,16 @@ class RunDir:
         self.path = path
 
     @staticmethod
-    def create(path: Path, seed_manifest: bytes, durability: Durability = "process") -> Recording:
-        """Start a run in *path*, which must be new or empty; *seed_manifest* is JSON."""
+    def create(
+        path: Path, seed_manifest: bytes, durability: Durability = "process", *, is_claimed: bool = False
+    ) -> Recording:
+        """Start a run in *path*, which must be new or empty; *seed_manifest* is JSON.
+
+        Where it *is_claimed*, it is so for a command of which this process is a part.
+        """
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
-        make_empty_folder(path)
+        make_empty_folder(path, besides=[RECORDING_LOCK] if is_claimed else [])
         # Of several processes that found the directory empty, one makes the journal.
         journal = Journal.create(path / EVENTS, durability=durability)
         try:
@@ -86,7 +94,14 @@ class RunDir:
         return run
 
     @property
+    def is_capture(self) -> bool:
+        """Whether a manifest says that this is one, finished or not."""
+        return any(inside(self.path, name).exists() for name in (MANIFEST, OPEN_MANIFEST))
+
+    @property
     def state(self) -> RunState:
+        if is_being_recorded(self.path):
+            return RunState.OPEN
         with self._claim_if_unfinished() as claim:
             if claim is not None:
                 return RunState.OPEN if claim.is_held() else RunState.INTERRUPTED
@@ -107,15 +122,39 @@ class RunDir:
             raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
 
-    def replace_events(self, events: bytes, manifest: Callable[[str], bytes]) -> None:
-        """Put another journal in the place of a finished run's; *manifest* is the text that names it so.
+    def write_file(self, name: str, content: bytes) -> None:
+        """Put *content* into the file *name*, in one step."""
+        write_whole(inside(self.path, name), content, temp_folder=self.path, sync=True)
 
-        By way of another name: at every moment the manifest has the journal that it counts.
-        """
-        for name in (_NEW_EVENTS, EVENTS):
-            write_whole(inside(self.path, name), events, temp_folder=self.path, sync=True)
-            self.replace_manifest(manifest(name))
-        inside(self.path, _NEW_EVENTS).unlink()
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else changes a finished run in the block; waits for who does."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def tidy(self, empty_folder: str) -> bool:
+        """Remove what was left beside a finished run by a kill; returns whether there was anything."""
+        left = [
+            *_temps(self.path),
+            *(self.path / name for name in (RECORDING_LOCK, OPEN_MANIFEST, NEW_EVENTS)),
+        ]
+        there = [file for file in left if os.path.lexists(file)]
+        try:
+            for file in there:
+                file.unlink(missing_ok=True)
+            folder = self.path / empty_folder
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        return bool(there)
 
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
@@ -199,7 +238,8 @@ class Recovery(RunDir):
 
         A torn last line and temporary files go.
         """
-        _remove_temps(self.path)
+        for temp in _temps(self.path):
+            temp.unlink(missing_ok=True)
         cut_torn_tail(self.events_path)
         # The marker comes first: a recovered run never looks like one that ended by itself.
         for name, text in ((RECOVERED, marker), (MANIFEST, manifest)):
@@ -227,11 +267,28 @@ def reopen_for_recovery(path: Path) -> Recovery:
         raise
 
 
-def make_empty_folder(path: Path) -> None:
-    """Make the folder of a new run; :class:`StoreError` where something is in it already."""
+def claim_folder(path: Path) -> FolderClaim:
+    """Make the folder of a run that a command is about to record, and keep others out of it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        names = sorted(os.listdir(path))
+    except FileExistsError:
+        raise StoreError(f"{path}: is a file; record into another directory") from None
+    except OSError as error:
+        raise unwritable(path, error) from error
+    claim = FolderClaim.make(path)
+    try:
+        make_empty_folder(path, besides=[RECORDING_LOCK])
+    except StoreError:
+        claim.remove()
+        raise
+    return claim
+
+
+def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
+    """Make the folder of a new run; :class:`StoreError` where something is in it already, *besides* these."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        names = sorted(set(os.listdir(path)) - {*besides})
     except FileExistsError:
         raise StoreError(f"{path}: is a file; record into another directory") from None
     except OSError as error:
@@ -263,7 +320,6 @@ def _describe(path: Path, names: list[str]) -> str:
     return f"is not empty ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
-def _remove_temps(folder: Path) -> None:
-    for place in (folder, inside(folder, BLOBS)):
-        for temp in place.glob(f"{TEMP_PREFIX}*"):
-            temp.unlink(missing_ok=True)
+def _temps(folder: Path) -> list[Path]:
+    """What was being written when somebody was killed."""
+    return [temp for place in (folder, inside(folder, BLOBS)) for temp in place.glob(f"{TEMP_PREFIX}*")]
