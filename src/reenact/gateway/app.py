@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Final
+from urllib.parse import unquote
 
 import httpx2
-from starlette.types import Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reenact.boundary import Context, Lane
 from reenact.gateway.call import ForwardedCall, RequestHead
 from reenact.gateway.client_gone import unless_gone
-from reenact.gateway.failures import Refusal, refusal_for, unknown_upstream
+from reenact.gateway.failures import Refusal, outside_base, refusal_for, refused_client, unknown_upstream
 from reenact.gateway.lane import BELOW, LANE, LANE_BELOW
 from reenact.gateway.request_body import RequestBody
 from reenact.gateway.upstreams import Upstreams
@@ -20,6 +24,7 @@ from reenact.seams.http import headers as header_values
 from reenact.seams.http.codings import is_decodable
 from reenact.seams.http.headers import Pairs
 from reenact.seams.http.response import Head
+from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -29,6 +34,46 @@ _HOP_BY_HOP: Final = frozenset(
 )
 _OURS_TO_SAY: Final = _HOP_BY_HOP | {"host", "content-length", "expect"}
 """Of a request's headers: what belongs to the connection between the client and us."""
+_BODILESS: Final = (204, 304)
+_MODEL_IS_DONE: Final = (
+    *(b"data: [DONE]", b"data:[DONE]", b"event: message_stop", b'"type":"message_stop"', b'"done":true'),
+    *(b"event: response.completed", b"event: response.incomplete", b"event: response.failed"),
+)
+"""What clients of a model's stream leave at, without waiting for the end of the answer."""
+_PATIENCE_S: Final = 1.0
+"""How long the end of an answer may take after its last chunk; the chunk waits so long, no other does."""
+_LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
+_MAX_CODINGS: Final = 4
+"""A path that is percent-coded more often is not meant well."""
+
+
+class OwnPrograms:
+    """Refuses who is none of our user's programs, before the application is asked.
+
+    A page of another site can have a browser send requests here; who else is logged in can connect, too.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reason = _why_foreign(scope)
+        if reason is None:
+            await self._app(scope, receive, send)
+        else:
+            await _Answer(send).refuse(refused_client(reason))
+
+
+def _why_foreign(scope: Scope) -> str | None:
+    if is_other_user(scope["client"], scope["server"]):
+        return "only programs of the user who started reenact are served"
+    headers = Headers(scope=scope)
+    for origin in headers.getlist("origin"):
+        if _LOCAL_ORIGIN.fullmatch(origin) is None:
+            return f"pages of {origin} get nothing from here"
+    if "origin" not in headers and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return "pages of other sites get nothing from here"
+    return None
 
 
 class Forwarding:
@@ -63,6 +108,10 @@ class Forwarding:
             self.unknown_names.append(name)
             await answer.refuse(unknown_upstream(name, list(self._upstreams)))
             return
+        if _leaves_base(target):
+            await body.whole()
+            await answer.refuse(outside_base(name))
+            return
         head = _head(scope, self._upstreams[name] + target.removeprefix(name))
         on_open = self._on_call if lane is self._lane else lambda: None
         await self._forward(ForwardedCall(lane, head, body, on_open=on_open), answer)
@@ -74,7 +123,7 @@ class Forwarding:
             await answer.refuse(refusal_for(error))
             return
         try:
-            await answer.give(head, aiter(body))
+            await answer.give(head, aiter(body), has_body=call.method != "HEAD")
         except BaseException as error:
             exchange.ended(error)
             raise
@@ -89,24 +138,87 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._held: list[Message] = []
+        """What may be the last that the client waits for."""
 
     async def refuse(self, refusal: Refusal) -> None:
-        await self._begin(refusal.status, refusal.headers)
+        await self._send(_start(refusal.status, refusal.headers))
         await self._send({"type": "http.response.body", "body": refusal.body})
 
-    async def give(self, head: Head, chunks: AsyncIterator[bytes]) -> None:
-        """Where *chunks* breaks off, so does the connection: the client must not take it for the end."""
+    async def give(self, head: Head, chunks: AsyncIterator[bytes], *, has_body: bool) -> None:
+        """All but the last of the answer; :meth:`end` gives that, when the outcome is on disk.
+
+        The last is the chunk that fills the length, or one with which a model's stream says that it is
+        over, or where there is no body the head. All else goes on as it comes. Where *chunks* breaks off, so
+        does the connection: the client must not take it for the end.
+        """
         headers = [(name, value) for name, value in head.headers if name.lower() not in _HOP_BY_HOP]
-        await self._begin(head.status, headers)
-        async for chunk in chunks:
-            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        left_bytes = _length(headers) if has_body and head.status not in _BODILESS else 0
+        is_last = left_bytes == 0
+        self._held.append(_start(head.status, headers))
+        while True:
+            if not is_last:
+                await self._send_held()
+            chunk = await self._next(chunks)
+            if chunk is None:
+                return
+            await self._send_held()
+            self._held.append({"type": "http.response.body", "body": chunk, "more_body": True})
+            if left_bytes is None:
+                is_last = any(mark in chunk for mark in _MODEL_IS_DONE)
+            else:
+                left_bytes -= len(chunk)
+                is_last = left_bytes <= 0
 
     async def end(self) -> None:
+        await self._send_held()
         await self._send({"type": "http.response.body"})
 
-    async def _begin(self, status: int, headers: Pairs) -> None:
-        started = {"status": status, "headers": header_values.encoded(headers)}
-        await self._send({"type": "http.response.start", **started})
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        """The next chunk; what is held goes on without it when it takes too long, or never comes."""
+        if not self._held:
+            return await anext(chunks, None)
+        following = asyncio.ensure_future(_following(chunks))
+        try:
+            await asyncio.wait({following}, timeout=_PATIENCE_S)
+            if not following.done() or following.exception() is not None:
+                await self._send_held()
+            return await following
+        finally:
+            if following.cancel():
+                with suppress(asyncio.CancelledError):
+                    await following
+
+    async def _send_held(self) -> None:
+        held, self._held = self._held, []
+        for message in held:
+            await self._send(message)
+
+
+async def _following(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
+
+
+def _start(status: int, headers: Pairs) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": header_values.encoded(headers)}
+
+
+def _length(headers: Pairs) -> int | None:
+    """How many bytes the body has, where that is said."""
+    told = header_values.value_of(headers, "content-length")
+    return int(told) if told.isdecimal() else None
+
+
+def _leaves_base(target: str) -> bool:
+    """Whether *target* leads out of its upstream's base path, however that is written."""
+    path = target.partition("?")[0]
+    for _ in range(_MAX_CODINGS):
+        if ".." in re.split(r"[/\\]", path):
+            return True
+        before, path = path, unquote(path, "latin-1")
+        if path == before:
+            return False
+    return True
 
 
 def _target(scope: Scope) -> str:

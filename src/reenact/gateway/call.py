@@ -46,6 +46,10 @@ class ForwardedCall:
         self._on_open = on_open
         self._exchange: Exchange | None = None
 
+    @property
+    def method(self) -> str:
+        return self._head.method
+
     async def answered(self, client: Callable[[], httpx2.AsyncClient]) -> tuple[Exchange, Head, AsyncStream]:
         """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
         await self._body.next_piece()

@@ -43,6 +43,14 @@ def unknown_upstream(name: str, known: list[str]) -> Refusal:
     return Refusal(404, "unknown_upstream", reason)
 
 
+def refused_client(reason: str) -> Refusal:
+    return Refusal(403, "refused_client", reason)
+
+
+def outside_base(name: str) -> Refusal:
+    return Refusal(400, "outside_base", f"/{name}: the path leads out of the upstream's base URL")
+
+
 def refusal_for(error: Exception) -> Refusal:
     """What *error*, of the upstream or of the replay, is to the client.
 

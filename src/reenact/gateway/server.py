@@ -86,7 +86,7 @@ class Gateway:
         import uvicorn
         from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-        from reenact.gateway.app import Forwarding
+        from reenact.gateway.app import Forwarding, OwnPrograms
 
         for name in _CODINGS:
             with suppress(ImportError):
@@ -94,7 +94,7 @@ class Gateway:
         forwarding = Forwarding(self._context, self._upstreams, self._upstream, self._on_call)
         self.unknown_names = forwarding.unknown_names
         config = uvicorn.Config(
-            TrustedHostMiddleware(forwarding, allowed_hosts=_HOSTS, www_redirect=False),
+            TrustedHostMiddleware(OwnPrograms(forwarding), allowed_hosts=_HOSTS, www_redirect=False),
             http="h11",
             ws="none",
             loop="asyncio",

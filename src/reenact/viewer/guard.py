@@ -7,19 +7,15 @@ A page of another site can make the browser send requests to loopback, by its ow
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reenact.viewer.peer import user_of
+from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 
-_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _METHODS: Final = ("GET", "HEAD")
-_ROOT: Final = 0
-"""Nothing is hidden from it, and some systems let it pass on what a browser outside asks."""
 
 POLICY: Final = "; ".join(
     (
@@ -73,10 +69,10 @@ def _with_headers(send: Send) -> Send:
 def _refusal(scope: Scope) -> Response | None:
     headers = Headers(scope=scope)
     port = scope["server"][1]
-    hosts = [f"{name}:{port}" for name in _NAMES]
+    hosts = [f"{name}:{port}" for name in LOOPBACK_NAMES]
     if headers.getlist("host") not in [[host] for host in hosts]:
         return PlainTextResponse("This address is served under a loopback name only.\n", 421)
-    if user_of(scope["client"], scope["server"]) not in (None, _ROOT, os.getuid()):
+    if is_other_user(scope["client"], scope["server"]):
         return PlainTextResponse("Other users get nothing from here.\n", 403)
     if not set(headers.getlist("origin")) <= {f"http://{host}" for host in hosts} or _is_foreign(headers):
         return PlainTextResponse("Other sites get nothing from here.\n", 403)
