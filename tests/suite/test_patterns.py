@@ -1,5 +1,7 @@
-"""Regular expressions: Ruby's anchors, and never for ever."""
+"""Regular expressions: read as Ruby reads them, and never for ever."""
 
+import json
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -11,7 +13,7 @@ from tests.suite.runs import call, judged, table, trace_of
 HOSTILE = {
     "nested repetition": ("(x+x+)+y", "x" * 5000),
     "alternatives that overlap": ("(a|aa)+$", "a" * 100 + "b"),
-    "fuzzy": ("(?:x+x+)+(?:y){e<=3}z", "x" * 3000),
+    "lookahead": ("(?=(x+x+)+y)", "x" * 3000),
 }
 
 
@@ -46,6 +48,51 @@ def test_every_assertion_with_a_pattern_is_bounded(kind, params):
     assert process_time() - start < 1
 
 
+RUBY = json.loads(Path(__file__).with_name("ruby_patterns.json").read_bytes())
+"""What Ruby 3.1 finds in some texts, null where it refuses the pattern; taken from a run of it."""
+NO_EQUAL = ("(?~a)",)
+
+
+@pytest.mark.parametrize("row", RUBY, ids=lambda row: row["pattern"])
+def test_a_pattern_finds_what_ruby_finds(row):
+    """The same text at the same place; what Ruby refuses, and what has no equal, is refused."""
+
+    def search_all():
+        searcher = Searcher()
+        matches = (
+            searcher.search(row["pattern"], text, ignore_case=row["ignore_case"]) for text in row["texts"]
+        )
+        return [match and match[0] for match in matches]
+
+    if row["found"] is None or row["pattern"] in NO_EQUAL:
+        with pytest.raises(UsageError, match=r"the pattern ['\"]"):
+            search_all()
+    else:
+        assert search_all() == row["found"]
+
+
+REFUSED = {
+    "Python's named group": ("(?P<n>a)", "write a named group as (?<name>…)"),
+    "dot matches all": ("(?s)a.b", "(?m) lets . match line breaks in Ruby"),
+    "absence": ("(?~ab)", "use a negative lookahead"),
+    "no such property": (r"\p{Foo}", "no property of characters is called 'Foo'"),
+    "no such class": ("[[:foo:]]", "no class of characters is called 'foo'"),
+    "no such group": (r"\k<x>", "no group is called 'x'"),
+    "fuzzy matching": (r"(?:y){e<=3}", None),
+}
+
+
+@pytest.mark.parametrize(("pattern", "hint"), **table(REFUSED))
+def test_what_cannot_be_translated_is_refused_with_a_hint(pattern, hint):
+    """It is never read as something else: fuzzy matching is another library's, so its braces are text."""
+    if hint is None:
+        assert Searcher().search(pattern, "y{e<=3}")[0] == "y{e<=3}"
+        return
+    with pytest.raises(UsageError) as caught:
+        Searcher().search(pattern, "text")
+    assert hint in str(caught.value)
+
+
 def test_anchors_match_at_every_line():
     """As in Ruby."""
     searcher = Searcher()
@@ -55,10 +102,10 @@ def test_anchors_match_at_every_line():
 
 
 BAD = {
-    "not closed": ("(a", "is not a regular expression: missing )"),
-    "nothing to repeat": ("*a", "is not a regular expression: nothing to repeat"),
+    "not closed": ("(a", "is not a regular expression of Ruby: a group is not closed"),
+    "nothing to repeat": ("*a", "is not a regular expression of Ruby: nothing stands before the repetition"),
     "too long": ("a" * 5001, "is longer than 5000 characters"),
-    "very deep": ("(" * 2000 + ")" * 2000, "is not a regular expression"),
+    "very deep": ("(" * 2000 + ")" * 2000, "nested deeper than 100 groups"),
 }
 
 

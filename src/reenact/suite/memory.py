@@ -178,4 +178,4 @@ def _glob(glob: str) -> str:
     """The pattern of a whole path."""
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", normpath(glob) if glob else glob)
-    return r"\A" + "".join(signs.get(part) or re.escape(part) for part in parts) + r"\Z"
+    return r"\A" + "".join(signs.get(part) or re.escape(part) for part in parts) + r"\z"

@@ -1,15 +1,16 @@
-"""Regular expressions that cannot hang the run.
+"""Regular expressions as Ruby reads them, which cannot hang the run.
 
-Authors' patterns run in the ``regex`` library, whose matching loop looks at the clock and gives up by itself.
-The standard ``re`` cannot be interrupted: it holds the interpreter until it is done, so neither a thread nor
-a timer bounds it, and a linear engine such as RE2 would refuse lookaround and back-references.
-``^`` and ``$`` match at every line, as in Ruby.
+Test authors write Ruby's patterns. They are translated piece by piece into the ``regex`` library, whose
+matching loop looks at the clock and gives up by itself: the standard ``re`` holds the interpreter until it is
+done, and a linear engine such as RE2 would refuse lookaround and back-references. A construct that has no
+equal is refused with a hint, never taken for something else.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from time import process_time
-from typing import Final
+from typing import Final, NamedTuple, NoReturn
 
 import regex
 
@@ -19,6 +20,8 @@ from reenact.suite.verdict import quoted
 BUDGET_S: Final = 0.7
 """Of processor time, for all searches of one assertion together; the library counts it so."""
 MAX_PATTERN_CHARACTERS: Final = 5_000
+MAX_NESTING: Final = 100
+_MAX_REPEAT: Final = 100_000
 
 
 class Searcher:
@@ -31,7 +34,7 @@ class Searcher:
     def search(self, pattern: str, text: str, *, ignore_case: bool = True) -> regex.Match[str] | None:
         """The first match; :class:`UsageError` for a pattern that is none, or that takes too long."""
         remaining_s = max(self._deadline - process_time(), 0.001)
-        compiled = _compiled(pattern, ignore_case)
+        compiled = _compile(pattern, ignore_case)
         try:
             return compiled.search(text, timeout=remaining_s)
         except TimeoutError:
@@ -39,12 +42,476 @@ class Searcher:
                 f"the pattern {quoted(pattern)} was given up after {self._budget_s} s on "
                 f"{len(text)} characters; it backtracks, so simplify its nested repetitions"
             ) from None
+        except (MemoryError, RecursionError):
+            raise UsageError(
+                f"the pattern {quoted(pattern)} needs too much memory; simplify its repetitions"
+            ) from None
 
 
-def _compiled(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
+@lru_cache(maxsize=256)
+def _compile(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise UsageError(f"the pattern {quoted(pattern)} is longer than {MAX_PATTERN_CHARACTERS} characters")
+    flags = regex.VERSION1 | regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
     try:
-        return regex.compile(pattern, regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0))
-    except (regex.error, RecursionError, OverflowError, MemoryError) as error:
-        raise UsageError(f"the pattern {quoted(pattern)} is not a regular expression: {error}") from None
+        return regex.compile(translate(pattern), flags)
+    except UsageError:
+        raise
+    except Exception as error:  # its own error, and what escapes it: too deep, too large, a set of everything
+        raise UsageError(f"the pattern {quoted(pattern)} cannot be compiled: {error}") from None
+
+
+def translate(pattern: str) -> str:
+    """The text of Ruby's *pattern* in the syntax of ``regex``, version 1; :class:`UsageError` without one."""
+    scout = _Translator(pattern, _Groups())
+    scout.read()
+    return _Translator(pattern, _Groups(scout.group_count, scout.names)).read()
+
+
+class _Groups(NamedTuple):
+    """What a first reading found: a pattern may refer to a group behind the reference."""
+
+    total: int | None = None
+    """``None`` in the first reading itself."""
+    names: dict[str, list[int]] | None = None
+    """The numbers of the groups of each name."""
+
+
+class _Options(NamedTuple):
+    dot_all: bool = False
+    extended: bool = False
+    classes: str = "d"
+    """``d``: ``\\w \\d \\s`` are ASCII, brackets are Unicode; ``a``: both ASCII; ``u``: both Unicode."""
+
+
+_ASCII: Final = {"w": "0-9A-Z_a-z", "d": "0-9", "s": r"\ \t\n\v\f\r", "h": "0-9A-Fa-f"}
+_UNICODE: Final = {
+    "w": r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}",
+    "d": r"\p{Nd}",
+    "s": r"\p{White_Space}",
+    "h": "0-9A-Fa-f",
+}
+_NAMED_CLASSES: Final = {
+    "alnum": r"\p{Alphabetic}\p{Nd}",
+    "alpha": r"\p{Alphabetic}",
+    "any": r"\x00-\U0010FFFF",
+    "ascii": r"\x00-\x7F",
+    "blank": r"\p{Zs}\t",
+    "cntrl": r"\p{Cc}",
+    "digit": r"\p{Nd}",
+    "graph": r"[^\p{White_Space}\p{Cc}\p{Cn}\p{Cs}]",
+    "lower": r"\p{Lowercase}",
+    "print": r"[^\p{White_Space}\p{Cc}\p{Cn}\p{Cs}]\p{Zs}",
+    "punct": r"\p{P}\$\+\<\=\>\^\`\|\~",
+    "space": r"\p{White_Space}",
+    "upper": r"\p{Uppercase}",
+    "word": r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}",
+    "xdigit": "0-9A-Fa-f",
+}
+_CONTROLS: Final = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7, "e": 27}
+_ANCHORS: Final = {"A": r"\A", "z": r"\Z", "Z": r"(?=\n?\Z)", "G": r"\G", "K": r"\K", "X": r"\X"}
+_LINE_BREAK: Final = r"(?>\r\n|[\n\v\f\r\x85\u2028\u2029])"
+_HINTS: Final = {
+    "P": "write a named group as (?<name>…) and refer to it as \\k<name>",
+    "s": "(?m) lets . match line breaks in Ruby",
+    "~": "the absence operator has no equal here; use a negative lookahead",
+    "&": "write \\g<name> to call a group",
+}
+_NOTHING: Final = r"[0&&1]"
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+
+
+class _Translator:
+    """Reads one pattern from left to right; what it returns is text for ``regex``."""
+
+    def __init__(self, pattern: str, groups: _Groups) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._groups = groups
+        self._depth = 0
+        self.group_count = 0
+        self.names: dict[str, list[int]] = {}
+
+    def read(self) -> str:
+        text = self._alternatives(_Options())
+        if self._at < len(self._pattern):
+            self._refuse("a closing parenthesis without an opening one")
+        return text
+
+    def _refuse(self, reason: str) -> NoReturn:
+        place = f" at character {self._at + 1}" if self._at else ""
+        raise UsageError(
+            f"the pattern {quoted(self._pattern)} is not a regular expression of Ruby: {reason}{place}"
+        )
+
+    def _peek(self, length: int = 1) -> str:
+        return self._pattern[self._at : self._at + length]
+
+    def _take(self, length: int = 1) -> str:
+        taken = self._peek(length)
+        self._at += length
+        return taken
+
+    def _skip(self, text: str) -> bool:
+        if not self._pattern.startswith(text, self._at):
+            return False
+        self._at += len(text)
+        return True
+
+    def _until(self, end: str, what: str) -> str:
+        found = self._pattern.find(end, self._at)
+        if found < 0:
+            self._refuse(f"{what} is not closed with {end}")
+        inside = self._pattern[self._at : found]
+        self._at = found + len(end)
+        return inside
+
+    # Alternatives, groups and repetitions
+
+    def _alternatives(self, options: _Options) -> str:
+        """Everything up to the end of the group, or of the pattern."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self._refuse(f"nested deeper than {MAX_NESTING} groups")
+        pieces: list[str] = []
+        can_repeat = False
+        while self._at < len(self._pattern) and self._peek() != ")":
+            if options.extended and self._skip_comment():
+                continue
+            sign = self._peek()
+            if sign == "|":
+                pieces.append(self._take())
+                can_repeat = False
+            elif (repeat := self._repeat()) is not None:
+                if not can_repeat:
+                    self._refuse("nothing stands before the repetition")
+                pieces[-1] = self._repeated(pieces[-1], *repeat)
+            elif sign == "(":
+                group, switched = self._group(options)
+                if switched is not None:  # the rest of this group, alternatives included, as Onigmo reads it
+                    pieces.append(f"(?{group}:{self._alternatives(switched)})")
+                    break
+                can_repeat = bool(group) or can_repeat
+                pieces += [group] if group else []
+            else:
+                pieces.append(self._atom(options))
+                can_repeat = True
+        self._depth -= 1
+        return "".join(pieces)
+
+    def _skip_comment(self) -> bool:
+        if self._peek() in " \t\n\v\f\r":
+            self._at += 1
+        elif self._peek() == "#":
+            end = self._pattern.find("\n", self._at)
+            self._at = len(self._pattern) if end < 0 else end + 1
+        else:
+            return False
+        return True
+
+    def _repeat(self) -> tuple[str, bool] | None:
+        """A repetition and whether it is one of counts; ``None`` where none stands here."""
+        if self._peek() in ("*", "+", "?"):
+            return self._take(), False
+        counts = regex.match(r"\{(\d*)(,?)(\d*)\}", self._pattern, pos=self._at)
+        if counts is None or not (counts[1] or counts[3]):
+            return None  # a brace that is none is text
+        low, high = int(counts[1] or 0), int(counts[3]) if counts[3] else None
+        if max(low, high or 0) > _MAX_REPEAT:
+            self._refuse(f"a repetition of more than {_MAX_REPEAT} times")
+        if high is not None and high < low:
+            self._refuse("a repetition whose upper bound is below its lower one")
+        self._at = counts.end()
+        return counts[0], True
+
+    def _repeated(self, atom: str, sign: str, is_counted: bool) -> str:
+        if not is_counted:
+            kind = self._take() if self._peek() in ("?", "+") else ""
+            return f"(?:{atom}{sign}{kind})"
+        if "," in sign and self._skip("?"):
+            return f"(?:{atom}{sign}?)"
+        return f"(?:{atom}{sign})"  # {n}? is optional, {n,m}+ a repetition of it: both by the next sign
+
+    def _group(self, options: _Options) -> tuple[str, _Options | None]:
+        """A group; with options, only its flags: they hold for what follows."""
+        self._take()
+        if not self._skip("?"):
+            has_names = self._groups.names if self._groups.total is not None else self.names
+            if has_names:  # beside named groups, others do not capture
+                return self._closed("(?:", options), None
+            self.group_count += 1
+            return self._closed("(", options), None
+        for opening in (":", "=", "!", ">", "<=", "<!"):
+            if self._skip(opening):
+                return self._closed(f"(?{opening}", options), None
+        if self._skip("#"):
+            self._until(")", "a comment")
+            return "", None
+        if self._skip("("):
+            return self._conditional(options), None
+        if self._peek() in ("<", "'"):
+            name = self._until(">" if self._take() == "<" else "'", "the name of a group")
+            if not regex.fullmatch(r"[^\W\d]\w*", name):
+                self._refuse(f"{name!r} is no name of a group")
+            self.group_count += 1
+            self.names.setdefault(name, []).append(self.group_count)
+            return self._closed(f"(?P<{self._identifier(name)}>", options), None
+        return self._flags(options)
+
+    def _identifier(self, name: str) -> str:
+        """A name that every reader takes: names may be written in any script."""
+        known = self._groups.names or self.names
+        return (
+            f"n{list(known).index(name)}" if name in known else self._refuse(f"no group is called {name!r}")
+        )
+
+    def _closed(self, opening: str, options: _Options) -> str:
+        inside = self._alternatives(options)
+        if not self._skip(")"):
+            self._refuse("a group is not closed")
+        return f"{opening}{inside})"
+
+    def _flags(self, options: _Options) -> tuple[str, _Options | None]:
+        start = self._at
+        found = regex.match(r"([imxadu]*)(-[imx]*)?([:)])", self._pattern, pos=start)
+        if found is None:
+            sign = self._peek()
+            self._refuse(f"(?{sign} opens no group" + (f"; {_HINTS[sign]}" if sign in _HINTS else ""))
+        self._at = found.end()
+        on, off = found[1], (found[2] or "")[1:]
+        options = _Options(
+            ("m" in on or options.dot_all) and "m" not in off,
+            ("x" in on or options.extended) and "x" not in off,
+            next((flag for flag in reversed(on) if flag in "adu"), options.classes),
+        )
+        flags = "i" if "i" in on and "i" not in off else "-i" if "i" in off else ""
+        if found[3] == ")":
+            return flags, options
+        return self._closed(f"(?{flags}:", options), None
+
+    def _conditional(self, options: _Options) -> str:
+        name = self._until(")", "a condition").strip("<>'")
+        return self._closed(f"(?({self._number_or_name(name)})", options)
+
+    # Atoms
+
+    def _atom(self, options: _Options) -> str:
+        sign = self._take()
+        if sign == "[":
+            return self._set(options)
+        if sign == "\\":
+            return self._escape(options)
+        if sign == ".":
+            return "(?s:.)" if options.dot_all else "."
+        if sign == "^":
+            return r"(?:^(?!\Z)|\A)"  # not behind the last line break
+        if sign == "$":
+            return "$"
+        return _literal(sign)
+
+    def _escape(self, options: _Options) -> str:
+        if self._at >= len(self._pattern):
+            self._refuse("it ends with a backslash")
+        sign = self._peek()
+        if sign in _ANCHORS:
+            return _ANCHORS[self._take()]
+        if sign == "R":
+            self._take()
+            return _LINE_BREAK
+        if sign in "bB":
+            return self._boundary(self._take(), options)
+        if sign in "kg" and self._peek(2)[1:] in ("<", "'"):
+            return self._reference()
+        if sign in "123456789" and (number := self._back_reference()) is not None:
+            return rf"\g<{number}>"
+        if found := self._class_escape(options):
+            return f"(?-i:[{found}])" if sign.lower() in _ASCII else f"[{found}]"
+        return "".join(_literal(chr(code)) for code in self._codes())
+
+    def _boundary(self, sign: str, options: _Options) -> str:
+        if options.classes != "a":
+            return rf"\{sign}"  # of words in any script, although \w is ASCII
+        word = f"[{_ASCII['w']}]"
+        sides = f"(?<={word})(?={word})|(?<!{word})(?!{word})"
+        return f"(?:{sides})" if sign == "B" else f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
+
+    def _back_reference(self) -> int | None:
+        """The group of a numbered reference; ``None`` where the digits are an octal code."""
+        digits = regex.match(r"\d+", self._pattern, pos=self._at)
+        assert digits is not None
+        number, count = int(digits[0]), self._groups.total
+        if number > 9 and (count is None or number > count):
+            if digits[0][0] in "89":
+                self._refuse(f"there is no group {number}")
+            return None
+        if self._groups.names:
+            self._refuse("groups that have names are referred to by name")
+        if count is not None and number > count:
+            self._refuse(f"there is no group {number}")
+        self._at = digits.end()
+        return number
+
+    def _reference(self) -> str:
+        kind, opening = self._take(), self._take()
+        name = self._until(">" if opening == "<" else "'", "a reference")
+        if kind == "g" and name == "0":
+            return "(?0)"
+        target = self._number_or_name(name)
+        if kind == "g":
+            return f"(?{target})" if target.isdecimal() else f"(?&{target})"
+        return rf"\g<{target}>"
+
+    def _number_or_name(self, name: str) -> str:
+        if not regex.fullmatch(r"[-+]?\d+", name):
+            return self._identifier(name) if self._groups.total is not None else "0"
+        number = int(name)
+        if name[0] in "+-":
+            number += self.group_count + (1 if number < 0 else 0)
+        if self._groups.names:
+            self._refuse("groups that have names are referred to by name")
+        if self._groups.total is not None and not 0 < number <= self._groups.total:
+            self._refuse(f"there is no group {name}")
+        return str(number)
+
+    def _class_escape(self, options: _Options) -> str | None:
+        """What ``\\w``, ``\\H`` or ``\\p{Alpha}`` stands for, as the inside of a set."""
+        sign = self._peek()
+        if sign.lower() in _ASCII:
+            self._take()
+            inside = (_UNICODE if options.classes == "u" else _ASCII)[sign.lower()]
+            return inside if sign.islower() else f"[^{inside}]"
+        if sign not in ("p", "P") or self._peek(2) != f"{sign}{{":
+            return None
+        self._at += 2
+        name = self._until("}", "a property")
+        negated = name.startswith("^") is (sign == "p")
+        plain = name.removeprefix("^").replace("_", "").replace(" ", "").replace("-", "").lower()
+        inside = _NAMED_CLASSES.get(plain) or rf"\p{{{self._property(name.removeprefix('^'))}}}"
+        return f"[^{inside}]" if negated else inside
+
+    def _property(self, name: str) -> str:
+        try:
+            regex.compile(rf"\p{{{name}}}", regex.VERSION1)
+        except regex.error:
+            self._refuse(f"no property of characters is called {name!r}")
+        if "=" in name or ":" in name:
+            self._refuse(f"no property of characters is called {name!r}")
+        return name
+
+    def _codes(self) -> list[int]:
+        """The characters that an escape stands for."""
+        sign = self._take()
+        if sign in _CONTROLS:
+            return [_CONTROLS[sign]]
+        if sign == "x":
+            return [int(self._digits(_HEX, 2) or self._refuse("\\x needs hexadecimal digits"), 16)]
+        if sign == "u":
+            return self._unicode()
+        if sign in "01234567":
+            return [int(sign + self._digits(frozenset("01234567"), 2), 8)]
+        if sign == "c" or (sign == "C" and self._skip("-")):
+            if self._at >= len(self._pattern):
+                self._refuse("a control character is not named")
+            return [ord(self._take()) & 0x1F]
+        if sign == "M" and self._peek() == "-":
+            self._refuse("\\M- stands for a byte that is no character")
+        return [ord(sign)]
+
+    def _digits(self, allowed: frozenset[str], most: int) -> str:
+        taken = ""
+        while len(taken) < most and self._peek() in allowed:
+            taken += self._take()
+        return taken
+
+    def _unicode(self) -> list[int]:
+        names = self._until("}", "\\u{").split() if self._skip("{") else [self._take(4).ljust(4)]
+        if not names or not all(_HEX.issuperset(name) and int(name, 16) < 0x110000 for name in names):
+            self._refuse("\\u needs four hexadecimal digits, or codes in braces")
+        codes = [int(name, 16) for name in names]
+        if any(0xD800 <= code < 0xE000 for code in codes):
+            self._refuse("half of a surrogate pair is no character")
+        return codes
+
+    # Sets
+
+    def _set(self, options: _Options) -> str:
+        """A set behind its bracket, with its inner sets and intersections."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self._refuse(f"nested deeper than {MAX_NESTING} groups")
+        negated = self._skip("^")
+        operands: list[list[str]] = [[]]
+        if self._peek() == "]" and "]" in self._pattern[self._at + 1 :]:
+            self._at += 1
+            self._range(ord("]"), operands[-1], options)
+        while not self._skip("]"):
+            if self._at >= len(self._pattern):
+                self._refuse("a set is not closed")
+            if self._skip("&&"):
+                operands.append([])
+            else:
+                self._item(operands[-1], options)
+        self._depth -= 1
+        if operands == [[]]:
+            self._refuse("a set of no character")
+        sets = ["".join(items) or _NOTHING for items in operands]
+        inside = sets[0] if len(sets) == 1 else "&&".join(f"[{items}]" for items in sets)
+        return f"[{'^' * negated}{inside}]"
+
+    def _item(self, items: list[str], options: _Options) -> None:
+        if self._peek(2) == "[:" and (named := self._bracket(options)):
+            items.append(named)
+        elif self._skip("["):
+            items.append(self._set(options))
+        elif not self._skip("\\"):
+            self._range(ord(self._take()), items, options)
+        elif self._at >= len(self._pattern):
+            self._refuse("a set is not closed")
+        elif found := self._class_escape(options):
+            # Two characters that are s and k in another case must not make them no letters.
+            items.append(
+                found.replace("a-z]", r"a-z\u017F\u212A]") if found.startswith("[^0-9A-Z") else found
+            )
+            if self._peek() == "-" and self._peek(2) != "-]":
+                self._refuse("a range cannot begin with a class of characters")
+        else:
+            codes = [8] if self._skip("b") else self._codes()
+            items += [_literal(chr(code)) for code in codes[:-1]]
+            self._range(codes[-1], items, options)
+
+    def _range(self, low: int, items: list[str], options: _Options) -> None:
+        """One character, or the range that it begins."""
+        following = self._peek(2)
+        if following[:1] != "-" or following in ("-", "-]", "-[") or self._peek(3) == "-&&":
+            items.append(_literal(chr(low)))
+            return
+        self._take()
+        if not self._skip("\\"):
+            high = ord(self._take())
+        elif self._class_escape(options):
+            self._refuse("a range cannot end with a class of characters")
+        else:
+            high = 8 if self._skip("b") else self._codes()[0]
+        if high < low:
+            self._refuse("a range that ends before it begins")
+        items.append(f"{_literal(chr(low))}-{_literal(chr(high))}")
+
+    def _bracket(self, options: _Options) -> str | None:
+        """``[:alpha:]`` inside a set; ``None`` where that is no name in brackets."""
+        found = regex.match(r"\[:(\^?)(\w*):\]", self._pattern, pos=self._at)
+        if found is None:
+            return None
+        if found[2] not in _NAMED_CLASSES or found[2] == "any":
+            self._refuse(f"no class of characters is called {found[2]!r}")
+        self._at = found.end()
+        inside = _NAMED_CLASSES[found[2]]
+        if options.classes == "a":
+            inside = rf"[[{inside}]&&[\x00-\x7F]]"
+        return f"[^{inside}]" if found[1] else inside
+
+
+def _literal(character: str) -> str:
+    code = ord(character)
+    if character.isalnum() or code > 0x2FFF:
+        return character
+    return rf"\u{code:04x}"
