@@ -1,5 +1,6 @@
 """From a capture to a trace: every kind of event, and where it came from."""
 
+import contextlib
 import json
 
 import anthropic
@@ -165,11 +166,11 @@ def test_a_bundle_holds_what_bundles_can(captured):
 # Model calls: a real client, a provider that really listens
 
 
-def asked(path, *turns, stream=False):
+def asked(path, *turns, stream=False, max_retries=0):
     """The trace of a run that asks the scripted *turns* one question, through Anthropic's own client."""
     with ScriptedProvider(list(turns)) as provider, reenact.capture(path):
         base_url = provider.base_url("anthropic")
-        with anthropic.Anthropic(base_url=base_url, api_key="unused", max_retries=0) as client:
+        with anthropic.Anthropic(base_url=base_url, api_key="unused", max_retries=max_retries) as client:
             question = {"model": "m-1", "max_tokens": 50, "system": "Be brief."}
             question["messages"] = [{"role": "user", "content": "Hi"}]
             try:
@@ -205,6 +206,35 @@ def test_a_failed_model_call_is_an_error(tmp_path):
     assert (error.event_id, error.type) == (f"{answer.event_id}.error", "error")
     assert error.parent_event_id == request.event_id
     assert (error.data["scope"], error.data["status"]) == ("model", 429)
+
+
+def test_a_retried_model_call_gives_a_valid_bundle(tmp_path):
+    """The error is held without its call, which has no step; the retry is counted."""
+    trace = asked(tmp_path / "one", Fail(429), Reply("Hello"), max_retries=1)
+    assert trace.metrics.retry_count == 1
+    bundled = bundle_of_trace(trace)
+    value = json.loads(write_bundle(bundled.bundle))
+    assert check_bundle(value) == []
+    (error,) = [step for step in value["script"] if step["type"] == "error"]
+    assert (error["scope"], "call_id" in error, "model_call_id" in error) == ("model", False, True)
+    assert value["metrics"]["retry_count"] == 1
+
+
+def test_only_the_same_call_is_a_retry(tmp_path):
+    """A failed tool that is called with something else, or again after it succeeded, is not retried."""
+
+    @reenact.tool
+    def fetch(n: int) -> int:
+        if n < 0 or tries.pop(0):
+            raise ValueError(n)
+        return n
+
+    tries = [True, False, False]
+    with reenact.capture(tmp_path / "one"):
+        for n in (-1, 5, 5, 5):
+            with contextlib.suppress(ValueError):
+                fetch(n)
+    assert trace_in(tmp_path / "one").metrics.retry_count == 1
 
 
 def test_tools_that_are_plain_functions_are_read_from_the_model_traffic(tmp_path):

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from reenact.formats import bundle as bundles
 from reenact.formats.testcase import read_test_case
@@ -50,6 +51,52 @@ def test_golden_bundles_give_their_golden_traces(name):
         bundle, trace_id=f"trace-{name}", test_run_id="run-1", started_at=START, adapter_version="0.1.0"
     )
     assert write_trace(trace) == (GOLDEN / "trace" / f"{name}.json").read_bytes()
+
+
+MIXED = {
+    "behind one that is given": (
+        ["2026-03-01T08:00:00Z", None, None],
+        ["2026-03-01T08:00:00Z", "2026-03-01T08:00:00.001Z", "2026-03-01T08:00:00.002Z"],
+    ),
+    "before one that is given": (
+        [None, None, "2030-01-01T00:00:00+02:00"],
+        ["2029-12-31T21:59:59.998Z", "2029-12-31T21:59:59.999Z", "2030-01-01T00:00:00+02:00"],
+    ),
+    "between two that are close": (
+        ["2026-03-01T08:00:00.000Z", None, None, "2026-03-01T08:00:00.001Z"],
+        [
+            "2026-03-01T08:00:00.000Z",
+            "2026-03-01T08:00:00.001Z",
+            "2026-03-01T08:00:00.001Z",
+            "2026-03-01T08:00:00.001Z",
+        ],
+    ),
+    "between two that are finer": (
+        ["2026-03-01T08:00:00.000200Z", None, "2026-03-01T08:00:00.000500Z"],
+        ["2026-03-01T08:00:00.000200Z", "2026-03-01T08:00:00.000200Z", "2026-03-01T08:00:00.000500Z"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_times_do_not_run_back_beside_given_ones(name):
+    """A step without a time stands between those around it, whenever the test is run."""
+    given, expected = MIXED[name]
+    script = [{"type": "error", "ts": ts} for ts in given]
+    assert [event.ts for event in trace_of(changed(["script"], script)).events] == expected
+
+
+@given(st.lists(st.none() | st.integers(0, 5_000_000)))
+def test_times_are_ordered_where_the_given_ones_are(offsets_us):
+    """Down to the microsecond."""
+    steps = iter(sorted(offset for offset in offsets_us if offset is not None))
+    begin = datetime(2030, 1, 1, tzinfo=UTC)
+    times = [
+        None if o is None else (begin + timedelta(microseconds=next(steps))).isoformat() for o in offsets_us
+    ]
+    script = [{"type": "error", "ts": ts} for ts in times]
+    found = [datetime.fromisoformat(event.ts) for event in trace_of(changed(["script"], script)).events]
+    assert found == sorted(found)
 
 
 def test_steps_without_a_time_count_milliseconds_from_the_start():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from reenact.errors import FormatError
+from reenact.formats.bundle import ADAPTER
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
@@ -107,7 +108,9 @@ _SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
     ),
     "replay receipt": lambda value: _schema(value).startswith("reenact.replay-receipt."),
     "trace": lambda value: {"trace_id", "events"} <= value.keys(),
-    "bundle": lambda value: {"scenario", "script"} <= value.keys(),
+    "bundle": lambda value: (
+        "script" in value or {"scenario", "input_messages"} <= value.keys() or value.get("adapter") == ADAPTER
+    ),
     "action": lambda value: {"agent_id", "action_id"} <= value.keys(),
     "seal": lambda value: {"payload", "payloadType"} <= value.keys(),
     "disclosure": lambda value: "disclosure" in value,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from reenact import canonical
 from reenact._version import __version__
 from reenact.formats import capture
 from reenact.formats.bundle import SCHEMA_VERSION, Message, Scenario
@@ -60,6 +61,38 @@ class _Call(NamedTuple):
     ts_ms: int | float
 
 
+class _Retries:
+    """Counts the calls that repeat one that failed: the same model or tool, asked the same."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._open: dict[str, tuple[str, ...]] = {}
+        self._failed: set[tuple[str, ...]] = set()
+
+    def see(self, event: CaptureEvent) -> None:
+        """Take note of one more event, in order."""
+        if isinstance(event, capture.LlmRequest):
+            self._called(event.data.callId, (event.data.provider, event.data.model, event.data.inputHash))
+        elif isinstance(event, capture.ToolCall):
+            self._called(event.data.callId, (event.data.tool, canonical.digest(event.data.args)))
+        elif isinstance(event, capture.LlmResponse):
+            self._ended(
+                event.data.callId, event.data.error is ABSENT and "modelError" not in event.data.extra
+            )
+        elif isinstance(event, capture.ToolResult):
+            self._ended(event.data.callId, event.data.ok)
+
+    def _called(self, call_id: str, request: tuple[str, ...]) -> None:
+        self.count += request in self._failed
+        self._failed.discard(request)
+        self._open[call_id] = request
+
+    def _ended(self, call_id: str, ok: bool) -> None:
+        request = self._open.pop(call_id, None)
+        if request is not None and not ok:
+            self._failed.add(request)
+
+
 def trace_of_capture(
     reader: CaptureReader,
     *,
@@ -72,7 +105,8 @@ def trace_of_capture(
     manifest = reader.manifest
     trigger = case.scenario.trigger if case else "user_message"
     scenario = scenario_of(Scenario(trigger=trigger, session_id=manifest.runId), case)
-    events = [*_events(reader, scenario)]
+    retries = _Retries()
+    events = [*_events(reader, scenario, retries)]
     return Trace(
         schema_version=SCHEMA_VERSION,
         trace_id=trace_id,
@@ -85,16 +119,17 @@ def trace_of_capture(
         events=events,
         final_output=_final_output(events),
         status=_STATUSES[manifest.status],
-        metrics=_metrics(manifest, events),
+        metrics=_metrics(manifest, events, retries.count),
         artifacts=dict(artifacts or {}),
     )
 
 
-def _events(reader: CaptureReader, scenario: TraceScenario) -> Iterator[TraceEvent]:
+def _events(reader: CaptureReader, scenario: TraceScenario, retries: _Retries) -> Iterator[TraceEvent]:
     calls: dict[str, _Call] = {}
     seq = 0
     last_text: str | None = None
     for event_id, event in _seen(reader):
+        retries.see(event)
         for happening in _happenings(reader, event, calls, last_text):
             seq += 1
             if happening.type == "llm_response":
@@ -254,11 +289,11 @@ def _final_output(events: list[TraceEvent]) -> TraceOutput:
     return TraceOutput(role="assistant", content=content)
 
 
-def _metrics(manifest: CaptureManifest, events: list[TraceEvent]) -> TraceMetrics:
+def _metrics(manifest: CaptureManifest, events: list[TraceEvent], retry_count: int) -> TraceMetrics:
     completed_at = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
     return TraceMetrics(
         timing_ms_total=max(0, completed_at - manifest.createdAt),
         tool_call_count=sum(event.type == "tool_call" for event in events),
-        retry_count=0,
+        retry_count=retry_count,
         token_usage=total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
     )

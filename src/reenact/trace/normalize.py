@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any, Final, TypeVar, get_args
 
 from reenact._version import __version__
@@ -28,6 +29,7 @@ from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, Trac
 
 T = TypeVar("T")
 
+_MILLISECOND: Final = timedelta(milliseconds=1)
 DEFAULT_AGENT_ID: Final = "agent-main"
 DEFAULT_CAPABILITIES: Final[Mapping[str, bool]] = {
     "supports_tool_trace": True,
@@ -110,16 +112,53 @@ def _given(*values: T | Absent | None) -> T | None:
 def _events(script: list[AnyStep], scenario: TraceScenario, started_at: datetime) -> list[TraceEvent]:
     events: list[TraceEvent] = []
     calls: dict[str, str] = {}
-    for index, step in enumerate(script):
-        event = _event(index, step, scenario, started_at, calls)
+    for index, (step, ts) in enumerate(zip(script, _times(script, started_at), strict=True)):
+        event = _event(index, step, scenario, ts, calls)
         if isinstance(step, ToolCall):
             calls[step.call_id] = event.event_id
         events.append(event)
     return events
 
 
+def _times(script: list[AnyStep], started_at: datetime) -> list[str]:
+    """The time of each step: its own, or one that stands between those around it.
+
+    A step without one comes a millisecond after the step before it, but not after the next time that is
+    given; before the first that is given they count back from it. Where none is given, they count from the
+    start of the run.
+    """
+    given = [_given(step.ts) for step in script]
+    moments = [None if ts is None else _moment(ts) for ts in given]
+    nexts = list(moments)
+    for index in reversed(range(len(nexts) - 1)):
+        nexts[index] = nexts[index] or nexts[index + 1]
+    before_first = sum(1 for _ in takewhile(lambda moment: moment is None, moments))
+    start = started_at if not nexts or nexts[0] is None else nexts[0] - before_first * _MILLISECOND
+    times: list[str] = []
+    previous, previous_text = start - _MILLISECOND, ""
+    for ts, moment, following in zip(given, moments, nexts, strict=True):
+        due = moment or previous + _MILLISECOND
+        if moment is None and following is not None:
+            due = min(due, following)
+        text = ts or rfc3339(due)
+        if ts is None and previous_text and datetime.fromisoformat(text) < previous:
+            text, due = previous_text, previous  # that one is finer than a millisecond
+        times.append(text)
+        previous, previous_text = due, text if moment or ts is None else previous_text
+    return times
+
+
+def _moment(ts: str) -> datetime | None:
+    """The moment of a given time; ``None`` for a text that is none."""
+    try:
+        moment = datetime.fromisoformat(ts)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
 def _event(
-    index: int, step: AnyStep, scenario: TraceScenario, started_at: datetime, calls: Mapping[str, str]
+    index: int, step: AnyStep, scenario: TraceScenario, ts: str, calls: Mapping[str, str]
 ) -> TraceEvent:
     """One event; *calls* has the latest event of each call before it."""
     kind = str(step.__struct_config__.tag)
@@ -127,7 +166,7 @@ def _event(
     return TraceEvent(
         event_id=event_id(index + 1, step.event_id),
         seq=index + 1,
-        ts=_given(step.ts) or rfc3339(started_at + timedelta(milliseconds=index)),
+        ts=ts,
         type=kind,
         actor=ACTORS[kind],
         group_id=_given(step.group_id, scenario.group_id),

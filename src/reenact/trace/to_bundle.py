@@ -32,13 +32,20 @@ class Bundled(NamedTuple):
 
 
 def bundle_of_trace(trace: Trace) -> Bundled:
-    """The bundle that gives *trace* again, but for the events that bundles have no step for."""
-    held, left_out = [], Counter[str]()
+    """The bundle that gives *trace* again, but for the events that bundles have no step for.
+
+    An error of a call that has no step, such as one of a model, names it as ``model_call_id``.
+    """
+    steps, left_out = [], Counter[str]()
+    calls: set[Any] = set()
     for event in trace.events:
-        if event.type in STEP_TYPES:
-            held.append(event)
-        else:
+        call_id = event.data.get("call_id")
+        if event.type == "tool_call":
+            calls.add(call_id)
+        if event.type not in STEP_TYPES or (event.type == "tool_result" and call_id not in calls):
             left_out[event.type] += 1
+        else:
+            steps.append(_step(event, trace, is_of_tool=call_id in calls))
     scenario = trace.scenario
     metrics = trace.metrics
     bundle = Bundle(
@@ -54,7 +61,7 @@ def bundle_of_trace(trace: Trace) -> Bundled:
         ),
         capabilities=trace.capabilities,
         input_messages=trace.input_messages,
-        script=[_step(event, trace) for event in held],
+        script=steps,
         final_output=FinalOutput(role=trace.final_output.role, content=trace.final_output.content),
         status=trace.status,
         metrics=Metrics(
@@ -75,8 +82,11 @@ def _scheduler_context(trace: Trace) -> dict[str, Any] | None:
     return scenario.scheduler_context
 
 
-def _step(event: TraceEvent, trace: Trace) -> AnyStep:
-    return _STEP.from_json(dict(_fields(event, trace)))
+def _step(event: TraceEvent, trace: Trace, *, is_of_tool: bool) -> AnyStep:
+    fields = dict(_fields(event, trace))
+    if event.type == "error" and not is_of_tool and "call_id" in fields:
+        fields["model_call_id"] = fields.pop("call_id")
+    return _STEP.from_json(fields)
 
 
 def _fields(event: TraceEvent, trace: Trace) -> Iterator[tuple[str, Any]]:
