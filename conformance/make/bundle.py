@@ -40,8 +40,8 @@ BROKEN: tuple[tuple[str, str, Change, str, str], ...] = (
     ),
     (
         "version-no-text",
-        "1.4: a number is no version.",
-        _set(schema_version=0.1),
+        "1.4: an integer is no version.",
+        _set(schema_version=1),
         "unknown_version",
         "$.schema_version",
     ),
@@ -147,6 +147,22 @@ def bundle_cases() -> Iterator[Case]:
         "A call may be repeated under its id.",
         lambda bundle: bundle["script"].extend(bundle["script"][:2]),
     )
+    yield document_case(
+        "replay.json",
+        BUNDLE,
+        "good-version-number",
+        "1.4: a version without its quotes.",
+        _set(schema_version=0.1),
+    )
+    for key in ("schema_version", "scenario", "input_messages", "script", "status", "metrics"):
+        yield document_case(
+            "replay.json",
+            BUNDLE,
+            f"lacks-{key.replace('_', '-')}",
+            f"4.2.2: {key} is required.",
+            lambda bundle, key=key: bundle.pop(key),
+            Found("missing_field", path=f"$.{key}"),
+        )
     for name, about, change, code, path in BROKEN:
         yield document_case("replay.json", BUNDLE, name, about, change, Found(code, path=path))
     twice = b'{"scenario": {}, "script": [], "script": []}\n'

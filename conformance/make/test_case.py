@@ -28,6 +28,9 @@ DEEP = "[" * 101 + "]" * 101
 ACCEPTED: tuple[tuple[str, str, str, str], ...] = (
     ("good", "A test case.", "", ""),
     ("good-words", "`yes` and dates are text in YAML 1.2.", "The weather is looked up", "yes"),
+    ("good-version", "Unquoted, the version is a number; it is read.", '"0.1"', "0.1"),
+    ("good-forms", "One value stands for a list of one.", "tools: {}", "tools: {available: a}\ntags: x"),
+    ("good-bare", "Title and tools may be absent.", "title: The weather is looked up\n", ""),
     ("good-null", "What may be absent may be null.", "tools: {}", "tools: {}\ntags: null\ndescription: ~"),
     ("good-params", "Below params any key may stand.", "{tool: forecast}", "{tool: forecast, mood: calm}"),
     ("good-command", "A command is replayed from a capture.", SOURCE, "  command: [run]\n  capture: run\n"),
@@ -49,16 +52,23 @@ REJECTED: tuple[tuple[str, str, str, str, tuple[Found, ...]], ...] = (
     (
         "field-missing",
         "A required field is missing; its object starts at the first line.",
-        "title: The weather is looked up\n",
+        "mode: replay\n",
         "",
-        (Found("missing_field", 1, "$.title"),),
+        (Found("missing_field", 1, "$.mode"),),
     ),
     (
-        "version-no-text",
-        "Unquoted, the version is a number.",
+        "version-no-number",
+        "Unquoted, the version is a number, but not this one.",
         '"0.1"',
-        "0.1",
+        "1",
         (Found("wrong_type", 1, "$.schema_version"),),
+    ),
+    (
+        "mode-live",
+        "Nothing is run live; the recorded run is judged.",
+        "mode: replay",
+        "mode: live",
+        (Found("live_mode", 5, "$.mode", "warning"),),
     ),
     (
         "version-newer",
@@ -73,7 +83,10 @@ REJECTED: tuple[tuple[str, str, str, str, tuple[Found, ...]], ...] = (
         "A key that nobody knows, at the top and below.",
         "scenario: {trigger: user_message}",
         "titel: x\nscenario: {trigger: user_message, grup_id: x}",
-        (Found("unknown_key", 6, "$.titel"), Found("unknown_key", 7, "$.scenario.grup_id")),
+        (
+            Found("unknown_key", 6, "$.titel", "warning"),
+            Found("unknown_key", 7, "$.scenario.grup_id", "warning"),
+        ),
     ),
     (
         "trigger-unknown",

@@ -69,7 +69,11 @@ BAD = {
     "not an object": ([], ("wrong_type", "$")),
     "null": (None, ("wrong_type", "$")),
     "no schema_version": (changed(["schema_version"]), ("missing_field", "$.schema_version")),
-    "schema_version a number": (changed(["schema_version"], 0.1), ("unknown_version", "$.schema_version")),
+    "schema_version an integer": (changed(["schema_version"], 1), ("unknown_version", "$.schema_version")),
+    "schema_version a later number": (
+        changed(["schema_version"], 1.0),
+        ("unknown_version", "$.schema_version"),
+    ),
     "schema_version not a version": (
         changed(["schema_version"], "v1"),
         ("unknown_version", "$.schema_version"),

@@ -30,7 +30,7 @@ RETRY = {
         ),
         ("on http_503", "timeout"),
     ),
-    "no error": ({"tool": "send", "max_retries": 1}, "fail", ["evt-5"], "no error"),
+    "no error": ({"tool": "send", "max_retries": 1}, "fail", [], "no error"),
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.suite.text import STOP_WORDS, bullets, paragraphs, sentence_count, stems, urls
+from reenact.suite.text import STOP_WORDS, bullets, content_units, paragraphs, sentence_count, stems, urls
 from tests.suite.runs import call, check, result, table, trace_of
 
 ITEM = {
@@ -33,13 +33,21 @@ def test_stems_are_unique_and_carry_meaning(text):
 
 def test_texts_are_taken_apart():
     """Bullets, paragraphs, sentences and addresses."""
-    assert bullets("- a\n  * b \ntext\n-c") == ["a", "b", "c"]
+    assert bullets("- a\n  * b \ntext\n-c\n*\td\r\n- ") == ["a", "b", "d"]
+    assert bullets("---\n**bold**\n-5 degrees\n***\n-") == []
     assert paragraphs("a\nb\n\n\n c\r\n\r\nd") == ["a\nb", "c", "d"]
     assert [sentence_count(text) for text in ("", "One", "One. Two?", "v1.2")] == [1, 1, 2, 1]
-    assert urls("See (https://a.example/x). And https://b.example/y?q=1, https://a.example/x!") == [
+    assert urls("See (https://a.example/x). And https://b.example/y?q=1 <https://a.example/x>!") == [
         "https://a.example/x",
         "https://b.example/y?q=1",
     ]
+    assert urls("https://a.example/x. [it](https://b.example/y) https://c.example/z]w") == [
+        "https://a.example/x.",
+        "https://b.example/y",
+        "https://c.example/z]w",
+    ]
+    mixed = "Whales:\nIntro:\n- one\n  goes on\n- two\nbeside\n\nAfter."
+    assert content_units(mixed) == ["Whales:", "one\n  goes on", "two", "beside", "After."]
 
 
 CLAIMS = {
@@ -58,6 +66,18 @@ CLAIMS = {
         *("- Model X has agent features\n- Whales sing near Iceland", ["search"], "fail"),
         "the claim 'Whales sing near Iceland'",
     ),
+    "unsupported paragraph beside a bullet": (
+        *("- Model X has agent features\n\nWhales sing near Iceland", ["search"], "fail"),
+        "the claim 'Whales sing near Iceland'",
+    ),
+    "unsupported line right above a bullet": (
+        *("Whales sing near Iceland.\n- Model X has agent features", ["search"], "fail", "Whales sing"),
+    ),
+    "a line that announces a list": ("Some finds:\n- Model X has agent features", ["search"], "pass", ""),
+    "an address with more behind it": (
+        *("Model X features https://x.example/a]b", ["search"], "fail", "the address https://x.example/a]b"),
+    ),
+    "one source": ("Model X has new features", "search", "pass", ""),
     "one word is too few of six": ("Whales love agent songs near Iceland", ["search"], "fail", "Whales"),
     "one word is enough of five": ("Whales love agent songs tonight", ["search"], "pass", ""),
     "nothing said": ("- It is so.", ["search"], "pass", ""),
@@ -70,8 +90,15 @@ CLAIMS = {
 def test_claims_need_support(output, sources, status, said):
     """Addresses whole, claims by enough of their words; the results are the evidence."""
     params = {} if sources is None else {"allowed_sources": sources}
-    refs = ["evt-2"] if sources is None or {"search", "fx-1"} & set(sources) else []
+    named = [sources] if isinstance(sources, str) else sources
+    refs = ["evt-2"] if named is None or {"search", "fx-1"} & set(named) else []
     check("claims_supported_by_fixtures", params, trace_of(*SCRIPT, output=output), status, refs, said)
+
+
+def test_nothing_is_supported_where_no_tool_succeeded():
+    """Not even an output that claims nothing."""
+    trace = trace_of(*FAILED, output="- It is so.")
+    check("claims_supported_by_fixtures", {}, trace, "fail", [], "no source answered")
 
 
 def test_a_failed_result_supports_nothing():

@@ -13,7 +13,7 @@ RECALL = {
     "in another group": (
         [memory("read", "work")],
         "done",
-        {},
+        {"expected_memory_fact": "bullets"},
         "fail",
         [],
         ("group home", "no memory events"),
@@ -26,13 +26,22 @@ RECALL = {
         ["evt-1"],
         "",
     ),
-    "shown by bullets": ([], BRIEF, {"expected_memory_fact": "Likes BULLET lists"}, "pass", [], "shows it"),
-    "not shown": ([], "text", {"expected_memory_fact": "likes bullets"}, "fail", [], "does not show it"),
+    "shown by bullets": (
+        [],
+        BRIEF,
+        {"expected_memory_fact": "Likes BULLET lists"},
+        "pass",
+        [],
+        "not against it",
+    ),
+    "not shown": ([], "text", {"expected_memory_fact": "likes bullets"}, "fail", [], "against it"),
     "shown by brief bullets": ([], BRIEF, {"expected_memory_fact": "brief answers"}, "pass", [], ""),
     "not brief": ([], LONG, {"expected_memory_fact": "brief bullets"}, "fail", [], ""),
     "long bullets are bullets": ([], LONG, {"expected_memory_fact": "bullets"}, "pass", [], ""),
     "just brief enough": ([], LONG[:-1], {"expected_memory_fact": "brief"}, "pass", [], ""),
-    "another fact cannot be shown": ([], BRIEF, {"expected_memory_fact": "tea"}, "fail", [], "'tea'"),
+    "brief without bullets": ([], "text", {"expected_memory_fact": "brief"}, "pass", [], ""),
+    "another fact has no form": ([], BRIEF, {"expected_memory_fact": "tea"}, "pass", [], "not against it"),
+    "nothing was said": ([], " ", {"expected_memory_fact": "tea"}, "fail", [], "'tea'"),
 }
 
 

@@ -20,7 +20,10 @@ COUNT = {
     "too few": (SCHEDULED, {"min": 3}, "fail", ["evt-1", "evt-2"], ""),
     "too many": (SCHEDULED, {"max": 1}, "fail", ["evt-1", "evt-2"], ""),
     "another tool": (SCHEDULED, {"tool": "mail", "exact": 1}, "pass", ["evt-3"], ""),
-    "not scheduled": ({}, {"exact": 2}, "fail", ["evt-1", "evt-2"], "in a run started by user_message"),
+    "not scheduled": ({}, {"exact": 2}, "fail", [], "in a run started by user_message"),
+    "exactly null": (SCHEDULED, {"exact": None, "min": 1}, "fail", [], "params.exact: is null"),
+    "bounds as text": (SCHEDULED, {"exact": "2"}, "pass", ["evt-1", "evt-2"], "found 2"),
+    "a bound that is null": (SCHEDULED, {"min": 1, "max": None}, "pass", ["evt-1", "evt-2"], "at least 1"),
     "no bounds": (SCHEDULED, {}, "fail", [], "give exact, min or max"),
 }
 
@@ -38,7 +41,12 @@ RUNS = {
         *(({**SENDS[0], "task_id": "digest"},), {**SCHEDULED, "task_id": None}, {}, "pass", ["evt-1"], ""),
     ),
     "no event for it": ((), SCHEDULED, {}, "fail", [], "with 0 events"),
-    "another trigger": (SENDS[:1], {"task_id": "digest"}, {}, "fail", ["evt-1"], "started by user_message"),
+    "another trigger": (SENDS[:1], {"task_id": "digest"}, {}, "fail", [], "started by user_message"),
+    "another task, though an event carries it": (
+        *([{**SENDS[0], "task_id": "digest"}], {**SCHEDULED, "task_id": "report"}, {}, "fail", []),
+        "found task report",
+    ),
+    "the scenario's own task": (SENDS[:1], SCHEDULED, {"task_id": None}, "pass", ["evt-1"], "task digest"),
     "that trigger is meant": (
         *(SENDS[:1], {"task_id": "digest"}, {"trigger_must_equal": "user_message"}, "pass", ["evt-1"], ""),
     ),

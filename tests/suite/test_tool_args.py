@@ -11,8 +11,12 @@ TRACE = trace_of(
 )
 
 MATCH = {
-    "keys": ({"required_keys": ["query", "filters.days"]}, "pass", ["evt-1"], "evt-1 matches"),
-    "an item of a list": ({"required_keys": ["filters.tags[1]"]}, "pass", ["evt-1"], ""),
+    "keys": ({"required_keys": ["query", "$.filters.days"]}, "pass", ["evt-1"], "evt-1 matches"),
+    "an item of a list": ({"required_keys": ["$.filters.tags[1]"]}, "pass", ["evt-1"], ""),
+    "a dotted key is no path": (
+        *({"required_keys": ["filters.days"]}, "fail", ["evt-1", "evt-2"], "filters.days is missing"),
+    ),
+    "one key": ({"required_keys": "query"}, "pass", ["evt-1"], ""),
     "missing key": (
         *({"required_keys": ["limit", "filters"]}, "fail", ["evt-1", "evt-2"]),
         ("found none of 2", "evt-1: limit is missing", "evt-2: filters is missing"),

@@ -94,7 +94,7 @@ ORDER = {
     ),
     "no before": (
         *({"event_type": "tool_call", "tool": "fetch"}, {"event_type": "tool_call", "tool": "send"}),
-        *("fail", ["evt-4"], "found no tool_call of fetch"),
+        *("fail", [], "found no tool_call of fetch"),
     ),
     "neither": (
         *({"event_type": "error"}, {"event_type": "tool_call", "tool": "fetch"}),

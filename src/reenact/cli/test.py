@@ -48,6 +48,7 @@ class _Reports(NamedTuple):
 @click.option("--junit", "junit_file", metavar="F", help="Write JUnit XML.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write result and trace files.")
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
+@click.option("--strict", is_flag=True, help="A key or parameter that nobody knows is an error.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
 @click.option(
     "--init", "capture", metavar="CAPTURE", type=click.Path(path_type=Path), help="Write a first test."
@@ -61,6 +62,7 @@ def command(
     junit_file: str | None,
     out: Path | None,
     github: bool,
+    strict: bool,
     watch: bool,
     capture: Path | None,
 ) -> int:
@@ -78,7 +80,7 @@ def command(
     reports = _Reports(json_file, junit_file, out, github)
 
     def run() -> int:
-        plan = Plan(f"run-{secrets.token_hex(4)}", find_settings(Path.cwd()), name, tags, out)
+        plan = Plan(f"run-{secrets.token_hex(4)}", find_settings(Path.cwd()), name, tags, strict, out)
         return _run(paths, plan, jobs, reports)
 
     return _watch(paths, run) if watch else run()

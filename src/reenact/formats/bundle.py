@@ -147,7 +147,7 @@ CODEC: Final = Codec[Bundle](Bundle)
 def read_bundle(data: bytes, file: str) -> Bundle:
     """The bundle in *data*; :class:`FormatError` with the first of its problems."""
     try:
-        value = read_json(data)
+        value = _with_text_version(read_json(data))
         refuse_version(value, "replay bundle")
         _refuse(_check_clauses(value))
         bundle = CODEC.from_json(value)
@@ -171,9 +171,9 @@ def refuse_version(value: Any, what: str) -> None:
     """Raise for a ``schema_version`` that is malformed or of a later major; a missing one is not judged."""
     if not isinstance(value, dict) or "schema_version" not in value:
         return
-    version = value["schema_version"]
+    version = version_text(value["schema_version"])
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        reason = f'must be the text "{SCHEMA_VERSION}", in quotes, not {version!r:.40}'
+        reason = f'must be the text "{SCHEMA_VERSION}", not {version!r:.40}'
         raise FormatError(reason, json_path="$.schema_version")
     if version.partition(".")[0].strip("0"):
         raise UnknownVersion(
@@ -181,6 +181,17 @@ def refuse_version(value: Any, what: str) -> None:
             "upgrade with: pip install --upgrade reenact",
             json_path="$.schema_version",
         )
+
+
+def version_text(version: Any) -> Any:
+    """A version that was written without quotes, 0.1, as the text it stands for; anything else as it is."""
+    return repr(version) if type(version) is float else version
+
+
+def _with_text_version(value: Any) -> Any:
+    if not isinstance(value, dict) or type(value.get("schema_version")) is not float:
+        return value
+    return value | {"schema_version": version_text(value["schema_version"])}
 
 
 _VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
@@ -303,7 +314,7 @@ def _check_metrics(value: dict[str, Any]) -> Iterator[Problem]:
 
 def _check_types(value: dict[str, Any]) -> Iterator[Problem]:
     try:
-        CODEC.from_json(value)
+        CODEC.from_json(_with_text_version(value))
     except FormatError as error:
         yield Problem(code="wrong_type", json_path=error.json_path or "$", message=error.reason)
 

@@ -45,6 +45,16 @@ class TestError(Record, frozen=True, kw_only=True):
     json_path: Text = ABSENT
 
 
+class TestWarning(Record, frozen=True, kw_only=True):
+    """What a test was read in spite of: a key or a parameter that nobody knows."""
+
+    __test__ = False  # its name makes pytest take it for a class of tests
+
+    message: str
+    line: Count
+    json_path: str
+
+
 class TestResult(Record, frozen=True, kw_only=True):
     __test__ = False  # its name makes pytest take it for a class of tests
 
@@ -61,6 +71,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     artifacts: dict[str, str]
     """Paths by kind: ``trace``, ``result``, ``replay_file`` and whatever else a run leaves."""
     error: TestError | Absent | None = ABSENT
+    warnings: list[TestWarning] | Absent | None = ABSENT
 
 
 class SummaryEntry(Record, frozen=True, kw_only=True):

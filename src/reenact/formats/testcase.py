@@ -1,7 +1,8 @@
 """The test case, ``test.yaml``: which run to judge, and what must hold of it.
 
-People write these files, so a key nobody knows is a mistake here, not an extension: it is reported
-with the nearest known name. Only ``params`` and recorded material (messages, fixtures, contexts) are free.
+People write these files, for other engines too. A key nobody knows is kept and reported with the nearest
+known name; only ``params`` and recorded material (messages, fixtures, contexts) are free. One value may stand
+for a list of one, and a version without its quotes.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError
-from reenact.formats.bundle import Message, Problem, Scenario, Text, refuse_version
+from reenact.formats.bundle import Message, Problem, Scenario, Text, refuse_version, version_text
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 from reenact.formats.yaml_text import YamlDocument, read_yaml, write_yaml
 
@@ -78,11 +79,11 @@ class TestCase(Record, frozen=True, kw_only=True):
 
     schema_version: str
     id: str
-    title: str
+    title: Text = ABSENT
     adapter: str
     mode: Literal["replay", "live"]
     scenario: CaseScenario
-    tools: Tools
+    tools: Tools | Absent | None = ABSENT
     adapter_input: AdapterInput
     assertions: Annotated[list[Assertion], msgspec.Meta(min_length=1)]
     description: Text = ABSENT
@@ -90,39 +91,94 @@ class TestCase(Record, frozen=True, kw_only=True):
     expected: Expected | Absent | None = ABSENT
     reporting: Reporting | Absent | None = ABSENT
 
+    @property
+    def name(self) -> str:
+        """What people call it: its title, or its id."""
+        return self.title or self.id
+
 
 CODEC: Final = Codec[TestCase](TestCase)
 
 _CLOSED: Final = (TestCase, CaseScenario, Tools, AdapterInput, Assertion, Expected, Reporting)
-"""The levels at which an unknown key is an error."""
+"""The levels at which an unknown key is worth a warning."""
 
 
-def read_test_case(data: bytes, file: str) -> TestCase:
+class CaseRead(NamedTuple):
+    case: TestCase
+    warnings: list[Problem]
+    """What was read in spite of it: unknown keys, a mode that is not run here."""
+
+
+def read_test_case(data: bytes, file: str, *, strict: bool = False) -> TestCase:
     """The test case in *data*; :class:`FormatError` with line and JSON path of its first problem."""
+    return read_with_warnings(data, file, strict=strict).case
+
+
+def read_with_warnings(data: bytes, file: str, *, strict: bool = False) -> CaseRead:
+    """The same, and what is worth a warning; with *strict*, the first warning is raised too."""
     document = read_yaml(data, file)
     case = _read_good(document.value)
     if case is not None:
-        return case
+        return CaseRead(case, [])
     try:
         refuse_version(document.value, "test case")
-        for problem in check_test_case(document):
-            if problem.severity == "error":
+        problems = check_test_case(document)
+        for problem in problems:
+            if problem.severity == "error" or strict:
                 raise problem.to_error()
-        return CODEC.from_json(document.value)
+        return CaseRead(CODEC.from_json(_plain_forms(document.value)), problems)
     except FormatError as error:
         line = document.place(error.json_path or "$").line
         raise error.at(file=file, line=line) from None
 
 
+_LISTS: Final = {
+    "$": ("tags",),
+    "tools": ("available",),
+    "expected": ("failure_categories",),
+    "reporting": ("redact_fields",),
+}
+
+
+def _plain_forms(value: Any) -> Any:
+    """*value* with a list wherever one value stands for a list of one, and a version as text."""
+    if not isinstance(value, dict):
+        return value
+    plain = _with_lists(value, *_LISTS["$"])
+    for key in ("tools", "expected", "reporting"):
+        if isinstance(plain.get(key), dict):
+            plain[key] = _with_lists(plain[key], *_LISTS[key])
+    if isinstance(plain.get("assertions"), list):
+        plain["assertions"] = [
+            _with_lists(each, "requires_capabilities") if isinstance(each, dict) else each
+            for each in plain["assertions"]
+        ]
+    if "schema_version" in plain:
+        plain["schema_version"] = version_text(plain["schema_version"])
+    return plain
+
+
+def _with_lists(value: dict[str, Any], *keys: str) -> dict[str, Any]:
+    lists = {
+        key: [value[key]] if isinstance(value[key], str | int | float) else value[key]
+        for key in keys
+        if key in value
+    }
+    for key, items in lists.items():
+        if isinstance(items, list) and key != "available":
+            lists[key] = [str(item) if type(item) in (int, float) else item for item in items]
+    return value | lists
+
+
 def _read_good(value: Any) -> TestCase | None:
     """The test case in *value*; ``None`` where anything is odd, which :func:`check_test_case` will name."""
     try:
-        case = CODEC.from_json(value)
+        case = CODEC.from_json(_plain_forms(value))
     except FormatError:
         return None
     closed = (case, case.scenario, case.tools, case.adapter_input, case.expected, case.reporting)
     has_unknown_keys = any(record.extra for record in (*closed, *case.assertions) if record)
-    is_odd = any(any(check(value)) for check in (_check_version, _check_source))
+    is_odd = case.mode == "live" or any(any(check(value)) for check in (_check_version, _check_source))
     return None if has_unknown_keys or is_odd else case
 
 
@@ -133,10 +189,11 @@ def write_test_case(case: TestCase) -> bytes:
 
 def check_test_case(document: YamlDocument) -> list[Problem]:
     """Every problem of the file, from top to bottom; without an error among them it can be read."""
-    problems = [*_check(TestCase, document.value, "$")]
-    if isinstance(document.value, dict):
-        problems += [*_check_version(document.value), *_check_source(document.value)]
-        problems += _check_assertions(document.value)
+    value = _plain_forms(document.value)
+    problems = [*_check(TestCase, value, "$")]
+    if isinstance(value, dict):
+        problems += [*_check_version(value), *_check_source(value), *_check_mode(value)]
+        problems += _check_assertions(value)
     placed = [_placed(problem, document) for problem in problems]
     return sorted(placed, key=lambda problem: (problem.line, problem.column))
 
@@ -198,9 +255,9 @@ def _check_members(record: type[Record], value: dict[str, Any], path: str) -> It
             )
     for key in value:
         if key not in fields:
-            yield Problem(
-                code="unknown_key", json_path=child_path(path, key), message=_unknown(key, list(fields))
-            )
+            message = _unknown(key, list(fields))
+            place = child_path(path, key)
+            yield Problem(code="unknown_key", json_path=place, message=message, severity="warning")
 
 
 @cache  # evaluating the annotations takes longer than reading a file
@@ -231,6 +288,12 @@ def _check_source(value: dict[str, Any]) -> Iterator[Problem]:
             f"names {' and '.join(given) or 'no run'}; give one of replay_file, capture, replay_log, command"
         )
         yield Problem(code="ambiguous_source", json_path="$.adapter_input", message=message)
+
+
+def _check_mode(value: dict[str, Any]) -> Iterator[Problem]:
+    if value.get("mode") == "live":
+        message = "nothing is run live here; the recorded run is judged"
+        yield Problem(code="live_mode", json_path="$.mode", message=message, severity="warning")
 
 
 def _check_assertions(value: dict[str, Any]) -> Iterator[Problem]:

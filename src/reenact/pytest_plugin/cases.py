@@ -58,7 +58,7 @@ class CaseItem(pytest.Item):
         stash = self.session.stash
         self._number = stash[_COLLECTED] = stash.get(_COLLECTED, 0) + 1
         if case is not None:
-            self.extra_keyword_matches.update([case.title, *(case.tags or ())])
+            self.extra_keyword_matches.update([case.name, *(case.tags or ())])
 
     def runtest(self) -> None:
         run_id = self.session.stash.setdefault(_RUN_ID, f"run-{secrets.token_hex(4)}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.params import Params
+from reenact.suite.verdict import shown
 
 T = TypeVar("T")
 
@@ -18,18 +21,22 @@ class Selector(Params, frozen=True, kw_only=True):
 
     event_type: str
     tool: str | None = None
-    success: bool | None = None
+    success: bool | msgspec.UnsetType | None = msgspec.UNSET
+    """Null means an event that says nothing of success."""
     call_id: str | None = None
 
     def matches(self, event: TraceEvent) -> bool:
-        wanted = {"tool": self.tool, "success": self.success, "call_id": self.call_id}
-        return event.type == self.event_type and all(
-            event.data.get(name) == value for name, value in wanted.items() if value is not None
+        data = event.data
+        return (
+            event.type == self.event_type
+            and self.tool in (None, data.get("tool"))
+            and self.call_id in (None, data.get("call_id"))
+            and (self.success is msgspec.UNSET or data.get("success") is self.success)
         )
 
     def __str__(self) -> str:
-        details = {"call_id": self.call_id, "success": self.success}
-        more = [f"{name} {str(value).lower()}" for name, value in details.items() if value is not None]
+        more = [] if self.call_id is None else [f"call_id {self.call_id}"]
+        more += [] if self.success is msgspec.UNSET else [f"success {shown(self.success)}"]
         named = f"{self.event_type} of {self.tool}" if self.tool else self.event_type
         return f"{named} ({', '.join(more)})" if more else named
 

@@ -35,7 +35,8 @@ def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
     found = f"{counted(len(made), 'call')}{at(made)} and "
     found += f"{counted(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
     observed = {"calls": len(made), "retries": retries, "error_types": types}
-    return verdict(passed, f"{wanted}, found {found}", observed=observed, events=[*made, *errors])
+    events = [*made, *errors] if errors else []  # without an error there was nothing to look at
+    return verdict(passed, f"{wanted}, found {found}", observed=observed, events=events)
 
 
 class GracefulFailure(Params, frozen=True, kw_only=True):

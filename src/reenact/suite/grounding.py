@@ -19,16 +19,16 @@ class ClaimsSupported(Params, frozen=True, kw_only=True):
 
 
 def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdict:
-    """Each address was returned by a source, and each claim shares enough words with the sources."""
+    """A source answered, each address is as it returned it, and each claim shares enough of its words."""
     results = successful_results(trace, params.allowed_sources)
     returned = _returned(results)
     output = trace.final_output.content
     invented = [url for url in urls(output) if url not in returned]
     known = {stem for text in returned for stem in stems(text)}
     unsupported = [unit for unit in content_units(output) if not _is_supported(unit, known)]
-    problems = [f"the address {url}" for url in invented] + [
-        f"the claim {quoted(unit)}" for unit in unsupported
-    ]
+    problems = [f"the address {url}" for url in invented]
+    problems += [f"the claim {quoted(unit)}" for unit in unsupported]
+    problems += [] if results or problems else ["anything: no source answered"]
     sources = ", ".join(params.allowed_sources) if params.allowed_sources is not None else "any tool"
     message = (
         f"expected everything to come from {sources} ({counted(len(results), 'successful result')}), found "
@@ -82,4 +82,4 @@ def _cited(output: str) -> Iterator[str]:
     """Every source that *output* names, each once, without the punctuation around it."""
     found = [*urls(output), *_DOI.findall(output), *_ARXIV.findall(output)]
     found += [match["name"] for match in _ATTRIBUTION.finditer(output)]
-    yield from dict.fromkeys(source.rstrip(".,;:") for source in found)
+    yield from dict.fromkeys(source.rstrip(".,;:!?*_") for source in found)

@@ -16,7 +16,7 @@ from reenact.formats.result import AssertionResult, AssertionStatus, Evidence
 from reenact.formats.testcase import Assertion
 from reenact.formats.trace import Trace
 from reenact.suite.kinds import BUILT_IN, Judge
-from reenact.suite.params import read_params, unknown_name
+from reenact.suite.params import UnknownName, read_params, unknown_name, unknown_params
 from reenact.suite.verdict import Verdict
 
 
@@ -25,8 +25,13 @@ def judge(
     trace: Trace,
     kinds: Mapping[str, Judge],
     defaults: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    strict: bool = False,
 ) -> AssertionResult:
-    """What *assertion* finds in *trace*; *defaults* are parameters by type, where the test is silent."""
+    """What *assertion* finds in *trace*; *defaults* are parameters by type, where the test is silent.
+
+    With *strict*, a parameter that the type does not have fails the assertion.
+    """
     given = _or_empty(assertion.params)
     lacking = [
         name for name in assertion.requires_capabilities or () if trace.capabilities.get(name) is not True
@@ -34,18 +39,21 @@ def judge(
     if lacking:
         reason = f"the run does not have {', '.join(lacking)}"
         return _result(assertion, "skip", Verdict(passed=True, message=reason), given)
-    found = _verdict(assertion.type, {**(defaults or {}).get(assertion.type, {}), **given}, trace, kinds)
+    params = {**(defaults or {}).get(assertion.type, {}), **given}
+    found = _verdict(assertion.type, params, trace, kinds, strict)
     return _result(assertion, "pass" if found.passed else "fail", found, given)
 
 
-def _verdict(kind: str, params: dict[str, Any], trace: Trace, kinds: Mapping[str, Judge]) -> Verdict:
+def _verdict(
+    kind: str, params: dict[str, Any], trace: Trace, kinds: Mapping[str, Judge], strict: bool
+) -> Verdict:
     """A failed one for an unknown type, a broken parameter, and a function that raises."""
     if kind not in kinds:
         reason = unknown_name(kind, "assertion type", list(kinds))
         return Verdict(passed=False, message=f"type {kind!r}: {reason}")
     function = kinds[kind]
     try:
-        read = read_params(params_type(function), params)
+        read = read_params(params_type(function), params, strict=strict)
         found: object = function(trace, read)
         if isinstance(found, Verdict) and kind not in BUILT_IN:
             canonical.encode(found.observed)  # it will be written into results
@@ -65,6 +73,13 @@ def params_type(function: Judge) -> type[Any]:
     name = list(signature(function).parameters)[1]
     kind = get_type_hints(function).get(name, dict)
     return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else dict
+
+
+def unknown_params_of(assertion: Assertion, kinds: Mapping[str, Judge]) -> list[UnknownName]:
+    """The parameters of *assertion* that its type does not have."""
+    if assertion.type not in kinds:
+        return []
+    return unknown_params(params_type(kinds[assertion.type]), _or_empty(assertion.params))
 
 
 def _or_empty(params: dict[str, Any] | Absent | None) -> dict[str, Any]:

@@ -43,7 +43,7 @@ _TYPES: Final[dict[TypeName, tuple[type, ...]]] = {
 
 def matcher_problem(values: list[Any], given: Any, path: str, searcher: Searcher) -> str | None:
     """Why none of *values* satisfies the matcher *given* at *path*; ``None`` when one does."""
-    matcher = read_params(Matcher, given if isinstance(given, dict) else {"equals": given}, path)
+    matcher = read_params(Matcher, given if isinstance(given, dict) else {"equals": given}, path, strict=True)
     if matcher.exists is False:
         return f"should not be there, is {shown(values[0])}" if values else None
     if not values:

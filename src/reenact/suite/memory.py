@@ -25,25 +25,24 @@ class MemoryRecall(Params, frozen=True, kw_only=True):
 
 
 def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
-    """The group's memory was used, or the output shows that the fact was remembered."""
+    """The group's memory was used, or the form of the output is not against the fact."""
     group_id = _group_of(trace, params.group_id)
     found = [event for event in of_type(trace, *MEMORY_TYPES) if event.group_id == group_id]
     is_shown = _shows(trace.final_output.content, params.expected_memory_fact)
     wanted = f"expected {quoted(params.expected_memory_fact)} to be recalled in group {group_id}"
     message = f"{wanted}, found {counted(len(found), 'memory event')}{at(found)}"
-    message += f" and an output that {'shows' if is_shown else 'does not show'} it"
+    message += f" and an output that is {'not ' if is_shown else ''}against it"
     observed = {"group_id": group_id, "memory_events": len(found), "shown_in_output": is_shown}
     events = found or output_events(trace)
     return verdict(bool(found) or is_shown, message, observed=observed, events=events)
 
 
 def _shows(output: str, fact: str) -> bool:
-    """Whether the form of *output* follows a fact about form: bullets, and brief ones."""
+    """Whether nothing in *output* is against *fact*: of bullets and brevity alone its form can tell."""
     found = bullets(output)
-    wants_bullets, wants_brief = contains(fact, "bullet"), contains(fact, "brief")
-    if not found or not (wants_bullets or wants_brief):
-        return False
-    return not wants_brief or all(len(bullet) <= BRIEF_CHARACTERS for bullet in found)
+    has_bullets = bool(found) or not contains(fact, "bullet")
+    is_brief = all(len(bullet) <= BRIEF_CHARACTERS for bullet in found) or not contains(fact, "brief")
+    return bool(output.strip()) and has_bullets and is_brief
 
 
 def _group_of(trace: Trace, given: str | None) -> str:

@@ -21,6 +21,8 @@ class Plan(NamedTuple):
     """Only tests whose id, title or path contains it."""
     tags: tuple[str, ...] = ()
     """Only tests with one of them."""
+    strict: bool = False
+    """Whether a key or a parameter that nobody knows keeps a test from being run."""
     output_directory: Path | None = None
     """Where result files go; ``None`` writes none but the traces that tests ask for."""
 

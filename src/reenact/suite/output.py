@@ -1,4 +1,7 @@
-"""Assertions on the text of the final output."""
+"""Assertions on the text of the final output.
+
+The text is the run's own, not an event's, so those of the published format name no event.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from reenact.suite.json_schema import schema_problems
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.text import bullets, contains, paragraphs, sentence_count
-from reenact.suite.values import values_at
+from reenact.suite.values import has_key
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
 
@@ -32,7 +35,7 @@ def output_contains(trace: Trace, params: OutputContains) -> Verdict:
     text, searcher = trace.final_output.content, Searcher()
     missing = [*_missing(text, params, searcher)]
     wanted = f"expected the output to contain {' and '.join(missing)}, found" if missing else "all is in"
-    return _of_output(trace, not missing, f"{wanted} {quoted(text)}", {"missing": missing})
+    return verdict(not missing, f"{wanted} {quoted(text)}", observed={"missing": missing})
 
 
 def _missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
@@ -67,7 +70,7 @@ def output_omits(trace: Trace, params: OutputOmits) -> Verdict:
             found.append(pattern)
     wanted = f"expected the output to omit {', '.join(map(quoted, params.patterns))}"
     message = f"{wanted}, found {', '.join(map(quoted, found)) or 'none of it'}"
-    return _of_output(trace, not found, message, {"found": found})
+    return verdict(not found, message, observed={"found": found})
 
 
 class OutputMatchesFormat(Params, frozen=True, kw_only=True):
@@ -86,7 +89,7 @@ def output_matches_format(trace: Trace, params: OutputMatchesFormat) -> Verdict:
     problems, observed = check[params.format](trace.final_output.content, params)
     name = {"bullet_list": "a bullet list"}.get(params.format, params.format)
     message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_brief(observed)}")
-    return _of_output(trace, not problems, message, observed)
+    return verdict(not problems, message, observed=observed)
 
 
 _OF_FORMAT: Final = {
@@ -138,7 +141,7 @@ def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict
         return [f"text that is {error.reason}"], {"json": False}
     if params.required_keys and not isinstance(value, dict):
         return [f"JSON that is no object with the keys {', '.join(params.required_keys)}"], {"json": True}
-    missing = [key for key in params.required_keys if not values_at(value, key)]
+    missing = [key for key in params.required_keys if not has_key(value, key)]
     problems = [f"no key {', '.join(map(quoted, missing))}"] if missing else []
     return problems, {"keys": sorted(value) if isinstance(value, dict) else []}
 
@@ -155,8 +158,4 @@ def final_output_json_schema(trace: Trace, params: FinalOutputJsonSchema) -> Ver
         problems = [f"$: {error.reason}"]
     wanted = "expected JSON that follows the schema"
     message = f"{wanted}, found " + ("; ".join(problems) or "it")
-    return _of_output(trace, not problems, message, {"problems": problems})
-
-
-def _of_output(trace: Trace, passed: bool, message: str, observed: dict[str, Any]) -> Verdict:
-    return verdict(passed, message, observed=observed, events=output_events(trace))
+    return verdict(not problems, message, observed={"problems": problems}, events=output_events(trace))

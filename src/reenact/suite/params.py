@@ -1,45 +1,155 @@
-"""Parameters of assertions: typed, with defaults, and strict about names nobody knows."""
+"""Parameters of assertions: typed, with defaults, and read the way test authors write them.
+
+Tests are written for a Ruby engine as well, so one text stands for a list of one, ``"3"`` for 3, and null for
+a parameter that is not given. A name nobody knows is left out and reported.
+"""
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import inspect
 
+from reenact.canonical import child_path
 from reenact.errors import UsageError
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parameters of one assertion type; a field without a default must be given."""
+    """Base of the parameters of one assertion type; a field without a default must be given.
+
+    Null means *not given*, but for a field whose default is ``UNSET``: there it is a value.
+    """
 
 
 P = TypeVar("P")
 
-_PLACED: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$(?P<path>.*)`)?\Z", re.DOTALL)
-_NAMED: Final = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>.*)`")
+
+class UnknownName(NamedTuple):
+    """A parameter that nobody knows: a typo, or of a later version."""
+
+    path: str
+    """Below the parameters: ``.min_call`` or ``.before.kind``."""
+    message: str
 
 
-def read_params(kind: type[P], given: dict[str, Any], path: str = "params") -> P:
-    """*given* as *kind*; :class:`UsageError` that names the culprit and, for a typo, what was meant."""
+def read_params(kind: type[P], given: dict[str, Any], path: str = "params", *, strict: bool = False) -> P:
+    """*given* as *kind*; :class:`UsageError` that names the culprit, with *strict* also an unknown name."""
     try:
         return msgspec.convert(given, kind)
+    except msgspec.ValidationError:
+        pass  # the way below knows more forms, and the reason
+    relaxed, unknown = _relax(inspect.type_info(kind), given, "")
+    for name in unknown if strict else ():
+        raise UsageError(f"{path}{name.path}: {name.message}")
+    try:
+        return msgspec.convert(relaxed, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(_explained(str(error), kind, path)) from None
+        raise UsageError(_explain(str(error), path)) from None
 
 
-def _explained(message: str, kind: Any, path: str) -> str:
+def unknown_params(kind: type[Any], given: dict[str, Any]) -> list[UnknownName]:
+    """The names in *given* that *kind* does not have, at any depth."""
+    try:
+        msgspec.convert(given, kind)
+    except msgspec.ValidationError:
+        return _relax(inspect.type_info(kind), given, "")[1]
+    return []
+
+
+def _relax(info: inspect.Type, value: Any, path: str) -> tuple[Any, list[UnknownName]]:
+    """*value* in the form that *info* takes, as far as it is clear what is meant."""
+    unknown: list[UnknownName] = []
+    options = info.types if isinstance(info, inspect.UnionType) else (info,)
+    fitting = next((option for option in options if _takes(option, value)), None)
+    if isinstance(fitting, inspect.StructType):
+        return _relax_members(fitting, value, path)
+    if isinstance(fitting, inspect.DictType):
+        children = {key: _relax(fitting.value_type, child, f"{path}.{key}") for key, child in value.items()}
+        return {key: child for key, (child, _) in children.items()}, [
+            name for _, names in children.values() for name in names
+        ]
+    if isinstance(fitting, inspect.ListType | inspect.VarTupleType):
+        items = [_relax(fitting.item_type, item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [item for item, _ in items], [name for _, names in items for name in names]
+    if fitting is not None or not isinstance(value, str | int | float):
+        return value, unknown
+    for option in options:
+        if isinstance(option, inspect.ListType | inspect.VarTupleType):
+            return _relax(option, [value], path)
+        if isinstance(option, inspect.StrType):
+            return msgspec.json.encode(value).decode(), unknown
+        if isinstance(option, inspect.IntType | inspect.FloatType) and (number := _number(value)) is not None:
+            return number, unknown
+    return value, unknown
+
+
+def _takes(info: inspect.Type, value: Any) -> bool:
+    """Whether a value of this JSON type is what *info* is about; its inside is not looked at."""
+    match info:
+        case inspect.AnyType():
+            return True
+        case inspect.StructType() | inspect.DictType():
+            return isinstance(value, dict)
+        case inspect.ListType() | inspect.VarTupleType():
+            return isinstance(value, list)
+        case inspect.LiteralType():
+            return value in info.values
+        case inspect.StrType():
+            return isinstance(value, str)
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return type(value) is int
+        case inspect.FloatType():
+            return type(value) in (int, float)
+        case _:
+            return value is None
+
+
+def _number(value: str | float) -> int | float | None:
+    """The number in a text, or a whole number in place of one with a fraction of nothing."""
+    try:
+        number = float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    except OverflowError:
+        return None
+    if isinstance(number, str | bool):
+        return None
+    return int(number) if float(number).is_integer() else number
+
+
+_NUMBER: Final = re.compile(r"\s*[-+]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", re.ASCII)
+
+
+def _relax_members(
+    struct: inspect.StructType, value: dict[str, Any], path: str
+) -> tuple[dict[str, Any], list[UnknownName]]:
+    fields = {field.encode_name: field for field in struct.fields}
+    members: dict[str, Any] = {}
+    unknown: list[UnknownName] = []
+    for key, child in value.items():
+        below = child_path(path, key)
+        if key not in fields:
+            unknown.append(UnknownName(below, unknown_name(key, "parameter", list(fields))))
+        elif child is not None or fields[key].required or fields[key].default is msgspec.UNSET:
+            members[key], names = _relax(fields[key].type, child, below)
+            unknown += names
+    return members, unknown
+
+
+_PLACED: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$(?P<path>.*)`)?\Z", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def _explain(message: str, path: str) -> str:
     placed = _PLACED.match(message)
     assert placed is not None
     place, reason = path + (placed["path"] or ""), placed["reason"]
-    named = _NAMED.fullmatch(reason)
-    if named is None:
-        return f"{place}: {reason[:1].lower()}{reason[1:]}"
-    if named["what"] == "missing required":
-        return f"{place}.{named['name']}: required, but missing"
-    known = [] if placed["path"] else [field.encode_name for field in msgspec.structs.fields(kind)]
-    return f"{place}.{named['name']}: {unknown_name(named['name'], 'parameter', known)}"
+    if missing := _MISSING.fullmatch(reason):
+        return f"{place}.{missing['name']}: required, but missing"
+    return f"{place}: {reason[:1].lower()}{reason[1:]}"
 
 
 def unknown_name(name: str, what: str, known: list[str]) -> str:

@@ -42,4 +42,4 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 def project_prices(start: Path) -> dict[str, Price]:
     """The table that the nearest ``reenact.toml`` gives assertions as their default; empty without one."""
     given = find_settings(start).defaults.get("cost_budget", {}).get("prices", {})
-    return read_params(dict[str, Price], given, "test.defaults.cost_budget.prices")
+    return read_params(dict[str, Price], given, "test.defaults.cost_budget.prices", strict=True)

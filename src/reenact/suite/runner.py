@@ -14,13 +14,13 @@ import msgspec
 
 from reenact.errors import ReenactError
 from reenact.formats.bundle import SCHEMA_VERSION
-from reenact.formats.result import AssertionResult, TestError, TestResult, verdict
-from reenact.formats.testcase import Reporting, TestCase, read_test_case
+from reenact.formats.result import AssertionResult, TestError, TestResult, TestWarning, verdict
+from reenact.formats.testcase import CaseRead, Reporting, TestCase, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
 from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import judge
+from reenact.suite.judge import judge, unknown_params_of
 from reenact.suite.kinds import Judge
 from reenact.suite.outcome import EVIDENCE_CHARACTERS, Outcome, Plan
 from reenact.suite.problems import error_of
@@ -89,13 +89,15 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
     data = b""
     try:
         data = file.read_bytes()
-        case = read_test_case(data, str(file))
+        read = read_with_warnings(data, str(file), strict=plan.strict)
+        case = read.case
         if not _is_chosen(case, file, plan):
             return None
         trace = read_trace_of(case, file, test_run_id=plan.test_run_id, started_at=started_at)
         judged = _judged(case, trace, plan)
         result = _result(case, file, trace, judged, started_at, plan)
-        outcome = Outcome(result, case.title, _lines(data, judged), _events_behind(judged, trace))
+        result = _with_warnings(result, read, data, plan)
+        outcome = Outcome(result, case.name, _lines(data, judged), _events_behind(judged, trace))
         return _saved(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
         found = error_of(error, file, data, case)
@@ -108,14 +110,15 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
 
 
 def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
-    names = (case.id, case.title, str(file))
+    names = (case.id, case.name, str(file))
     has_name = plan.name is None or any(plan.name.casefold() in name.casefold() for name in names)
     return has_name and (not plan.tags or not set(plan.tags).isdisjoint(case.tags or ()))
 
 
 def _judged(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:
     kinds = kinds_for(plan.settings)
-    return [judge(assertion, trace, kinds, plan.settings.defaults) for assertion in case.assertions]
+    defaults = plan.settings.defaults
+    return [judge(assertion, trace, kinds, defaults, strict=plan.strict) for assertion in case.assertions]
 
 
 def _result(
@@ -139,6 +142,24 @@ def _result(
         assertions=judged,
         artifacts={name: str(path) for name, path in trace.artifacts.items()},
     )
+
+
+def _with_warnings(result: TestResult, read: CaseRead, data: bytes, plan: Plan) -> TestResult:
+    """*result* with what nobody knows in the test file, each with its line."""
+    found = [(problem.json_path, problem.message) for problem in read.warnings]
+    found += [
+        (f"$.assertions[{index}].params{name.path}", name.message)
+        for index, assertion in enumerate(read.case.assertions)
+        for name in unknown_params_of(assertion, kinds_for(plan.settings))
+    ]
+    if not found:
+        return result
+    document = read_yaml(data, "")
+    placed = [(document.place(path).line, path, message) for path, message in found]
+    warnings = [
+        TestWarning(message=message, line=line, json_path=path) for line, path, message in sorted(placed)
+    ]
+    return msgspec.structs.replace(result, warnings=warnings)
 
 
 def _lines(data: bytes, judged: list[AssertionResult]) -> dict[str, int]:
@@ -189,7 +210,7 @@ def _failed(case: TestCase | None, file: Path, error: TestError, started_at: dat
         artifacts={},
         error=error,
     )
-    return Outcome(result, case.title if case else "", {}, {})
+    return Outcome(result, case.name if case else "", {}, {})
 
 
 def _milliseconds(start: datetime, end: datetime) -> float:

@@ -23,9 +23,6 @@ from reenact.trace.with_receipt import with_receipt
 
 def read_trace_of(case: TestCase, test_file: Path, *, test_run_id: str, started_at: datetime) -> Trace:
     """The trace that *case* is about; its artifacts name the files it was made from."""
-    if case.mode == "live":
-        reason = "live runs are not made here; record one with reenact record and set mode: replay"
-        raise FormatError(reason, json_path="$.mode")
     source, directory = case.adapter_input, test_file.parent
     names: dict[str, Any] = {"case": case, "trace_id": f"{test_run_id}.{case.id}", "test_run_id": test_run_id}
     if source.replay_file is not ABSENT:

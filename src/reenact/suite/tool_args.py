@@ -15,14 +15,15 @@ from reenact.suite.matchers import matcher_problem
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.text import contains
-from reenact.suite.values import includes, same, values_at
+from reenact.suite.values import has_key, includes, same, values_at
 from reenact.suite.verdict import Verdict, quoted, shown, verdict
 
 
 class ArgsMatch(Params, frozen=True, kw_only=True):
-    """What one call has to satisfy; keys may be dotted."""
+    """What one call has to satisfy."""
 
     required_keys: tuple[str, ...] = ()
+    """Names as they are; one that begins with ``$`` is a path."""
     args_contains: dict[str, Any] = msgspec.field(default_factory=dict)
     regex: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -40,14 +41,19 @@ def tool_args_match(trace: Trace, params: ToolArgsMatch) -> Verdict:
 
 def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]:
     for key in match.required_keys:
-        if not values_at(args, key):
+        if not has_key(args, key):
             yield f"{key} is missing"
     for key, expected in match.args_contains.items():
-        if not any(_holds(value, expected) for value in values_at(args, key)):
+        if not any(_holds(value, expected) for value in _values(args, key)):
             yield f"{key} should contain {shown(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
-        if not any(searcher.search(pattern, _text(value)) for value in values_at(args, key)):
+        if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
             yield f"{key} should match {quoted(pattern)}, is {_is(args, key)}"
+
+
+def _values(args: Any, path: str) -> list[Any]:
+    """What a path that may be dotted leads to; false counts as nothing, as where the format comes from."""
+    return [value for value in values_at(args, path) if value is not False]
 
 
 def _holds(value: Any, expected: Any) -> bool:
@@ -61,7 +67,8 @@ def _text(value: Any) -> str:
 
 
 def _is(args: Any, key: str) -> str:
-    return " and ".join(shown(value) for value in values_at(args, key)) or "missing"
+    found = " and ".join(shown(value) for value in values_at(args, key)) or "missing"
+    return f"{found}, which counts as missing; ask for it with tool_args" if found == "false" else found
 
 
 class ToolArgs(Params, frozen=True, kw_only=True):

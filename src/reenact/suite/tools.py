@@ -64,7 +64,6 @@ class ToolCallOrder(Params, frozen=True, kw_only=True):
 def tool_call_order(trace: Trace, params: ToolCallOrder) -> Verdict:
     """The first event of one kind comes before the first of another; both must exist."""
     before, after = first(select(trace, params.before)), first(select(trace, params.after))
-    found = [event for event in (before, after) if event is not None]
     observed = {"before": before.event_id if before else None, "after": after.event_id if after else None}
     wanted = f"expected {params.before} before {params.after}"
     if before is None or after is None:
@@ -73,10 +72,10 @@ def tool_call_order(trace: Trace, params: ToolCallOrder) -> Verdict:
             for selector, event in ((params.before, before), (params.after, after))
             if event is None
         )
-        return verdict(False, f"{wanted}, found no {missing}", observed=observed, events=found)
+        return verdict(False, f"{wanted}, found no {missing}", observed=observed)
     passed = before.seq < after.seq
     message = f"{wanted}, found the first at {before.event_id} and the other at {after.event_id}"
-    return verdict(passed, message, observed=observed, events=found)
+    return verdict(passed, message, observed=observed, events=[before, after])
 
 
 class StopAfterSuccess(Params, frozen=True, kw_only=True):

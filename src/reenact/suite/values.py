@@ -22,6 +22,13 @@ def values_at(value: Any, path: str) -> list[Any]:
     return found
 
 
+def has_key(value: Any, key: str) -> bool:
+    """Whether an object has the member *key*; a key that begins with ``$`` is a path to something."""
+    if key.startswith("$") and not (isinstance(value, dict) and key in value):
+        return any(found is not False for found in values_at(value, key))
+    return isinstance(value, dict) and key in value
+
+
 def _children(parent: Any, index: str | None, key: str | None) -> Iterator[Any]:
     if key == "*" or index == "*":
         yield from parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ()

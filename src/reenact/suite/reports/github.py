@@ -17,6 +17,9 @@ def workflow_commands(outcomes: Iterable[Outcome]) -> Iterator[str]:
             file = result.error.file or result.test_file
             line = result.error.line if isinstance(result.error.line, int) else 1
             yield _command("error", str(file), line, f"{name} could not be run", result.error.message)
+        for warning in result.warnings or ():
+            message = f"{warning.json_path}: {warning.message}"
+            yield _command("warning", result.test_file, warning.line, f"{name}: read in spite of it", message)
         for found in result.assertions:
             if found.status == "fail":
                 title = f"{name}: {found.id} ({found.type})"

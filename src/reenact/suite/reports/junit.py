@@ -63,9 +63,13 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         failure = ET.SubElement(case, "failure", {"message": _clean(message), "type": _clean(types)})
         failure.text = _clean("\n".join(line.text for line in evidence(outcome)))
     asides = [found for found in result.assertions if found.status != "pass" and not _fails(found)]
-    if asides:
-        said = "\n".join(f"{_kind(found)} {found.id}: {found.message}" for found in asides)
-        ET.SubElement(case, "system-out").text = _clean(said)
+    said = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
+    said += [
+        f"warning line {warning.line}: {warning.json_path}: {warning.message}"
+        for warning in result.warnings or ()
+    ]
+    if said:
+        ET.SubElement(case, "system-out").text = _clean("\n".join(said))
 
 
 def _fails(found: AssertionResult) -> bool:

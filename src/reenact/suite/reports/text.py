@@ -38,10 +38,11 @@ def _tally(outcome: Outcome) -> str:
     found = outcome.result.assertions
     failed = [each for each in found if each.status == "fail"]
     warnings = sum(each.severity == "warning" for each in failed)
+    remarks = len(outcome.result.warnings or ())
     skipped = sum(each.status == "skip" for each in found)
     parts = [counted(len(found), "assertion")]
     parts += [f"{len(failed) - warnings} failed"] if len(failed) > warnings else []
-    parts += [counted(warnings, "warning")] if warnings else []
+    parts += [counted(warnings + remarks, "warning")] if warnings + remarks else []
     return ", ".join(parts + ([f"{skipped} skipped"] if skipped else []))
 
 
@@ -49,7 +50,7 @@ def evidence(outcome: Outcome) -> Iterator[Line]:
     """All there is to know about a test that failed, could not be run, or warns; nothing for others."""
     result = outcome.result
     failed = [found for found in result.assertions if found.status == "fail"]
-    if not failed and result.status != "error":
+    if not failed and not result.warnings and result.status != "error":
         return
     tone: Tone = "warning" if result.status == "pass" else result.status
     title = f": {outcome.title}" if outcome.title else ""
@@ -58,6 +59,9 @@ def evidence(outcome: Outcome) -> Iterator[Line]:
         yield Line(f"  {place(outcome)}: {result.error.message}")
         for problem in result.error.extra.get(PROBLEMS, [])[1:]:
             yield Line(f"  {problem}")
+    for warning in result.warnings or ():
+        where = f"{result.test_file}:{warning.line}: {warning.json_path}"
+        yield Line(f"  warning: {where}: {warning.message}", "warning", 10)
     for found in failed:
         yield from _failure(found, outcome)
 
