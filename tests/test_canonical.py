@@ -6,6 +6,7 @@ import decimal
 import enum
 import json
 import math
+import shutil
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
@@ -226,10 +227,58 @@ def test_what_json_cannot_hold_is_refused_with_its_path(value, profile):
 
 
 def test_jcs_refuses_integers_that_doubles_cannot_tell_apart():
-    """2**53 and 2**53 + 1 would get one text there."""
-    assert canonical.encode(2**53 - 1, "jcs") == b"9007199254740991"
-    with pytest.raises(FormatError, match="beyond"):
-        canonical.encode([-(2**53)], "jcs")
+    """2**53 and 2**53 + 1 would get one text there; one that is the text of a double is that double."""
+    for good in (2**53 - 1, -(2**53), 10**16, 123456789012345680000, 10**21 - 2**17 * 10):
+        is_text = canonical.encode(float(good), "jcs") == str(good).encode()
+        assert not is_text or canonical.encode(good, "jcs") == str(good).encode()
+    for bad in (2**53 + 1, -(2**53) - 1, 10**16 + 1, 123456789012345678901, 10**21, 10**400):
+        with pytest.raises(FormatError, match="beyond"):
+            canonical.encode([bad], "jcs")
+
+
+NUMBER_TEXTS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**25), 10**25).map(str),
+    st.integers(2**53 - 5, 2**53 + 5).map(str),
+    st.builds("{}e{}".format, st.integers(-(10**18), 10**18), st.integers(-320, 280)),
+    st.builds("{}.{}E{:+d}".format, st.integers(0, 999), st.integers(0, 10**9), st.integers(-30, 30)),
+    st.sampled_from(["-0", "-0.0", "1e16", "1e-6", "5e-324", "1e21", "1e-7", "123456789012345680000"]),
+)
+
+
+@pytest.fixture(scope="module")
+def javascript():
+    """What JavaScript writes for each of some JSON texts."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node")
+    script = """
+        const texts = JSON.parse(process.argv[1]);
+        process.stdout.write(JSON.stringify(texts.map(text => JSON.stringify(JSON.parse(text)))));
+    """
+
+    def stringify(texts):
+        done = subprocess.run(
+            [node, "-e", script, json.dumps(texts)], capture_output=True, check=True, timeout=60
+        )
+        return json.loads(done.stdout)
+
+    return stringify
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(NUMBER_TEXTS, min_size=100, max_size=200))
+def test_jcs_numbers_are_those_of_javascript(javascript, texts):
+    """What we read, we write as JavaScript does, and read again; what we refuse would have been changed."""
+    for text, theirs in zip(texts, javascript(texts), strict=True):
+        try:
+            value = read_json(text.encode(), "jcs")
+            ours = canonical.encode(value, "jcs").decode()
+        except FormatError:
+            assert theirs == "null" or theirs != text, text
+            continue
+        assert ours == theirs, text
+        assert canonical.encode(read_json(ours.encode(), "jcs"), "jcs").decode() == ours
 
 
 def nested(depth, wrap):

@@ -131,8 +131,9 @@ RECORDS: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "number-not-exact",
-        "RFC 8785 cannot hold this number, so there are no digests.",
+        "RFC 8785 cannot hold this number, so the subject is rejected and there are no digests.",
         lambda r: r["subject"].update(context=2**53 + 1),
+        "subject",
         "subject_digest",
         "record_digest",
     ),

@@ -2,8 +2,8 @@
 
 ``replay``  keys in code-point order, no white space, raw UTF-8, minimal escapes, ``1.0`` stays
             ``1.0``, integers exact in 64 bits. Digests are written ``sha256:<64 hex>``.
-``jcs``     RFC 8785, digests in bare hex. Integers beyond ±(2**53 - 1) are refused, because there
-            two different integers would get one text.
+``jcs``     RFC 8785, digests in bare hex. An integer beyond ±(2**53 - 1) is refused unless it is the text
+            of a double, as 10000000000000000 is of 1e16: of the others, two would get one text.
 
 Both refuse what JSON cannot hold instead of changing it; the error names the JSON path. Two things that
 are not JSON are written by the ``replay`` profile, as what they stand for: UUIDs and enum members.
@@ -162,14 +162,30 @@ def _jcs(value: Any, path: str, depth: int) -> Iterator[str]:
         if depth >= MAX_DEPTH:
             raise FormatError(f"nested deeper than {MAX_DEPTH} levels", json_path=path)
         yield from (_jcs_object if kind is dict else _jcs_array)(value, path, depth)
-    elif kind is int and abs(value) >= 2**53:
-        raise FormatError(f"integer {_short(value)} is beyond ±(2**53 - 1)", json_path=path)
+    elif kind is int:
+        if not is_double(value):
+            shown = _short(value)
+            raise FormatError(
+                f"integer {shown} is beyond ±(2**53 - 1) and no double; write it as text", json_path=path
+            )
+        yield str(value)
     elif reason := _scalar_problem(value):
         raise FormatError(reason, json_path=path)
     elif kind is float:
         yield _jcs_number(value)
     else:
         yield msgspec.json.encode(value).decode()
+
+
+def is_double(value: int) -> bool:
+    """Whether a reader that knows only doubles, such as JavaScript, writes *value* as it stands."""
+    if -(2**53) < value < 2**53:
+        return True
+    return value.bit_length() <= _LONGEST_BITS and _jcs_number(float(value)) == str(value)
+
+
+_LONGEST_BITS: Final = 70
+"""From 10**21 on, numbers are written with an exponent."""
 
 
 def _jcs_object(value: Any, path: str, depth: int) -> Iterator[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+import orjson
+
+from reenact.canonical import is_double
 from reenact.check.capsule import Capsule, Findings, Manifest
-from reenact.check.problem import Problem
+from reenact.check.problem import Problem, item_path, member_path
 from reenact.check.schema_language import (
     AnySchema,
     ArraySchema,
@@ -159,7 +163,30 @@ def _judge(value: Any) -> Findings:
     problems = [Problem("empty_field", key, "must not be empty") for key in empty]
     if not content and not tool_call_count:
         problems.append(Problem("empty_output", "output", _NO_ANSWER))
+    problems += [Problem("invalid_type", path, _NO_DOUBLE) for path in _inexact_integers(value)]
     return Findings(problems, data)
+
+
+_NO_DOUBLE: Final = "is an integer that no double holds, so records of it would not agree; write it as text"
+
+
+def _inexact_integers(value: Any) -> Iterator[str]:
+    """Where integers stand that RFC 8785 has no text for; mostly none, which one look at C speed shows."""
+    try:
+        orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER)
+    except TypeError:
+        yield from _search_inexact(value, "")
+
+
+def _search_inexact(value: Any, path: str) -> Iterator[str]:
+    if type(value) is dict:
+        for key, child in value.items():
+            yield from _search_inexact(child, member_path(path, key))
+    elif type(value) is list:
+        for index, child in enumerate(value):
+            yield from _search_inexact(child, item_path(path, index))
+    elif type(value) is int and not is_double(value):
+        yield path
 
 
 _NO_ANSWER: Final = "has neither content nor tool_calls; an action needs one of them"

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from reenact import canonical
 from reenact.check.json_schema import to_json_schema
 from reenact.check.problem import Problem
 from reenact.check.schema_accept import Accepts, compile_schema
@@ -82,6 +83,16 @@ class Capsule:
             # Of a rejected value the data is incomplete by nature; here that would be the capsule's mistake.
             problems += walk(self.manifest.output_schema, data, "data", null_is_absent=True)
         return Result("rejected" if _has_error(problems) else "accepted", tuple(problems), data)
+
+    def manifest_json(self) -> dict[str, Any]:
+        """The manifest as plain JSON, schemas included."""
+        value: dict[str, Any] = msgspec.to_builtins(self.manifest)
+        return value
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the manifest in the canonical form of RFC 8785, in bare hex."""
+        return canonical.digest(self.manifest_json(), "jcs")
 
     def _run(self, value: Any) -> Findings:
         try:

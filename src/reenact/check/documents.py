@@ -164,7 +164,7 @@ def _action(stream: BufferedReader, file: str) -> _Checked:
 
 
 def _record(stream: BufferedReader, file: str) -> _Checked:
-    report = check_record(read_json(stream.read()))
+    report = check_record(read_json(stream.read(), "jcs"))
     return report.findings(file), {"record": report.record_digest}
 
 
@@ -185,7 +185,7 @@ def _pack(stream: BufferedReader, file: str) -> _Checked:
 
 def _records(stream: BufferedReader, file: str, findings: list[Finding]) -> Iterator[tuple[int | None, Any]]:
     if stream.peek(1)[:1] == b"[":
-        yield from ((None, record) for record in read_json(stream.read()))
+        yield from ((None, record) for record in read_json(stream.read(), "jcs"))
         return
 
     def unreadable(error: FormatError) -> None:
@@ -193,7 +193,7 @@ def _records(stream: BufferedReader, file: str, findings: list[Finding]) -> Iter
 
     for line in read_lines(stream, file=file, on_error=unreadable):
         try:
-            yield line.number, read_json(line.text)
+            yield line.number, read_json(line.text, "jcs")
         except FormatError as error:
             unreadable(error.at(file=file, line=line.number))
 

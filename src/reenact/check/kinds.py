@@ -66,14 +66,14 @@ def kind_or_events(path: Path) -> Kind | Literal["events"]:
 
 def _value(text: bytes) -> Any:
     try:
-        return read_json(text)
+        return read_json(text, "jcs")
     except FormatError:
         return None
 
 
 def _whole(text: bytes, file: str) -> Any:
     try:
-        return read_json(text)
+        return read_json(text, "jcs")
     except FormatError as error:
         raise error.at(file=file) from None
 

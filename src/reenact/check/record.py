@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     ok: bool
     reason: str = ""
-    """Why not; empty when it holds."""
+    """Why not; of a check that holds, what it could not look at. Mostly empty."""
 
 
 class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +59,12 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
         return all(check.ok for check in self.checks)
 
     def findings(self, file: str, line: int | None = None) -> list[Finding]:
-        """The failed checks of a record that stands in *file*, each under its name."""
-        failed = (check for check in self.checks if not check.ok)
-        return [Finding(check.name, check.reason, file, line=line) for check in failed]
+        """The failed checks of a record that stands in *file*, each under its name; a remark is a warning."""
+        return [
+            Finding(check.name, check.reason, file, "warning" if check.ok else "error", line=line)
+            for check in self.checks
+            if check.reason or not check.ok
+        ]
 
 
 def check_record(value: Any) -> RecordReport:
@@ -77,6 +81,7 @@ def check_record(value: Any) -> RecordReport:
             _subject(result),
             _equal("algorithm", ALGORITHM, receipt.get("alg")),
             *(_digest(name, computed, receipt.get(name)) for name, computed in digests.items()),
+            _capsule(record, receipt),
         ),
         problems=result.problems,
         record_digest=record_digest if isinstance(record_digest, str) else None,
@@ -153,6 +158,17 @@ def _digest(name: str, computed: str | FormatError, claimed: Any) -> Check:
     if computed == claimed:
         return Check(name, True)
     return Check(name, False, f"is {_shown(claimed)}, but {computed} was computed")
+
+
+def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> Check:
+    """The capsule by which the record was made, where it says so: in its receipt, or beside it."""
+    name = "capsule_digest"
+    claimed = receipt.get(name, record.get(name))
+    if claimed is None or claimed == ACTION.digest:
+        return Check(name, True)
+    if not (isinstance(claimed, str) and re.fullmatch("[0-9a-f]{64}", claimed)):
+        return Check(name, False, f"is {_shown(claimed)}, must be 64 lowercase hex digits")
+    return Check(name, True, f"{claimed} is another manifest than ours, {ACTION.digest}; it is not compared")
 
 
 def _shown(claimed: Any) -> str:

@@ -78,7 +78,7 @@ def _lines(
 
 def _judge(text: bytes, file: str, line: int | None, capsule: Capsule, policy: Policy | None) -> Judged:
     try:
-        value = read_json(text)
+        value = read_json(text, "jcs")
     except FormatError as error:
         return Judged(file, line, None, None, error.at(file=file, line=line or _first_line(error)))
     result = capsule.execute(value)
@@ -96,7 +96,7 @@ def _first_line(error: FormatError) -> int | None:
 
 def _is_whole(text: bytes) -> bool:
     try:
-        read_json(text)
+        read_json(text, "jcs")
     except FormatError:
         return False
     return True

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from reenact._version import __version__
 
 VERBS = {
+    "capsules": "List the capsules that values are judged by, or describe one",
     "convert": "Write one artifact as another",
     "demo": "Record, replay, break and verify a small agent, without key or network",
     "diff": "Compare two runs, aligned by what they did",

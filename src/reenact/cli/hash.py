@@ -52,7 +52,7 @@ def _canonical_texts(
 ) -> Iterator[tuple[str, bytes | FormatError | OSError]]:
     for file in files:
         try:
-            yield file, canonical.encode(read_json(_read(file)), profile)
+            yield file, canonical.encode(read_json(_read(file), profile), profile)
         except FormatError as error:
             yield file, error.at(file=file)
         except OSError as error:

@@ -77,7 +77,7 @@ CODEC: Final = Codec[Action](Action)
 def read_action(data: bytes, file: str) -> Action:
     """The action in *data*; :class:`FormatError` with the JSON path of what is wrong."""
     try:
-        return action_from_json(read_json(data))
+        return action_from_json(read_json(data, "jcs"))
     except FormatError as error:
         raise error.at(file=file) from None
 

@@ -14,8 +14,11 @@ from reenact.errors import FormatError
 _decode = msgspec.json.Decoder().decode
 
 
-def read_json(text: bytes) -> Any:
+def read_json(text: bytes, profile: canonical.Profile = "replay") -> Any:
     """The value of *text*; :class:`FormatError` for repeated keys, NaN, and what is not UTF-8 or too large.
+
+    What the ``jcs`` profile writes it reads again: there an integer beyond 64 bits that is the text of a
+    double is that double.
 
     Decoders keep the last of two equal keys. A key takes two quotes, so a text from which none was
     dropped has as many quotes as the value written again. Writing also refuses integers beyond 64 bits and
@@ -28,7 +31,7 @@ def read_json(text: bytes) -> Any:
             return value
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
         pass  # the exact way finds the reason and its place
-    return read_json_exactly(text)
+    return read_json_exactly(text, profile)
 
 
 def _quotes(text: bytes) -> int:
@@ -38,11 +41,14 @@ def _quotes(text: bytes) -> int:
     return text.count(b'"')
 
 
-def read_json_exactly(text: bytes) -> Any:
+def read_json_exactly(text: bytes, profile: canonical.Profile = "replay") -> Any:
     """The same, slowly; it knows what is wrong and where."""
     try:
         value = json.loads(
-            text.decode("utf-8-sig"), object_pairs_hook=_no_duplicates, parse_constant=_no_constants
+            text.decode("utf-8-sig"),
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constants,
+            parse_int=_integer_or_double if profile == "jcs" else int,
         )
     except UnicodeDecodeError as error:
         raise FormatError(f"not UTF-8 at byte {error.start}") from None
@@ -72,6 +78,11 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     marked = _Duplicate(value)
     marked.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     return marked
+
+
+def _integer_or_double(text: str) -> int | float:
+    value = int(text)
+    return value if -(2**63) <= value < 2**64 or not canonical.is_double(value) else float(value)
 
 
 def _no_constants(name: str) -> Any:

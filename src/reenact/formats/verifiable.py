@@ -107,7 +107,7 @@ _HEX_DIGEST = re.compile("[0-9a-f]{64}")
 def read_verifiable(data: bytes, file: str) -> VerifiableRecord:
     """The record in *data* as it claims to be; its digests are not recomputed here."""
     try:
-        value = read_json(data)
+        value = read_json(data, "jcs")
         _refuse_version(value)
         return CODEC.from_json(value)
     except FormatError as error:

@@ -1,0 +1,100 @@
+"""``reenact capsules``: the capsules there are, and what one takes and gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from reenact.check.capsule import Capsule
+from reenact.check.capsules import capsule_ids, find_capsule
+from reenact.check.problem import member_path
+from reenact.check.schema_language import ArraySchema, EnumSchema, Field, NumberSchema, ObjectSchema, Schema
+from reenact.cli.failure import printable
+from reenact.errors import UsageError
+
+
+@click.command("capsules")
+@click.argument("capsule_id", metavar="[ID]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print manifests and digests as JSON.")
+def command(capsule_id: str | None, as_json: bool) -> None:
+    """List the capsules that values are judged by, or describe one.
+
+    ID is the capsule to describe. The digest stands for the manifest: two that agree on it take and give the
+    same fields.
+    """
+    if capsule_id is not None:
+        capsule = find_capsule(capsule_id)
+        lines = [json.dumps(_described(capsule), indent=2, ensure_ascii=False)] if as_json else _page(capsule)
+    elif as_json:
+        lines = [json.dumps([_listed(name) for name in capsule_ids()], indent=2, ensure_ascii=False)]
+    else:
+        lines = [_line(_listed(name)) for name in capsule_ids()]
+    for line in lines:
+        click.echo(printable(line) if not as_json else line)
+
+
+def _described(capsule: Capsule) -> dict[str, Any]:
+    return {"digest": capsule.digest, "manifest": capsule.manifest_json()}
+
+
+def _listed(name: str) -> dict[str, Any]:
+    try:
+        capsule = find_capsule(name)
+    except UsageError as error:  # a broken package must not hide the others
+        return {"id": name, "error": str(error)}
+    manifest = capsule.manifest
+    return {
+        "id": name,
+        "version": manifest.version,
+        "profile": manifest.profile,
+        "digest": capsule.digest,
+        "summary": manifest.summary,
+    }
+
+
+def _line(entry: dict[str, Any]) -> str:
+    if "error" in entry:
+        return f"{entry['id']}  ({entry['error']})"
+    return f"{entry['id']}  {entry['version']}  {entry['digest'][:12]}  {entry['summary']}"
+
+
+def _page(capsule: Capsule) -> Iterator[str]:
+    manifest = capsule.manifest
+    yield f"{manifest.id}  {manifest.name}, version {manifest.version}"
+    yield f"  {manifest.summary}"
+    yield f"  profile {manifest.profile}, logic {manifest.logic_version}, tags {', '.join(manifest.tags)}"
+    yield f"  digest  {capsule.digest}"
+    for title, schema in (("takes", manifest.input_schema), ("gives", manifest.output_schema)):
+        yield ""
+        yield f"{title}: {schema.description}"
+        rows = [*_rows(schema, "")]
+        width = max((len(name) for name, _, _ in rows), default=0)
+        kinds = max((len(kind) for _, kind, _ in rows), default=0)
+        for name, kind, description in rows:
+            yield f"  {name:<{width}}  {kind:<{kinds}}  {description}".rstrip()
+
+
+def _rows(schema: Schema, path: str) -> Iterator[tuple[str, str, str]]:
+    """Every field with its path, its type and what it is, depth first."""
+    if isinstance(schema, ArraySchema):
+        yield from _rows(schema.items, f"{path}[]")
+    elif isinstance(schema, ObjectSchema):
+        for field in schema.fields:
+            below = member_path(path, field.name)
+            yield f"{below}{'' if field.required else '?'}", _kind(field), field.description
+            yield from _rows(field.schema, below)
+
+
+def _kind(field: Field) -> str:
+    schema = field.schema
+    name = str(schema.__struct_config__.tag)
+    if isinstance(schema, NumberSchema) and schema.minimum is not None:
+        return f"number {schema.minimum:g}…" + (f"{schema.maximum:g}" if schema.maximum is not None else "")
+    if isinstance(schema, EnumSchema):
+        return f"one of {', '.join(schema.values)}"
+    if isinstance(schema, ArraySchema) and schema.minimum:
+        return f"array, {schema.minimum} or more"
+    return f"{name}, no others" if isinstance(schema, ObjectSchema) and not schema.extras else name
