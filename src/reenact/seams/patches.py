@@ -1,7 +1,8 @@
 """Patching once per process: applied while any run is open, removed without trace after the last.
 
 A patch decides per call, by context, whether it has anything to do; it is never lifted while another
-run is open.
+run is open. Others patch the same places: whoever came later stays where it is when we leave, and a patch
+of ours that is left below it does nothing without a run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import msgspec
 
 _lock = threading.Lock()
 _applied: dict[tuple[int, str], _Applied] = {}
+_left_below: dict[tuple[int, str], _Applied] = {}
+"""Patches that could not be taken back, because somebody else's was above: the next run finds them there."""
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -31,6 +34,8 @@ class _Applied:
         own = vars(patch.owner)
         self.is_inherited = patch.name not in own
         self.original = getattr(patch.owner, patch.name) if self.is_inherited else own[patch.name]
+        self.replacement = functools.update_wrapper(patch.wrap(self.original), self.original)
+        setattr(patch.owner, patch.name, self.replacement)
 
 
 def attach(patches: list[Patch]) -> None:
@@ -39,9 +44,9 @@ def attach(patches: list[Patch]) -> None:
         for patch in patches:
             key = (id(patch.owner), patch.name)
             if key not in _applied:
-                _applied[key] = applied = _Applied(patch)
-                replacement = functools.update_wrapper(patch.wrap(applied.original), applied.original)
-                setattr(patch.owner, patch.name, replacement)
+                left = _left_below.pop(key, None)
+                is_there = left is not None and left.replacement in _chain(patch)
+                _applied[key] = left if left is not None and is_there else _Applied(patch)
             _applied[key].users += 1
 
 
@@ -58,7 +63,29 @@ def detach(patches: list[Patch]) -> None:
 
 
 def _restore(patch: Patch, applied: _Applied) -> None:
-    if applied.is_inherited:
+    if vars(patch.owner).get(patch.name) is not applied.replacement:
+        _left_below[id(patch.owner), patch.name] = applied
+    elif applied.is_inherited:
         delattr(patch.owner, patch.name)
     else:
         setattr(patch.owner, patch.name, applied.original)
+
+
+def _chain(patch: Patch) -> list[Any]:
+    """What is at the place of *patch*, and what that wraps, in turn."""
+    function = vars(patch.owner).get(patch.name)
+    chain = [function]
+    while (function := getattr(function, "__wrapped__", None)) is not None:
+        chain.append(function)
+    return chain
+
+
+def is_own(function: Any, library: str) -> bool:
+    """Whether *function* is *library*'s, maybe wrapped by instrumentation; a test's fake is not.
+
+    Told by where it was compiled: a mock with the original's signature and name was not compiled there.
+    """
+    while (inner := getattr(function, "__wrapped__", None)) is not None:
+        function = inner
+    name: str = getattr(function, "__globals__", {}).get("__name__", "")
+    return name == library or name.startswith(f"{library}.")

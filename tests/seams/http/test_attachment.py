@@ -24,8 +24,10 @@ from tests.seams.http.site import PAGE, Site
 from tests.seams.http.test_clients import calls_in, record, replay, twice
 
 PATCHED: list[tuple[Any, str]] = [
-    *((library.Client, name) for library in (httpx, httpx2) for name in ("send", "_transport_for_url")),
-    *((library.AsyncClient, name) for library in (httpx, httpx2) for name in ("send", "_transport_for_url")),
+    *((library.Client, "send") for library in (httpx, httpx2)),
+    *((library.HTTPTransport, "handle_request") for library in (httpx, httpx2)),
+    *((library.AsyncClient, "send") for library in (httpx, httpx2)),
+    *((library.AsyncHTTPTransport, "handle_async_request") for library in (httpx, httpx2)),
     (urllib3.connectionpool.HTTPConnectionPool, "_make_request"),
     (urllib3.connectionpool.HTTPSConnectionPool, "_prepare_proxy"),
     (requests.adapters.HTTPAdapter, "send"),
@@ -105,44 +107,23 @@ def test_clients_that_are_older_than_the_run_are_covered(tmp_path: Path, web: Si
     assert len(calls_in(tmp_path / "run")) == 3
 
 
-class Loud(httpx2.BaseTransport):
-    """A transport of the user's own."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.calls += 1
-        return httpx2.Response(200, text=request.url.path.upper(), headers={"x-n": str(self.calls)})
-
-
-def test_a_transport_of_the_users_own_is_covered(tmp_path: Path, web: Site) -> None:
-    """It is not called in replay, mounted or not."""
-    transport = Loud()
-
-    def work() -> list[tuple[str, str]]:
-        with httpx2.Client(transport=transport, mounts={"all://other": transport}) as client:
-            answers = [client.get("http://one/a"), client.get("http://other/b")]
-            return [(answer.text, answer.headers["x-n"]) for answer in answers]
-
-    assert twice(tmp_path / "run", work, web) == [("/A", "1"), ("/B", "2")]
-    assert transport.calls == 2
-
-
-def test_a_call_made_of_another_call_is_recorded_once(tmp_path: Path, web: Site) -> None:
-    """A transport that asks through a second client: only the agent's own call counts."""
+def test_what_a_transport_of_the_users_own_asks_is_recorded(tmp_path: Path, web: Site) -> None:
+    """It runs in replay, mounted or not, and what it asks is answered from the recording."""
+    relayed: list[str] = []
 
     class Relay(httpx2.BaseTransport):
         def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            relayed.append(request.url.host)
             answer = requests.get(f"{web.url}{request.url.path}", timeout=5)
             return httpx2.Response(answer.status_code, content=answer.content)
 
-    def work() -> str:
-        with httpx2.Client(transport=Relay()) as client:
-            return client.get("http://elsewhere/page").text
+    def work() -> list[str]:
+        with httpx2.Client(transport=Relay(), mounts={"all://other": Relay()}) as client:
+            return [client.get("http://one/page").text, client.get("http://other/page").text]
 
-    assert twice(tmp_path / "run", work, web) == PAGE
-    assert [call["key"] for call in calls_in(tmp_path / "run")] == ["GET http://elsewhere/page"]
+    assert twice(tmp_path / "run", work, web) == [PAGE] * 2
+    assert [call["key"] for call in calls_in(tmp_path / "run")] == [f"GET {web.url}/page"] * 2
+    assert relayed == ["one", "other"] * 2
 
 
 def test_a_tunnel_is_dug_only_when_the_call_is_live(tmp_path: Path, web: Site) -> None:

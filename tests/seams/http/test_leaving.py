@@ -183,31 +183,6 @@ def test_a_connection_to_somebody_else_is_not_at_hand(tmp_path: Path, library: A
     assert on_disk == [1, 2]
 
 
-class Unknown(httpx2.HTTPTransport):
-    """A transport of the user's own, which may do anything with a request."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-        self.on_disk: list[int] = []
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.on_disk.append(calls_on_disk(self._path))
-        return super().handle_request(request)
-
-
-def test_it_is_recorded_before_it_goes_to_an_unknown_transport(tmp_path: Path) -> None:
-    transport = Unknown(tmp_path / "run")
-    with (
-        ScriptedProvider(Reply("Yes.")) as provider,
-        httpx2.Client(transport=transport) as client,
-        reenact.capture(tmp_path / "run"),
-    ):
-        for _ in range(3):
-            client.post(f"{provider.base_url('openai')}/chat/completions", json=QUESTION)
-    assert transport.on_disk == [1, 2, 3]
-
-
 @pytest.mark.parametrize("library", [httpx, httpx2])
 def test_the_request_is_as_it_was(tmp_path: Path, library: Any) -> None:
     """What the agent finds in it afterwards is the library's own."""

@@ -16,7 +16,7 @@ from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 from reenact.seams.http.wire import is_chunked
-from reenact.seams.patches import Patch
+from reenact.seams.patches import Patch, is_own
 
 Pull: TypeAlias = Callable[[bool], Awaitable[bytes]]
 """The next bytes of a body, empty at its end; asked for one transfer chunk, or for all there is."""
@@ -40,8 +40,10 @@ class _Seam:
         self._headers: Any = sys.modules["multidict"].CIMultiDictProxy
 
     def request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_fake = not is_own(original, "aiohttp")
+
         async def request(session: Any, method: str, str_or_url: Any, **options: Any) -> Any:
-            if is_outermost():
+            if not is_fake and is_outermost():
                 chosen = options.get("middlewares")
                 outer = session._middlewares if chosen is None else chosen  # noqa: SLF001
                 asked = options.get("auto_decompress")

@@ -1,7 +1,8 @@
 """``httpx`` and ``httpx2``: the two have the same shape, so one seam serves both.
 
-The client asks itself for the transport of each single request; that is where the seam steps in. So every
-transport is covered, mounted, proxying or the user's own, and every client, however old.
+The seam is the transport that has connections. What never comes to one is in-process and passes untouched:
+an app behind an ``ASGITransport`` or a ``TestClient``, a ``MockTransport``, a transport of the user's own, whose
+own calls are seen where they leave. So does what a test has faked below us (respx, pytest-httpx).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reenact.seams.http import headers as header_values
 from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
-from reenact.seams.patches import Patch
+from reenact.seams.patches import Patch, is_own
 
 _AT_ONCE_BYTES: Final = 64 * 1024
 """A larger body may have to wait for the network while it is sent."""
@@ -30,9 +31,9 @@ def patches(httpx: ModuleType) -> list[Patch]:
     seam = _Seam(httpx)
     return [
         Patch(httpx.Client, "send", _send),
-        Patch(httpx.Client, "_transport_for_url", seam.transport_for_url),
+        Patch(httpx.HTTPTransport, "handle_request", seam.handle_request),
         Patch(httpx.AsyncClient, "send", _asend),
-        Patch(httpx.AsyncClient, "_transport_for_url", seam.transport_for_url),
+        Patch(httpx.AsyncHTTPTransport, "handle_async_request", seam.handle_async_request),
     ]
 
 
@@ -64,39 +65,58 @@ class _Seam:
     """The seam of one of the two libraries."""
 
     def __init__(self, httpx: ModuleType) -> None:
+        self._name = httpx.__name__
+        self._core = self._name.replace("httpx", "httpcore")
         self.response: Any = httpx.Response
         self.whole: Any = httpx.ByteStream
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self.async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
         self.leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
-        self.transports = (httpx.HTTPTransport, httpx.AsyncHTTPTransport)
 
-    def transport_for_url(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def transport_for_url(client: Any, url: Any) -> Any:
-            transport = original(client, url)
-            return _Transport(transport, self) if is_outermost() else transport
+    def handle_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_fake = not is_own(original, self._name)
 
-        return transport_for_url
+        def handle_request(transport: Any, request: Any) -> Any:
+            if is_fake or not is_outermost() or not self._has_connections(transport, "handle_request"):
+                return original(transport, request)
+            return _Transport(transport, original, self).handle_request(request)
+
+        return handle_request
+
+    def handle_async_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_fake = not is_own(original, self._name)
+
+        async def handle_async_request(transport: Any, request: Any) -> Any:
+            if is_fake or not is_outermost() or not self._has_connections(transport, "handle_async_request"):
+                return await original(transport, request)
+            return await _Transport(transport, original, self).handle_async_request(request)
+
+        return handle_async_request
+
+    def _has_connections(self, transport: Any, method: str) -> bool:
+        """Not where a test has put a fake in their place."""
+        return is_own(getattr(getattr(transport, "_pool", None), method, None), self._core)
 
 
 class _Transport:
-    """Stands before the real transport for one request."""
+    """Stands before the real *transport*, which does *handle*, for one request."""
 
-    def __init__(self, transport: Any, seam: _Seam) -> None:
+    def __init__(self, transport: Any, handle: Callable[..., Any], seam: _Seam) -> None:
         self._transport = transport
+        self._handle = handle
         self._seam = seam
 
     def handle_request(self, request: Any) -> Any:
         exchange = self._exchange(request, request.read())
         if exchange.is_left_alone:
-            return self._transport.handle_request(request)
+            return self._handle(self._transport, request)
         exchange.open()
         if not exchange.live:
             return self._recorded(exchange, self._seam.stream)
         with exchange.working():
             with self._leaving(request, exchange):
-                response = self._transport.handle_request(request)
+                response = self._handle(self._transport, request)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.stream)
             # The client is about to read all of it; so one block does, instead of one for each chunk.
@@ -111,13 +131,13 @@ class _Transport:
     async def handle_async_request(self, request: Any) -> Any:
         exchange = self._exchange(request, await request.aread())
         if exchange.is_left_alone:
-            return await self._transport.handle_async_request(request)
+            return await self._handle(self._transport, request)
         await exchange.aopen()
         if not exchange.live:
             return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
             with self._leaving(request, exchange):
-                response = await self._transport.handle_async_request(request)
+                response = await self._handle(self._transport, request)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.async_stream)
             exchange.began(head_of(response))
@@ -135,8 +155,6 @@ class _Transport:
 
     def _is_connected(self, url: Any) -> bool:
         """Whether a connection to there stands already and is free."""
-        if type(self._transport) not in self._seam.transports:
-            return False
         pool = getattr(self._transport, "_pool", None)
         idle = [connection for connection in getattr(pool, "connections", ()) if connection.is_idle()]
         if not idle:

@@ -17,7 +17,7 @@ from reenact.seams.http.headers import Pairs
 from reenact.seams.http.request import Sent
 from reenact.seams.http.response import Head
 from reenact.seams.http.wire import response_over
-from reenact.seams.patches import Patch
+from reenact.seams.patches import Patch, is_own
 
 _READ_BYTES: Final = 1 << 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -55,8 +55,10 @@ class _Seam:
         return prepare_proxy
 
     def make_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_fake = not is_own(original, "urllib3")
+
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
-            if not is_outermost():
+            if is_fake or not is_outermost():
                 return original(pool, conn, method, url, **options)
             body = options["body"] = _whole(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
