@@ -1,4 +1,4 @@
-"""What is answered in the agent's own process is not outside: it runs in replay, its own calls are recorded."""
+"""What is answered in the agent's own process runs in replay too, and what it asks is recorded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """``httpx`` and ``httpx2``: the two have the same shape, so one seam serves both.
 
 The seam is the transport that has connections. What never comes to one is in-process and passes untouched:
-an app behind an ``ASGITransport`` or a ``TestClient``, a ``MockTransport``, a transport of the user's own, whose
-own calls are seen where they leave. So does what a test has faked below us (respx, pytest-httpx).
+an app behind an ``ASGITransport`` or a ``TestClient``, a ``MockTransport``, a transport of the user's own.
+What these ask is seen where it leaves. What a test has faked below us (respx, pytest-httpx) passes too.
 """
 
 from __future__ import annotations

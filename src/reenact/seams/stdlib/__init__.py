@@ -23,9 +23,9 @@ _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "random": exchanged(rng.STAND_INS),
     "uuid": exchanged(identifiers.STAND_INS),
     "secrets": exchanged(tokens.STAND_INS),
-    "subprocess": exchanged(process.STAND_INS),
+    "subprocess": exchanged(process.STAND_INS, gives_way=True),
     "files": exchanged(files.STAND_INS),
-    "environ": exchanged(environ.STAND_INS),
+    "environ": exchanged(environ.STAND_INS, gives_way=True),
 }
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
     source for source in get_args(Source) if source != "environ"

@@ -1,11 +1,16 @@
-"""Which run wants which source of chance: the decision a stand-in makes at each call."""
+"""Which run wants which source of chance: the decision a stand-in makes at each call.
+
+A test may have put a fake in a source's place, which yields anything. Its values are recorded as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from reenact.boundary import Context, Instant, Lane, current_lane
+from reenact.formats.objects import type_name
+from reenact.formats.values import from_text, to_ordered_text
 
 Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "environ"]
 
@@ -33,3 +38,72 @@ def value_of(source: Source, instant: Instant, produce: Callable[[], Any]) -> An
     """What *produce* yields; recorded, or answered from the recording, where the run wants *source*."""
     lane = lane_for(source)
     return produce() if lane is None else lane.context.instant(instant, lane, produce)
+
+
+class Form(NamedTuple):
+    """How values of one source are recorded: exactly of *kind*, and as what JSON has."""
+
+    kind: type | None
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+AS_IT_IS: Final = Form(None, _itself, _itself)
+TEXT: Final = Form(str, _itself, _itself)
+_VALUE: Final = "asItIs"
+_NOT_STORED: Final = "notStored"
+_UNKNOWN: Final = object()
+
+
+def is_genuine(function: Any, original: Any) -> bool:
+    """Whether *function*, found in the place of *original*, is that one, or a wrapper around it."""
+    while function is not original:
+        function = getattr(function, "__wrapped__", None)
+        if function is None:
+            return False
+    return True
+
+
+def formed_value_of(
+    source: Source, instant: Instant, produce: Callable[[], Any], form: Form, *, is_fake: bool = False
+) -> Any:
+    """The same as :func:`value_of` for values that JSON does not have, and for those of fakes.
+
+    One that is not of the form's kind is recorded as it is, or, where it cannot be, by the name of its type.
+    The agent gets the very object. A fake is asked in replay too: it may count how often it was.
+    """
+    lane = lane_for(source)
+    if lane is None:
+        return produce()
+    live = produce() if is_fake else _UNKNOWN
+    is_recorded = False
+
+    def write() -> Any:
+        nonlocal live, is_recorded
+        is_recorded = True
+        live = produce() if live is _UNKNOWN else live
+        return form.encode(live) if type(live) is form.kind else _as_it_is(live)
+
+    answer = lane.context.instant(instant, lane, write)
+    if is_fake and is_recorded:
+        return live
+    if type(answer) is not dict:
+        return form.decode(answer)
+    return from_fake(answer, produce if live is _UNKNOWN else lambda: live)
+
+
+def from_fake(answer: dict[str, Any], produce: Callable[[], Any]) -> Any:
+    """What a fake yielded when it was recorded; where that could not be stored, what *produce* yields now."""
+    return answer[_VALUE] if _VALUE in answer else produce()
+
+
+def _as_it_is(value: Any) -> dict[str, Any]:
+    try:
+        is_stored = type(from_text(to_ordered_text(value))) is type(value)
+    except Exception:  # looking at an object may run its own code
+        is_stored = False
+    return {_VALUE: value} if is_stored else {_NOT_STORED: type_name(type(value))}

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import lane_for, value_of
+from reenact.seams.stdlib.chosen import AS_IT_IS, Form, formed_value_of, from_fake, is_genuine, lane_for
 from reenact.seams.stdlib.standing import Standing
 
 _date: Final = datetime.date
@@ -26,54 +26,79 @@ def _read(key: str) -> Instant:
     return Instant("nondeterministic", {"source": "clock", "key": key}, is_plain=True)
 
 
+_NUMBER: Final = Form(float, lambda value: value, lambda value: value)
+
+
 def _counter(name: str) -> Callable[[], Any]:
-    instant = _read(f"time.{name}")
+    instant, original = _read(f"time.{name}"), getattr(time, name)
 
     def read() -> Any:
         lane = lane_for("time")
         # Looked up at each call: a test may have put a clock of its own there.
         real = getattr(time, name)
-        return real() if lane is None else lane.context.instant(instant, lane, real)
+        if lane is None:
+            return real()
+        if real is not original:
+            return formed_value_of("time", instant, real, _NUMBER, is_fake=not is_genuine(real, original))
+        value = lane.context.instant(instant, lane, real)
+        return value if type(value) is not dict else from_fake(value, real)
 
-    return update_wrapper(read, getattr(time, name))
+    return update_wrapper(read, original)
 
 
 def _broken_down(name: str) -> Callable[..., time.struct_time]:
     """``localtime`` or ``gmtime``: reads the clock only where it is given no time."""
-    instant = _read(f"time.{name}")
-    real = getattr(time, name)
+    instant, original = _read(f"time.{name}"), getattr(time, name)
 
-    def read(secs: float | None = None, /) -> time.struct_time:
-        if secs is not None:
-            return real(secs)  # type: ignore[no-any-return]
-        fields, zone, offset_s = value_of("time", instant, lambda: _to_json(real()))
-        return time.struct_time(fields, {"tm_zone": zone, "tm_gmtoff": offset_s})
+    def read(*secs: float | None) -> time.struct_time:
+        real = getattr(time, name)
+        if secs and secs[0] is not None:
+            return real(*secs)  # type: ignore[no-any-return]
+        moment: time.struct_time = formed_value_of(
+            "time", instant, lambda: real(*secs), _MOMENT, is_fake=not is_genuine(real, original)
+        )
+        return moment
 
-    return update_wrapper(read, real)
+    return update_wrapper(read, original)
 
 
 def _to_json(moment: time.struct_time) -> list[Any]:
     return [list(moment), moment.tm_zone, moment.tm_gmtoff]
 
 
+def _from_json(answer: list[Any]) -> time.struct_time:
+    fields, zone, offset_s = answer
+    return time.struct_time(fields, {"tm_zone": zone, "tm_gmtoff": offset_s})
+
+
+_MOMENT: Final = Form(time.struct_time, _to_json, _from_json)
 _localtime: Final = _broken_down("localtime")
 
 
-def _ctime(secs: float | None = None, /) -> str:
-    return time.asctime(_localtime(secs))
+def _rendered(name: str, given: int) -> Callable[..., str]:
+    """What writes a time down, which is now where it is given no more than *given* arguments."""
+    instant, original = _read(f"time.{name}"), getattr(time, name)
 
+    def render(*args: Any) -> str:
+        real = getattr(time, name)
+        if is_genuine(real, original):
+            is_now = len(args) == given or (name == "ctime" and args == (None,))
+            if not is_now:
+                return real(*args)  # type: ignore[no-any-return]
+            return time.asctime(_localtime()) if name == "ctime" else real(*args, _localtime())
+        text: str = formed_value_of("time", instant, lambda: real(*args), AS_IT_IS, is_fake=True)
+        return text
 
-def _asctime(*moment: Any) -> str:
-    return time.asctime(*moment or (_localtime(),))
-
-
-def _strftime(pattern: str, *moment: Any) -> str:
-    return time.strftime(pattern, *moment or (_localtime(),))
+    return update_wrapper(render, original)
 
 
 def _sleep(seconds: float, /) -> None:
     lane = lane_for("time")
-    time.sleep(seconds if lane is None or lane.context.time_passes(lane) else 0)
+    is_real = lane is None or lane.context.time_passes(lane) or not is_genuine(time.sleep, _original_sleep)
+    time.sleep(seconds if is_real else 0)
+
+
+_original_sleep: Final = time.sleep
 
 
 class Date(datetime.date, metaclass=Standing):
@@ -86,8 +111,14 @@ class Date(datetime.date, metaclass=Standing):
 
     @classmethod
     def today(cls) -> Any:
-        text = value_of("time", _TODAY, lambda: datetime.date.today().isoformat())  # noqa: DTZ011
-        return cls.fromisoformat(text)
+        form = Form(_date, _date.isoformat, cls.fromisoformat)
+        return formed_value_of(
+            "time",
+            _TODAY,
+            lambda: datetime.date.today(),  # noqa: DTZ011 — looked up at each call
+            form,
+            is_fake=datetime.date is not _date,
+        )
 
 
 class DateTime(datetime.datetime, metaclass=Standing):
@@ -101,21 +132,27 @@ class DateTime(datetime.datetime, metaclass=Standing):
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> Any:
         if tz is None:
-            return cls._read(_NOW, datetime.datetime.now)
-        return cls._read(_NOW_UTC, lambda: datetime.datetime.now(datetime.UTC)).astimezone(tz)
+            return cls._read(_NOW, "now")
+        if datetime.datetime is not _datetime:
+            return cls._read(_NOW_UTC, "now", tz)
+        moment = cls._read(_NOW_UTC, "now", datetime.UTC)
+        return moment.astimezone(tz) if isinstance(moment, _datetime) else moment
 
     @classmethod
     def today(cls) -> Any:
-        return cls._read(_TODAY_NOW, datetime.datetime.today)
+        return cls._read(_TODAY_NOW, "today")
 
     @classmethod
     def utcnow(cls) -> Any:
-        return cls._read(_UTCNOW, datetime.datetime.utcnow)
+        return cls._read(_UTCNOW, "utcnow")
 
     @classmethod
-    def _read(cls, instant: Instant, real: Callable[[], datetime.datetime]) -> Any:
-        text = value_of("time", instant, lambda: real().isoformat())
-        return cls.fromisoformat(text)
+    def _read(cls, instant: Instant, name: str, *args: Any) -> Any:
+        real = datetime.datetime  # looked up at each call: a test may have put a fake there
+        form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
+        return formed_value_of(
+            "time", instant, lambda: getattr(real, name)(*args), form, is_fake=real is not _datetime
+        )
 
 
 _TODAY: Final = _read("date.today")
@@ -131,9 +168,9 @@ STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
         **{name: _counter(name) for name in (f"{counter}_ns" for counter in _COUNTERS)},
         "localtime": _localtime,
         "gmtime": _broken_down("gmtime"),
-        "ctime": update_wrapper(_ctime, time.ctime),
-        "asctime": update_wrapper(_asctime, time.asctime),
-        "strftime": update_wrapper(_strftime, time.strftime),
+        "ctime": _rendered("ctime", 0),
+        "asctime": _rendered("asctime", 0),
+        "strftime": _rendered("strftime", 1),
         "sleep": update_wrapper(_sleep, time.sleep),
     },
     datetime: {"date": Date, "datetime": DateTime},

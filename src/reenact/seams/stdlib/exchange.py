@@ -25,12 +25,16 @@ class Exchanged(NamedTuple):
     name: str
     original: Any
     standing: Any
+    gives_way: bool
+    """Whether a test's own fake in the module counts, unseen; other stand-ins record what it yields."""
 
 
-def exchanged(stand_ins: Mapping[ModuleType, Mapping[str, Any]]) -> tuple[Exchanged, ...]:
+def exchanged(
+    stand_ins: Mapping[ModuleType, Mapping[str, Any]], *, gives_way: bool = False
+) -> tuple[Exchanged, ...]:
     """What *stand_ins* exchange, with the originals as they are now, before anything is patched."""
     return tuple(
-        Exchanged(module, name, getattr(module, name), standing)
+        Exchanged(module, name, getattr(module, name), standing, gives_way)
         for module, names in stand_ins.items()
         for name, standing in names.items()
     )
@@ -53,11 +57,11 @@ class _Open:
         """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
 
     def add(self, names: Iterable[Exchanged]) -> None:
-        for module, name, original, standing in names:
+        for module, name, original, standing, gives_way in names:
             if module not in self._modules:
                 self._modules[module] = StandIn(module)
             stand_in = self._modules[module]
-            stand_in.exchange(name, original, standing)
+            stand_in.exchange(name, original, standing, gives_way=gives_way)
             if module is builtins:
                 self._built_in[name] = standing
             for real, ours in ((module, stand_in), (original, standing)):

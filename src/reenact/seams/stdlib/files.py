@@ -33,7 +33,13 @@ _WRITING: Final = frozenset(
 _open: Final = builtins.open
 
 
-def open(  # noqa: A001 — it stands for the built-in function
+def open(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 — it stands for the built-in function
+    """``builtins.open``, which tells of what is written; a fake that a test put there is called as it is."""
+    real = builtins.open
+    return _open_told(*args, **kwargs) if real is _open else real(*args, **kwargs)
+
+
+def _open_told(
     file: Any,
     mode: str = "r",
     buffering: int = -1,
@@ -43,7 +49,6 @@ def open(  # noqa: A001 — it stands for the built-in function
     closefd: bool = True,
     opener: Any = None,
 ) -> Any:
-    """``builtins.open``, which tells of what is written."""
     is_binary = "b" in mode
     is_wrong = (encoding, errors, newline) != (None, None, None) if is_binary else buffering == 0
     is_ours = mode in _WRITING and not isinstance(file, int) and lane_for("files") is not None

@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from functools import cache
+from functools import cache, update_wrapper
 from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import Source, lane_for, value_of
+from reenact.seams.stdlib.chosen import AS_IT_IS, Source, formed_value_of, is_genuine, lane_for, value_of
 from reenact.seams.stdlib.standing import Standing
 
 _random: Final = random.Random
 _system_random: Final = random.SystemRandom
+_next_float: Final = random.random
+_next_bits: Final = random.getrandbits
+_gauss: Final = random.gauss
 _SEED_BITS: Final = 256
 _DRAWS: Final = [
     *("betavariate", "binomialvariate", "choice", "choices", "expovariate", "gammavariate", "gauss"),
@@ -31,6 +34,21 @@ _DRAWS: Final = [
 def drawn(key: str) -> Instant:
     """The draw of a number that nobody keeps secret."""
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
+
+
+def heeding_fakes(
+    module: ModuleType, name: str, draw: Callable[..., Any], source: Source
+) -> Callable[..., Any]:
+    """*draw*, unless a test has put a fake in the place of the module's *name*: then what that yields."""
+    original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
+
+    def draw_or_fake(*args: Any, **kwargs: Any) -> Any:
+        real = getattr(module, name)
+        if real is original or is_genuine(real, original):
+            return draw(*args, **kwargs)
+        return formed_value_of(source, instant, lambda: real(*args, **kwargs), AS_IT_IS, is_fake=True)
+
+    return update_wrapper(draw_or_fake, original)
 
 
 _RANDOM: Final = drawn("random")
@@ -51,12 +69,12 @@ class _Shared(random.Random):
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
         # Not from recorded draws: the generator keeps every second number for the next time.
-        drawn_value = random.gauss(mu, sigma)
+        drawn_value = _gauss(mu, sigma)
         value: float = value_of("random", _GAUSS, lambda: drawn_value)
         return value
 
     def random(self) -> float:
-        drawn = random.random()
+        drawn = _next_float()
         lane = lane_for("random")
         if lane is None:
             return drawn
@@ -64,7 +82,7 @@ class _Shared(random.Random):
         return value
 
     def getrandbits(self, k: int, /) -> int:
-        drawn = random.getrandbits(k)
+        drawn = _next_bits(k)
         return bits("getrandbits", k, lambda: drawn)
 
 
@@ -104,7 +122,11 @@ _shared: Final = _Shared()
 
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
     random: {
-        **{name: getattr(_shared, name) for name in _DRAWS if hasattr(random, name)},
+        **{
+            name: heeding_fakes(random, name, getattr(_shared, name), "random")
+            for name in _DRAWS
+            if hasattr(random, name)
+        },
         "Random": Random,
         "SystemRandom": SystemRandom,
     },

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+from reenact.seams.stdlib.chosen import is_genuine
+
 
 class StandIn(ModuleType):
     """A module as the agent's own modules see it: *names* are seams, everything else is the real module's.
@@ -17,19 +19,26 @@ class StandIn(ModuleType):
         super().__init__(real.__name__, real.__doc__)
         public = [name for name in vars(real) if not name.startswith("_")]
         vars(self).update(__spec__=real.__spec__, __all__=getattr(real, "__all__", public))
-        vars(self).update(_real=real, _originals={})
+        vars(self).update(_real=real, _originals={}, _giving_way={})
 
-    def exchange(self, name: str, original: Any, standing: Any) -> None:
-        """Let *name* be *standing* instead of the real module's *original*."""
+    def exchange(self, name: str, original: Any, standing: Any, *, gives_way: bool) -> None:
+        """Let *name* be *standing* instead of the real module's *original*.
+
+        Where it *gives_way*, only while nobody has put something else into the real module, as tests do.
+        """
         self._originals[name] = original
-        vars(self)[name] = standing
+        (self._giving_way if gives_way else vars(self))[name] = standing
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+        found = getattr(self._real, name)
+        if name in self._giving_way and is_genuine(found, self._originals[name]):
+            return self._giving_way[name]
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Who saves a name, replaces it and puts it back would otherwise leave ours in the real module.
-        is_put_back = name in self._originals and value is vars(self)[name]
+        ours = self._giving_way.get(name, vars(self).get(name))
+        is_put_back = name in self._originals and value is ours
         setattr(self._real, name, self._originals[name] if is_put_back else value)
 
     def __delattr__(self, name: str) -> None:

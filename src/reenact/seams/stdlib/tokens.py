@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import value_of
-from reenact.seams.stdlib.rng import SystemRandom
+from reenact.seams.stdlib.chosen import TEXT, Form, formed_value_of, is_genuine
+from reenact.seams.stdlib.rng import SystemRandom, heeding_fakes
 
 
 class _Secret(SystemRandom):
@@ -27,24 +27,18 @@ class _Secret(SystemRandom):
         return self.randrange(exclusive_upper_bound)
 
 
-def _text(module: ModuleType, name: str) -> Callable[..., str]:
-    instant = _token(module, name)
-
-    def make(*args: Any, **kwargs: Any) -> str:
-        text: str = value_of("secrets", instant, lambda: getattr(module, name)(*args, **kwargs))
-        return text
-
-    return update_wrapper(make, getattr(module, name))
+_BYTES: Final = Form(bytes, bytes.hex, bytes.fromhex)
 
 
-def _bytes(module: ModuleType, name: str) -> Callable[..., bytes]:
-    instant = _token(module, name)
+def _maker(module: ModuleType, name: str, form: Form) -> Callable[..., Any]:
+    instant, original = _token(module, name), getattr(module, name)
 
-    def make(*args: Any, **kwargs: Any) -> bytes:
-        text = value_of("secrets", instant, lambda: getattr(module, name)(*args, **kwargs).hex())
-        return bytes.fromhex(text)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        real = getattr(module, name)
+        is_fake = not is_genuine(real, original)
+        return formed_value_of("secrets", instant, lambda: real(*args, **kwargs), form, is_fake=is_fake)
 
-    return update_wrapper(make, getattr(module, name))
+    return update_wrapper(make, original)
 
 
 def _token(module: ModuleType, name: str) -> Instant:
@@ -55,13 +49,13 @@ _secret: Final = _Secret()
 
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
     secrets: {
-        "choice": _secret.choice,
-        "randbits": _secret.getrandbits,
-        "randbelow": _secret.randbelow,
+        "choice": heeding_fakes(secrets, "choice", _secret.choice, "secrets"),
+        "randbits": heeding_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
+        "randbelow": heeding_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
         "SystemRandom": SystemRandom,
-        "token_bytes": _bytes(secrets, "token_bytes"),
-        "token_hex": _text(secrets, "token_hex"),
-        "token_urlsafe": _text(secrets, "token_urlsafe"),
+        "token_bytes": _maker(secrets, "token_bytes", _BYTES),
+        "token_hex": _maker(secrets, "token_hex", TEXT),
+        "token_urlsafe": _maker(secrets, "token_urlsafe", TEXT),
     },
-    os: {"urandom": _bytes(os, "urandom")},
+    os: {"urandom": _maker(os, "urandom", _BYTES)},
 }

@@ -1,0 +1,165 @@
+"""A test's own fakes in the standard library: recording never breaks on them, whatever they yield."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import os
+import random
+import secrets
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import reenact
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "uuid.uuid4": lambda: uuid.uuid4(),
+    "uuid.uuid1": lambda: uuid.uuid1(),
+    "uuid.getnode": lambda: uuid.getnode(),
+    "time.time": lambda: time.time(),
+    "time.monotonic_ns": lambda: time.monotonic_ns(),
+    "time.localtime": lambda: time.localtime(),
+    "time.gmtime": lambda: time.gmtime(),
+    "time.ctime": lambda: time.ctime(),
+    "time.asctime": lambda: time.asctime(),
+    "time.strftime": lambda: time.strftime("%Y"),
+    "random.random": lambda: random.random(),
+    "random.choice": lambda: random.choice([1, 2]),
+    "random.randint": lambda: random.randint(1, 6),
+    "random.getrandbits": lambda: random.getrandbits(8),
+    "random.gauss": lambda: random.gauss(0, 1),
+    "secrets.token_hex": lambda: secrets.token_hex(),
+    "secrets.token_bytes": lambda: secrets.token_bytes(4),
+    "secrets.choice": lambda: secrets.choice("ab"),
+    "secrets.randbelow": lambda: secrets.randbelow(5),
+    "os.urandom": lambda: os.urandom(4),
+    "os.getenv": lambda: os.getenv("HOME"),
+    "subprocess.run": lambda: subprocess.run(["true"], check=False),
+    "subprocess.check_output": lambda: subprocess.check_output(["true"]),
+    "os.system": lambda: os.system("true"),
+    "builtins.open": lambda: open("/nowhere/at/all", "w"),  # noqa: SIM115
+}
+VALUES = [
+    "fixed",
+    0,
+    1.5,
+    None,
+    b"\xff\x00",
+    ("a", 1),
+    {"a": {1, 2}},
+    uuid.UUID(int=7),
+    datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
+    Path("x"),
+    float("nan"),
+    "\ud800",
+    object(),
+    lambda: 1,
+    mock.MagicMock(),
+    ValueError("as a value"),
+]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_fake_yields_its_own_value_while_it_is_recorded(name: str, tmp_path: Path) -> None:
+    """The very object, of any type; a fake is asked in replay as often as in the recording."""
+    for number, value in enumerate(VALUES):
+        path = tmp_path / str(number)
+        with reenact.capture(path, sources=None) as run, mock.patch(name, return_value=value):
+            found = SOURCES[name]()
+        assert found is value
+        assert (run.warnings, run.manifest and run.manifest.status) == ([], "ok")
+        with reenact.replay(path), mock.patch(name, return_value=value) as fake:
+            again = SOURCES[name]()
+        assert fake.call_count == 1
+        assert type(again) is type(value)
+
+
+@pytest.mark.parametrize("name", ["uuid.uuid4", "time.time", "secrets.token_bytes", "time.localtime"])
+def test_a_recorded_value_comes_back_without_the_fake(name: str, tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run"), mock.patch(name, return_value="fixed"):
+        assert SOURCES[name]() == "fixed"
+    with reenact.replay(tmp_path / "run"):
+        assert SOURCES[name]() == "fixed"
+
+
+def test_what_cannot_be_stored_is_noted_in_the_recording(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run"), mock.patch("uuid.uuid4", return_value=object()):
+        uuid.uuid4()
+    assert '"value":{"notStored":"builtins:object"}' in (tmp_path / "run" / "events.jsonl").read_text()
+
+
+def test_a_secret_that_a_fake_yields_is_not_written(tmp_path: Path) -> None:
+    secret = "sk-ant-api03-" + "a1B2" * 12
+    for name in ("uuid.uuid4", "time.time", "random.random", "secrets.token_hex"):
+        with reenact.capture(tmp_path / name), mock.patch(name, return_value=secret):
+            assert SOURCES[name]() == secret
+        assert secret not in (tmp_path / name / "events.jsonl").read_text()
+
+
+def test_a_faked_class_of_moments_is_asked(tmp_path: Path) -> None:
+    """As tests freeze a day."""
+    moment = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"), mock.patch("datetime.datetime") as fake:
+            fake.now.return_value = moment
+            assert datetime.datetime.now() == moment  # noqa: DTZ005
+            fake.now.return_value = "noon"
+            assert datetime.datetime.now(datetime.UTC) == "noon"
+
+
+def test_a_faked_environment_is_read(tmp_path: Path) -> None:
+    for run in (reenact.capture(tmp_path / "run", sources=["environ"]),):
+        with run, mock.patch("os.environ", {"A": "fake"}):
+            assert os.environ["A"] == "fake"
+
+
+def test_open_is_faked_for_reading_and_writing(tmp_path: Path) -> None:
+    faked = mock.mock_open(read_data="said")
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"), mock.patch("builtins.open", faked):
+            with open("/nowhere", encoding="utf-8") as file:
+                assert file.read() == "said"
+            with open("/nowhere/else", "w") as file:
+                file.write("x")
+        faked.assert_called_with("/nowhere/else", "w")
+    assert builtins.open is open
+
+
+def test_a_fake_that_raises_raises_for_the_agent(tmp_path: Path) -> None:
+    for run in (reenact.capture, reenact.replay):
+        faked = mock.patch("uuid.uuid4", side_effect=KeyError("x"))
+        with run(tmp_path / "run"), faked, pytest.raises(KeyError):
+            uuid.uuid4()
+
+
+def test_drawing_is_not_changed_by_a_fake_of_another_function(tmp_path: Path) -> None:
+    """The module's functions share a generator, not each other."""
+    with reenact.capture(tmp_path / "run"), mock.patch("random.random", return_value="odd"):
+        assert random.choice(["a"]) == "a"
+        assert 0 <= random.uniform(0, 1) <= 1
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.uuids(),
+        lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=6,
+    )
+)
+def test_any_value_is_recorded_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+    path = tmp_path_factory.mktemp("any") / "run"
+    with reenact.capture(path, redact="none"), mock.patch("uuid.uuid4", return_value=value):
+        assert uuid.uuid4() is value
+    with reenact.replay(path):
+        again = uuid.uuid4()
+    assert repr(again) == repr(value)
