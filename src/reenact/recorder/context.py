@@ -317,9 +317,8 @@ class CaptureContext:
             self._fail(failure)
 
     def _instant_data(self, instant: Instant, value: Any, error: BaseException | None) -> dict[str, Any]:
-        if (
-            instant.is_plain and error is None and type(value) is not dict
-        ):  # what a fake yields may be anything
+        is_fakes = type(value) is dict  # and may be anything
+        if instant.is_plain and error is None and not is_fakes:
             text = to_text(value)
             return {**instant.request, "value": _Raw(text), "valueHash": digest_of_bytes(text)}
         data = self._payloads.members(instant.request)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,8 @@ import httpx
 import httpx2
 import requests
 import urllib3
+
+from reenact.seams.http.codings import decoder
 
 TIMEOUT_S = 0.05
 
@@ -318,6 +322,77 @@ def _for_aiohttp(body: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+# urllib
+
+
+def _urllib_client() -> Client:
+    def opened(url: str, **options: Any) -> Any:
+        wanted = urllib.request.Request(url, **options)
+        try:
+            return urllib.request.urlopen(wanted, timeout=5)
+        except urllib.error.HTTPError as error:
+            return error
+
+    def seen(url: str, method: str) -> Seen:
+        opener = urllib.request.build_opener(counting := _Redirects())
+        try:
+            response = opener.open(urllib.request.Request(url, method=method), timeout=5)
+        except urllib.error.HTTPError as error:
+            response = error
+        with response:
+            content, coding = response.read(), response.headers.get("content-encoding", "")
+            decode = decoder(coding)
+            return Seen(
+                response.status,
+                response.reason,
+                list(response.headers.items()),
+                decode(content) if decode else content,
+                counting.count,
+            )
+
+    def raw(url: str) -> bytes:
+        with opened(url) as response:
+            content: bytes = response.read()
+            return content
+
+    def pieces(url: str, count: int) -> list[bytes]:
+        with opened(url) as response:
+            return _first(iter(lambda: response.read1(1 << 16), b""), count)
+
+    def post(url: str, **body: Any) -> bytes:
+        headers, data = dict(body.get("headers", {})), body.get("content")
+        if "chunks" in body:
+            data = iter(body["chunks"])
+        elif "content" not in body:
+            made = requests.Request("POST", url, **_for_requests(body)).prepare()
+            data, headers = made.body, headers | {"Content-Type": made.headers["Content-Type"]}
+        data = data.encode() if isinstance(data, str) else data
+        with opened(url, data=data, headers=headers, method="POST") as response:
+            content: bytes = response.read()
+            return content
+
+    return Client(
+        lambda url: seen(url, "GET"),
+        lambda url: seen(url, "HEAD"),
+        raw,
+        pieces,
+        post,
+        lambda url: urllib.request.urlopen(url, timeout=TIMEOUT_S).read(),
+    )
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    count = 0
+
+    def redirect_request(self, *args: Any) -> Any:
+        self.count += 1
+        return super().redirect_request(*args)
+
+
+def _for_requests(body: dict[str, Any]) -> dict[str, Any]:
+    return {{"form": "data"}.get(name, name): value for name, value in body.items() if name != "headers"}
+
+
 CLIENTS = {
     "httpx2": _httpx_client(httpx2),
     "httpx2-async": _async_httpx_client(httpx2),
@@ -326,4 +401,5 @@ CLIENTS = {
     "requests": _requests_client(),
     "urllib3": _urllib3_client(),
     "aiohttp": _aiohttp_client(),
+    "urllib": _urllib_client(),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reenact.seams.http import aiohttp, httpx, pauses, requests, urllib3
+from reenact.seams.http import aiohttp, http_client, httpx, pauses, requests, urllib3
 from reenact.seams.imports import Libraries
 
 LIBRARIES: Final[Libraries] = {
@@ -18,5 +18,6 @@ LIBRARIES: Final[Libraries] = {
     "urllib3": urllib3.patches,
     "requests": requests.patches,
     "aiohttp": aiohttp.patches,
+    "http.client": http_client.patches,
     **pauses.LIBRARIES,
 }

@@ -29,8 +29,9 @@ def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, 
             return {"body": _decode(body)}
         except (ValueError, RecursionError):
             pass
-    elif media_type == "application/x-www-form-urlencoded":
-        return {"form": [list(pair) for pair in parse_qsl(body.decode("utf-8", "replace"), True)]}
+    elif media_type == "application/x-www-form-urlencoded" and _is_form(body):
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="surrogateescape")
+        return {"form": [list(pair) for pair in pairs]}
     elif media_type.startswith("multipart/") and (found := _BOUNDARY.search(content_type)):
         return {"parts": _parts(found["boundary"].encode("latin-1"), body)}
     text = text_or_bytes(body)
@@ -43,6 +44,11 @@ def text_or_bytes(body: bytes) -> str | bytes:
         return body.decode()
     except UnicodeDecodeError:
         return body
+
+
+def _is_form(body: bytes) -> bool:
+    """Some clients call every body a form whose kind they are not told."""
+    return body.isascii() and all(b"=" in field for field in body.split(b"&"))
 
 
 def _decompressed(content_encoding: str, body: bytes) -> bytes:

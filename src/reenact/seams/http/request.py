@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -74,3 +75,20 @@ class Asked(NamedTuple):
         except FormatError:
             return {"provider": self.provider, "model": "", "inputHash": digest_of_bytes(self.sent.body)}
         return fields if fields["model"] is not None else fields | {"model": ""}
+
+
+def whole_body(body: Any) -> bytes | None:
+    """A body of any kind that clients take, as bytes: it must be known before it is sent."""
+    if body is None or isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytearray | memoryview):
+        return bytes(body)
+    if hasattr(body, "read"):
+        return _bytes(body.read())
+    return b"".join(map(_bytes, body)) if isinstance(body, Iterable) else bytes(body)
+
+
+def _bytes(part: str | bytes) -> bytes:
+    return part.encode() if isinstance(part, str) else bytes(part)

@@ -6,7 +6,7 @@ What the connection answers is read through a wire of our own (:mod:`.wire`), li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from reenact.seams.http.exchange import Exchange, is_outermost
 from reenact.seams.http.headers import Pairs
-from reenact.seams.http.request import Sent
+from reenact.seams.http.request import Sent, whole_body
 from reenact.seams.http.response import Head
 from reenact.seams.http.wire import response_over
 from reenact.seams.patches import Patch, is_own
@@ -60,7 +60,7 @@ class _Seam:
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
             if is_fake or not is_outermost():
                 return original(pool, conn, method, url, **options)
-            body = options["body"] = _whole(options.get("body"))
+            body = options["body"] = whole_body(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
             if exchange.is_left_alone:
@@ -121,23 +121,6 @@ def _pairs(headers: Any) -> Pairs:
 
 def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-def _whole(body: Any) -> bytes | None:
-    """A body of any kind urllib3 takes, as bytes: it must be known before it is sent."""
-    if body is None or isinstance(body, bytes):
-        return body
-    if isinstance(body, str):
-        return body.encode()
-    if isinstance(body, bytearray | memoryview):
-        return bytes(body)
-    if hasattr(body, "read"):
-        return _bytes(body.read())
-    return b"".join(map(_bytes, body)) if isinstance(body, Iterable) else bytes(body)
-
-
-def _bytes(part: str | bytes) -> bytes:
-    return part.encode() if isinstance(part, str) else bytes(part)
 
 
 def _head(live: Any) -> Head:

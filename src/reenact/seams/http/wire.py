@@ -17,13 +17,23 @@ from reenact.seams.http.response import Head
 
 
 def response_over(
-    chunks: Iterator[bytes], head: Head, method: str, on_close: Callable[[], None]
+    chunks: Iterator[bytes],
+    head: Head,
+    method: str,
+    on_close: Callable[[], None],
+    *,
+    response_class: type[HTTPResponse] = HTTPResponse,
+    has_length: bool = False,
 ) -> HTTPResponse:
-    """A response with *head* that takes *chunks* as it is read; *on_close* is called when it is left."""
+    """A response with *head* that takes *chunks* as it is read; *on_close* is called when it is left.
+
+    Without *has_length* the body is read to its end, which is where its outcome is known, whatever length the
+    head announces.
+    """
     body = _framed(chunks) if is_chunked(head) else chunks
-    wire: Any = _Chunks(chain([_first_lines(head)], body), on_close)
+    wire: Any = _Chunks(chain([_first_lines(head, has_length=has_length)], body), on_close)
     socket: Any = _Socket(io.BufferedReader(wire))
-    response = HTTPResponse(socket, method=method)
+    response = response_class(socket, method=method)
     response.begin()
     return response
 
@@ -32,9 +42,9 @@ def is_chunked(head: Head) -> bool:
     return "chunked" in value_of(head.headers, "transfer-encoding").lower()
 
 
-def _first_lines(head: Head) -> bytes:
-    # Without a length the body is read to its end, which is where its outcome is known.
-    kept = [f"{name}: {value}" for name, value in head.headers if name.lower() != "content-length"]
+def _first_lines(head: Head, *, has_length: bool) -> bytes:
+    dropped = ("connection",) if has_length else ("content-length",)
+    kept = [f"{name}: {value}" for name, value in head.headers if name.lower() not in dropped]
     lines = [f"{head.http_version} {head.status} {head.reason}", *kept, "connection: close", "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
