@@ -134,6 +134,7 @@ class _Recorded(_Process):
             blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
             stand_ins=stdlib.stand_ins(None, ()),
             volatile=orders.volatile,
+            allow=_allowed(orders),
             on_warning=None,
             identity=orders.identity,
             find_names=lambda: Names.of_process(self._first_lane()),
@@ -171,14 +172,13 @@ class _Recorded(_Process):
 class _Replayed(_Process):
     def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
-        port = urlsplit(orders.diverted.address).port
         root = born.root if born is not None else ROOT
         self._is_settled = False
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
             volatile=orders.volatile,
-            allow=Allow(loopback_ports=[port] if port else [], children=is_bearing),
+            allow=_allowed(orders),
             on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
             is_ours=lanes_of(root),
             root=root,
@@ -221,6 +221,11 @@ class _Replayed(_Process):
         if self._run.receipt is not None:
             root = self._root if self._is_settled else None
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
+
+
+def _allowed(orders: Orders) -> Allow:
+    port = urlsplit(orders.diverted.address).port
+    return Allow(loopback_ports=[port] if port else [], children=is_bearing)
 
 
 def _leave(run: Run, error: BaseException | None) -> None:

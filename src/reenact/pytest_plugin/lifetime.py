@@ -132,7 +132,12 @@ class ReplayedItem(ItemRun):
 
 def _capture(path: Path, options: Options) -> Run:
     return capture(
-        path, mode="capture", redact=options.redact, sources=options.sources, modules=options.modules
+        path,
+        mode="capture",
+        redact=options.redact,
+        sources=options.sources,
+        modules=options.modules,
+        allow=allowed(options.allow),
     )
 
 
@@ -155,6 +160,8 @@ class RecordedItem(ItemRun):
         if manifest is None or manifest.status != "ok":
             reason = self.run.warnings[-1] if self.run.warnings else "the recording could not be finished"
             pytest.fail(f"{shown(self.place, self.item.config)}: {reason}", pytrace=False)
+        for warning in self.run.warnings:
+            self.item.warn(ReenactWarning(warning))
         if manifest.eventCount <= _EMPTY_EVENTS:
             self.item.warn(
                 ReenactWarning("the test made no call that is recorded; remove its mark, or mark its tools")

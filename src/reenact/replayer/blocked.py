@@ -17,9 +17,9 @@ _DEED: Final[Mapping[Kind, str]] = {
     "spawn": "running `{}`",
 }
 _REMEDY: Final[Mapping[Kind, str]] = {
-    "connect": "record it through a seam, or allow its loopback port or Unix socket",
-    "dns": "record the call through a seam, or pass its tool through",
-    "spawn": "record it as a tool, or allow its command (multiprocessing: use threads)",
+    "connect": "do it inside a @reenact.tool, or allow its port on this host or its Unix socket",
+    "dns": "do it inside a @reenact.tool",
+    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads)",
 }
 
 
@@ -44,3 +44,9 @@ class BlockedCall:
         place = self.frame or f"thread {self.thread}"
         deed = _DEED[self.kind].format(self.target)
         return LiveCallBlocked(f"{place}: {deed} is refused in replay; {_REMEDY[self.kind]}", self)
+
+    def warning(self) -> str:
+        """What is said when it happens in a run that is recorded."""
+        place = self.frame or f"thread {self.thread}"
+        deed = _DEED[self.kind].format(self.target)
+        return f"{place}: {deed} is not recorded, and a replay will refuse it; {_REMEDY[self.kind]}"

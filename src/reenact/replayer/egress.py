@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from socket import AF_INET, AF_INET6, AF_UNIX
+from sys import byteorder
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["connect", "dns", "spawn"]
@@ -166,3 +168,44 @@ def _shown(text: str) -> str:
     if len(text) > MAX_TARGET_CHARACTERS:
         text = text[: MAX_TARGET_CHARACTERS - 1] + "…"
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+
+
+def connections() -> list[tuple[str, Connect]]:
+    """The connections that this process has made and holds, as Linux tells them, each with its inode."""
+    ours = _socket_inodes()
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}") if row[9] in ours]
+    served = {row[1].rpartition(":")[2] for row in rows if row[3] == _LISTENING}
+    made = [row for row in rows if row[3] != _LISTENING and row[1].rpartition(":")[2] not in served]
+    return [(row[9], _remote(row[2])) for row in made]
+
+
+_LISTENING: Final = "0A"
+
+
+def _socket_inodes() -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for fd in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                target = os.readlink(f"/proc/self/fd/{fd}")
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    return found
+
+
+def _rows(path: str) -> list[list[str]]:
+    try:
+        with open(path, encoding="ascii") as table:
+            return [line.split() for line in list(table)[1:]]
+    except OSError:
+        return []
+
+
+def _remote(address: str) -> Connect:
+    """Of an address as the kernel writes it: words of four bytes in the machine's own order, in hex."""
+    host, _, port = address.rpartition(":")
+    words = [bytes.fromhex(host[start : start + 8]) for start in range(0, len(host), 8)]
+    packed = b"".join(word[::-1] if byteorder == "little" else word for word in words)
+    found = ip_address(packed)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return Connect(str(mapped or found), int(port, 16))

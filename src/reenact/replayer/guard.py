@@ -14,17 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.audited import audited
 from reenact.replayer.blocked import BlockedCall
-from reenact.replayer.egress import KINDS, READERS, Egress, Kind
+from reenact.replayer.egress import KINDS, READERS, Connect, Egress, Kind, connections
 from reenact.replayer.forked import ForkReports
 
 _guards: tuple[Guard, ...] = ()
 """Those that are open; replaced, never changed, because the hook reads it without a lock."""
+_watches: tuple[Watch, ...] = ()
+"""The same for those that only look."""
 _changing = Lock()
 _attached = ExitStack()
 _is_hooked = False
@@ -121,9 +123,64 @@ class Guard:
             self._forks.close()
 
 
+class Watch:
+    """Tells of what a :class:`Guard` would refuse, and refuses nothing: for a run that is recorded.
+
+    Each target is told once. What C libraries connect to past Python is found when the watch ends, on Linux.
+    """
+
+    def __init__(
+        self, allow: Allow | None, applies: Callable[[], bool], on_seen: Callable[[str], None]
+    ) -> None:
+        self._allow = allow or Allow()
+        self._applies = applies
+        self._on_seen = on_seen
+        self._told: set[tuple[Kind, str]] = set()
+        self._known_ports: set[int] = set()
+
+    def look(self, egress: Egress) -> None:
+        if isinstance(egress, Connect):
+            self._known_ports.add(egress.port)
+        key = (egress.kind, egress.target)
+        if key in self._told or len(self._told) >= _MOST_TOLD or not self._applies():
+            return
+        if not self._allow.permits(egress):
+            self._told.add(key)
+            self._on_seen(BlockedCall.here(egress).warning())
+
+    def __enter__(self) -> Self:
+        global _watches
+        with _changing:
+            _watches = (*_watches, self)
+            _hook_once()
+        self._open_before = {place for place, _ in connections()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _watches
+        with _changing:
+            _watches = tuple(watch for watch in _watches if watch is not self)
+        if "uvloop" in sys.modules:  # which connects past Python too, for the clients that are recorded
+            return
+        for place, target in connections():
+            is_known = target.port in self._known_ports or self._allow.permits(target)
+            if place not in self._open_before and not is_known:
+                self._on_seen(
+                    f"a connection to {target.target} was made past Python, by a C library; what goes over "
+                    "it is recorded only where that is done inside a @reenact.tool"
+                )
+
+
+_MOST_TOLD: Final = 20
+
+
 def _attach() -> None:
-    global _is_hooked
     _attached.enter_context(audited())
+    _hook_once()
+
+
+def _hook_once() -> None:
+    global _is_hooked
     if not _is_hooked:
         # An audit hook stays for the life of the process, so there is one for all guards.
         sys.addaudithook(_hook)
@@ -131,7 +188,9 @@ def _attach() -> None:
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _guards and (read := READERS.get(event)) and (egress := read(arguments)):
+    if (_guards or _watches) and (read := READERS.get(event)) and (egress := read(arguments)):
+        for watch in _watches:
+            watch.look(egress)
         try:
             for guard in _guards:
                 guard.judge(egress)

@@ -39,6 +39,7 @@ def capture(
     sources: Collection[Source] | None = None,
     modules: Collection[str] = (),
     volatile: Iterable[AnyRule] = (),
+    allow: Allow | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
@@ -50,14 +51,15 @@ def capture(
     ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
     which modules these are, by name or pattern, and without it they are all that are no library. *volatile*
     names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
-    these rules are kept in the capture. With *mode*, or ``REENACT_MODE`` in the environment, the same block
-    can be switched ``off`` or replayed.
+    these rules are kept in the capture. What goes out past everything that is recorded (a raw socket, a name
+    lookup) is a warning, because a replay refuses it, unless *allow* has it. With *mode*, or ``REENACT_MODE``
+    in the environment, the same block can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
         return Run()
     if chosen == "replay":
-        return replay(path, redact=redact, volatile=volatile)
+        return replay(path, redact=redact, volatile=volatile, allow=allow)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
     if not 0 <= blob_threshold_bytes <= MAX_BLOB_THRESHOLD_BYTES:
@@ -71,6 +73,7 @@ def capture(
         blob_threshold_bytes=blob_threshold_bytes,
         stand_ins=stdlib.stand_ins(sources, modules),
         volatile=read_rules(volatile),
+        allow=allow,
         on_warning=on_warning,
     )
 

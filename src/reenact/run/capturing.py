@@ -16,7 +16,7 @@ import msgspec
 
 from reenact import seams
 from reenact._version import __version__
-from reenact.boundary import RunMode, entered
+from reenact.boundary import RunMode, current_lane, entered
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.failures import message_of
 from reenact.formats.record import ABSENT
@@ -25,6 +25,8 @@ from reenact.recorder.context import CaptureContext
 from reenact.recorder.names import Names
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import default_profile
+from reenact.replayer.allow import Allow
+from reenact.replayer.guard import Watch
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.run import Run
 from reenact.seams import stdlib
@@ -57,11 +59,15 @@ class CaptureRun(Run):
         stand_ins: StandIns,
         volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
+        allow: Allow | None = None,
         identity: Identity | None = None,
         find_names: Callable[[], Names] = Names,
         within: str | None = None,
     ) -> None:
-        """*find_names* and *within* say where this process stands among others that record the same run."""
+        """*allow* says what a replay will be allowed, so that nobody is warned of it.
+
+        *find_names* and *within* say where this process stands among others that record the same run.
+        """
         super().__init__()
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
@@ -85,6 +91,7 @@ class CaptureRun(Run):
             sink, seed, self._redactor, on_warning=on_warning, find_names=find_names
         )
         self._stand_ins = stand_ins
+        self._allow = allow
         self._within = within
         self.warnings = self._context.warnings
         self._open = ExitStack()
@@ -105,6 +112,12 @@ class CaptureRun(Run):
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
         yield stdlib.attached(self._stand_ins, self._context)
+        yield Watch(self._allow, self._is_unseen, self._context.warn)
+
+    def _is_unseen(self) -> bool:
+        """Whether what is done here is the run's own, and inside none of its calls, which replay answers."""
+        lane = current_lane()
+        return lane is not None and lane.context is self._context and lane.within is None
 
     def surroundings(self) -> dict[str, Any]:
         """What the run says of where and how it began."""
