@@ -137,6 +137,8 @@ class Lane(msgspec.Struct, eq=False):
     calls: int = 0
     recorded: Any = None
     """The lane of the recording this one is bound to; owned by the replay engine."""
+    home: Any = None
+    """The lane of the recording to look for it first, where that is not the one of its name; likewise."""
     _loose: Lane | None = None
 
     def child(self) -> Lane:

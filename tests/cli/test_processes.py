@@ -71,7 +71,7 @@ CHANGES = {
     ),
     "a child more": (
         ["one", "two", "three", "four"],
-        r"event_unexpected: .* the recording of this lane has no further call\n(.*\n)+    lane +0:2\n",
+        r"event_unexpected: .* the recording has no further call here\n(.*\n)+    lane +0:2\n",
     ),
 }
 

@@ -120,7 +120,7 @@ def test_a_process_that_was_not_recorded_is_not_answered(ending, tmp_path):
     assert run("replay", ending, "--", "sh", "-c", line, cwd=tmp_path).returncode == 0
     done = run("replay", ending, "--", "sh", "-c", f"{line}; {PYTHON} {AGENTS}/ending.py pass", cwd=tmp_path)
     assert done.returncode == 1
-    assert "tool look_up was called, but the recording of this lane has no further call" in done.stderr
+    assert "tool look_up was called, but the recording has no further call here" in done.stderr
 
 
 def test_json_has_stdout_to_itself(ending, tmp_path):

@@ -241,7 +241,7 @@ def test_an_exact_call_elsewhere_is_seen(tmp_path: Path) -> None:
     )
     assert found.candidates[0].differences == 0
     assert not found.candidates[0].is_taken
-    assert "differs at 0 places" in found.explain()
+    assert "near         event 4 (search, lane 0): the same call\n" in found.explain() + "\n"
 
 
 def test_a_long_prompt_is_shown_where_it_differs(tmp_path: Path) -> None:

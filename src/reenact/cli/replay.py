@@ -21,7 +21,7 @@ from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_receipt import receipt_codec
+from reenact.formats.replay_receipt import merge_across_tasks, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
@@ -122,6 +122,7 @@ def _both(first: Replayed, second: Replayed) -> Replayed:
         divergences=[*one.divergences, *other.divergences],
         liveCallsRefused=[*one.liveCallsRefused, *other.liveCallsRefused],
         notes=[*one.notes, *other.notes],
+        acrossTasks=merge_across_tasks(one.acrossTasks, other.acrossTasks),
         verdict="reproduced" if one.verdict == other.verdict == "reproduced" else "diverged",
     )
     return Replayed(first.answered + second.answered, receipt)
@@ -229,6 +230,9 @@ def _explain(directory: str, replayed: Replayed, alone: str) -> None:
     if len(receipt.divergences) > _EXPLAINED:
         rest = plural(len(receipt.divergences) - _EXPLAINED, "further divergence")
         _indented(f"… and {rest}; --receipt FILE or --json has them all")
+    if receipt.acrossTasks is not ABSENT:
+        moved = plural(receipt.acrossTasks.calls, "call")
+        _indented(f"note: {moved} matched that had been recorded in another task")
     for note in receipt.notes:
         _indented(f"note: {note}")
 

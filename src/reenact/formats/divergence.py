@@ -39,6 +39,13 @@ class Candidate(msgspec.Struct, frozen=True, rename="camel"):
     is_taken: bool
     """Whether another call has been answered with it already."""
 
+    def describe(self, lane: str | None) -> str:
+        """How it relates to the call that was made in *lane*."""
+        taken = ", already taken" if self.is_taken else ""
+        if self.differences:
+            return f"differs at {self.differences} place{'s' if self.differences != 1 else ''}{taken}"
+        return f"the same call{', recorded in another task' if self.lane != lane else ''}{taken}"
+
 
 class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One difference between a replay and its recording."""
@@ -80,11 +87,9 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         if len(self.differences) > 20:
             lines.append(f"               … and {len(self.differences) - 20} more places")
         for candidate in self.candidates:
-            taken = ", already taken" if candidate.is_taken else ""
-            places = f"{candidate.differences} place{'s' if candidate.differences != 1 else ''}"
             lines.append(
                 f"  near         event {candidate.event_seq} ({candidate.name}, lane {candidate.lane}): "
-                f"differs at {places}{taken}"
+                f"{candidate.describe(self.lane)}"
             )
         if self.answered_with not in (None, self.event_seq):
             lines.append(f"  answered     with the outcome of event {self.answered_with}")

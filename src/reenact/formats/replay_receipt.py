@@ -48,6 +48,26 @@ class RefusedCall(Record, frozen=True):
     frame: str | None
 
 
+class TaskMatch(Record, frozen=True):
+    """Calls of one task that were recorded in another one."""
+
+    live: str
+    """The lane in which they were made."""
+    recorded: str
+    """The lane in which they were recorded."""
+    eventSeq: Count  # noqa: N815
+    """The first of them."""
+    calls: Count
+
+
+class AcrossTasks(Record, frozen=True):
+    """Calls that were matched with those of a task in another place."""
+
+    calls: Count
+    matches: list[TaskMatch]
+    """The first hundred pairs of tasks."""
+
+
 class ReplayReceipt(Record, frozen=True):
     """Written at the end of every replay."""
 
@@ -62,6 +82,15 @@ class ReplayReceipt(Record, frozen=True):
     verdict: Literal["reproduced", "diverged"]
     replayedAt: int | Absent = ABSENT  # noqa: N815
     """Milliseconds since the epoch."""
+    acrossTasks: AcrossTasks | Absent = ABSENT  # noqa: N815
+    """Absent where every task made the calls that were recorded for it."""
+
+
+def merge_across_tasks(one: AcrossTasks | Absent, other: AcrossTasks | Absent) -> AcrossTasks | Absent:
+    """What two processes of a run matched in other places."""
+    if one is ABSENT or other is ABSENT:
+        return other if one is ABSENT else one
+    return AcrossTasks(calls=one.calls + other.calls, matches=[*one.matches, *other.matches])
 
 
 receipt_codec: Final[Codec[ReplayReceipt]] = Codec(ReplayReceipt)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -21,6 +22,8 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
+from reenact.formats.record import Absent
+from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
@@ -119,14 +122,18 @@ class ReplayEngine:
         event_type = _CALL_TYPES[call.kind]
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
-        recorded = self._match(lane, Key(event_type, name, sha256(text).digest()), text)
-        if isinstance(recorded, ReplayDivergence):
-            raise diverged(recorded)
+        key = Key(event_type, name, sha256(text).digest())
         is_live = call.kind == "tool" and name in self._passthrough
-        if is_live and recorded.call_id is not None:
-            self._live_calls.add(recorded.call_id)
-        self.turns.happened([recorded.seq] if is_live else [recorded.seq, *self._set_aside(recorded)])
-        return ReplayStep(self, recorded, lane, is_live=is_live)
+        recorded = self._find(lane, key, text)
+        if recorded is None and not is_live and self._may_still_come(lane, key, text):
+            return ReplayStep(self, None, lane, early=_EarlyMatch(self, lane, key, text))
+        found = recorded or self.stand_in(lane, key, text)
+        if isinstance(found, ReplayDivergence):
+            raise diverged(found)
+        if is_live and found.call_id is not None:
+            self._live_calls.add(found.call_id)
+        self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])
+        return ReplayStep(self, found, lane, is_live=is_live)
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         if instant.is_read:
@@ -134,13 +141,19 @@ class ReplayEngine:
         request = self._as_recorded(instant)
         name = f"{request['source']}/{request['key']}" if instant.type == "nondeterministic" else ""
         key = Key(instant.type, name, instant_digest(request))
-        recorded = self._match(lane, key, encode_clean(request))
-        if isinstance(recorded, ReplayDivergence):
+        text = encode_clean(request)
+        recorded = self._find(lane, key, text)
+        if recorded is None and self._may_still_come(lane, key, text):
+            early = _EarlyMatch(self, lane, key, text)
+            self.turns.wait_to_match(lane, early.try_again)
+            recorded = early.recorded
+        found = recorded or self.stand_in(lane, key, text)
+        if isinstance(found, ReplayDivergence):
             if instant.is_read:
-                raise diverged(recorded)
+                raise diverged(found)
             return produce()
-        self.turns.happened([recorded.seq, *self._set_aside(recorded)])
-        data = self.source.data(recorded.seq)
+        self.turns.happened([found.seq, *self.set_aside(found)])
+        data = self.source.data(found.seq)
         if "error" in data:
             raise rebuild(self.source.reader.resolved(data["error"]))
         return from_json(self.source.reader.resolved(data.get("value")))
@@ -195,6 +208,11 @@ class ReplayEngine:
         with self._lock:
             return list(self._divergences)
 
+    def across_tasks(self) -> AcrossTasks | Absent:
+        """The calls that were recorded in another task than the one that made them."""
+        with self._lock:
+            return self._lanes.across_tasks()
+
     def _replay(self, call: Call, lane: Lane) -> Any:
         step = self.step(call, lane)
         step.wait()
@@ -208,35 +226,52 @@ class ReplayEngine:
             return ""
         return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
 
-    def _match(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
-        """The recorded call that this one is, or stands for; in lenient replay there may be none."""
+    def _find(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        """The recorded call that this one is: in its own place as it is or masked, else anywhere."""
         with self._lock:
             self.settle()
             self.refuse_when_over(key.type, key.name)
             self._refuse_after_divergence()
-            recorded = self._lanes.take(lane, key) or self._take_masked(lane, key, request_text)
-        if recorded is not None:
+            recorded = self._lanes.take(lane, key)
+            if recorded is None:
+                recorded = self.find_equal(lane, self.keys(key, request_text))
             return recorded
+
+    def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
+        """The recorded call with one of *keys* that may come now, the nearest first."""
+        with self._lock:
+            own = (self._lanes.take(lane, key) for key in keys)
+            others = (self._lanes.take_elsewhere(lane, key) for key in keys)
+            return next(filter(None, chain(own, others)), None)
+
+    def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
+        """Whether an equal call of another lane waits for others to be made before it."""
+        with self._lock:
+            unmade = [self._lanes.unmade(lane, one) for one in self.keys(key, request_text)]
+            return any(call is not None and not self._lanes.plays(lane, call) for call in unmade)
+
+    def stand_in(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
+        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it."""
         request = _decode(request_text)
         expected = self._expected(lane, key, request)
-        divergence = report.mismatch(self.source, lane, key, request, expected, volatile=self._volatile)
+        with self._lock:
+            unmade = self._lanes.unmade(lane, key)
+        divergence = report.mismatch(
+            self.source, lane, key, request, expected, unmade, volatile=self._volatile
+        )
         if self.policy == "strict":
             self.diverge(divergence)
         with self._lock:
-            stand_in = self._nearest.to(lane, self._keys(key, request_text), request)
+            stand_in = self._nearest.to(lane, self.keys(key, request_text), request)
         if stand_in is not None:
             divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
         self._latch(divergence)
         return stand_in or divergence
 
-    def _keys(self, key: Key, request_text: bytes) -> list[Key]:
+    def keys(self, key: Key, request_text: bytes) -> list[Key]:
         """*key* and, where rules are about such calls, the key without volatile parts."""
         masked = self._volatile.of_live(key, request_text)
         return [key] if masked is None else [key, masked]
-
-    def _take_masked(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
-        masked = self._volatile.of_live(key, request_text)
-        return None if masked is None else self._lanes.take(lane, masked)
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
@@ -269,13 +304,13 @@ class ReplayEngine:
             call.request_digest = instant_digest(self.source.request(call))
         return Key(call.type, call.name, call.request_digest)
 
-    def _set_aside(self, call: RecordedCall) -> list[int]:
+    def set_aside(self, call: RecordedCall) -> list[int]:
         """What happened inside a call that is now served from the recording will not happen again."""
         inner = self._nested.get(call.call_id or "", ())
         seqs: list[int] = []
         for nested in inner:
             nested.taken = True
-            seqs += [nested.seq, nested.outcome_seq, *self._set_aside(nested)]
+            seqs += [nested.seq, nested.outcome_seq, *self.set_aside(nested)]
         return seqs
 
     # Divergences
@@ -312,11 +347,37 @@ class ReplayEngine:
         return digest
 
 
+class _EarlyMatch:
+    """A call that equals a recorded one of another lane before which others have to be made."""
+
+    def __init__(self, engine: ReplayEngine, lane: Lane, key: Key, request_text: bytes) -> None:
+        self._engine = engine
+        self._lane = lane
+        self._key = key
+        self._text = request_text
+        self._keys = engine.keys(key, request_text)
+        self.recorded: RecordedCall | None = None
+
+    def try_again(self) -> bool:
+        """Whether the call may come now; it is taken then."""
+        self.recorded = self._engine.find_equal(self._lane, self._keys)
+        return self.recorded is not None
+
+    def settle(self) -> RecordedCall:
+        """What the call is, after all; raises where it is none of the recorded ones."""
+        found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text)
+        if isinstance(found, ReplayDivergence):
+            raise diverged(found)
+        self._engine.turns.happened([found.seq, *self._engine.set_aside(found)])
+        return found
+
+
 class ReplayStep:
     """A crossing answered from the recording; live only where a tool may pass through."""
 
     __slots__ = (
         "_data",
+        "_early",
         "_engine",
         "_is_plain",
         "_lane",
@@ -328,21 +389,41 @@ class ReplayStep:
         "live",
     )
 
-    def __init__(self, engine: ReplayEngine, recorded: RecordedCall, lane: Lane, *, is_live: bool) -> None:
+    def __init__(
+        self,
+        engine: ReplayEngine,
+        recorded: RecordedCall | None,
+        lane: Lane,
+        *,
+        is_live: bool = False,
+        early: _EarlyMatch | None = None,
+    ) -> None:
+        """*early* finds out what *recorded* is where that is not known yet."""
         self._engine = engine
-        self._recorded = recorded
+        self._early = early
         self._lane = lane
         self.live = is_live
-        self.call_id = recorded.call_id or ""
+        if recorded is not None:
+            self._is(recorded)
         self.answer: Any = None
         self.exact: Any = None
         self.facts: dict[str, Any] = {}
 
+    def _is(self, recorded: RecordedCall) -> None:
+        self._recorded = recorded
+        self.call_id = recorded.call_id or ""
+
     def wait(self) -> None:
+        if self._early is not None:
+            self._engine.turns.wait_to_match(self._lane, self._early.try_again)
+            self._is(self._early.settle())
         if not self.live:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
     async def turn(self) -> None:
+        if self._early is not None:
+            await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
+            self._is(self._early.settle())
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 

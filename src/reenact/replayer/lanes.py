@@ -1,22 +1,35 @@
 """Matching live calls with recorded ones: by lane first, then by content.
 
-A live lane is bound to a recorded one at its first call: the one of the same name under the bound
-parent if its first request is equal, else an unbound sibling whose first request is equal. It stays
-bound, and its calls must come in recorded order. In a loose lane any recorded call with an equal
-request will do, the earliest first. Every lookup is O(1).
+A live lane is *bound* to a recorded one at its first call: the one of the same name under the parent's if
+its first request is equal, else an unbound sibling whose first request is equal. Bound, its calls come in
+recorded order.
+
+Lanes order equal calls, they do not forbid. A call that does not equal the next one of its lane is any
+recorded call with an equal request that may come now: one before which its own lane has no call left to make.
+The nearest in the tree of lanes comes first, because a library that starts one task more or less above the
+agent's code shifts whole branches, and each lane must still find its own. In a loose lane calls may come in
+any order.
+
+Every lookup takes the same time, however many calls there are and however many of them are equal.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from heapq import heappop, heappush
+from typing import Final, TypeAlias
 
 import msgspec
 
 from reenact.boundary import ROOT, Lane
+from reenact.formats.record import ABSENT, Absent
+from reenact.formats.replay_receipt import AcrossTasks, TaskMatch
 from reenact.replayer.source import RecordedCall
+
+_LISTED: Final = 100
+"""How many matches across lanes are listed one by one."""
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -28,6 +41,11 @@ class Key(msgspec.Struct, frozen=True):
     is_masked: bool = False
     """Made without the request's volatile parts; never equal to a key that was made with them."""
 
+    @property
+    def is_chance(self) -> bool:
+        """A clock, a random number: what is asked says nothing about who asks."""
+        return self.type == "nondeterministic" and not self.name.startswith(("network/", "process/"))
+
 
 KeyOf: TypeAlias = Callable[[RecordedCall, bool], Key]
 """The key of a recorded call, masked or not."""
@@ -36,8 +54,9 @@ KeyOf: TypeAlias = Callable[[RecordedCall, bool], Key]
 class RecordedLane:
     """The calls one logical task made, in order."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, parent: RecordedLane | None) -> None:
         self.name = name
+        self.parent = parent
         self.calls: list[RecordedCall] = []
         self.position = 0
         self.is_bound = False
@@ -48,10 +67,17 @@ class RecordedLane:
         """The calls by content, likewise; built when one is first looked for that way, as in a loose lane."""
         self.has_lent = False
         """Lenient replay has answered another call with one of these, which may still come itself."""
+        self.place = self.last_place = 0
+        """Where in the tree of lanes it stands, parents before children, and the last of its descendants."""
 
     @property
     def is_loose(self) -> bool:
         return self.name.endswith("~")
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nobody plays it, and none of its calls has been answered."""
+        return not self.is_bound and not self.position and bool(self.calls) and not self.calls[0].taken
 
     def upcoming(self) -> RecordedCall | None:
         """The next call that must come in this lane."""
@@ -75,6 +101,10 @@ class Lanes:
         self._lanes: dict[str, RecordedLane] = {}
         self._inside: dict[str, str] = {}
         """By the id of a call: the lane of what happened inside it."""
+        self._index: dict[bool, _Index] = {}
+        """By masked keys or not; built when a call is first looked for beyond its own lane."""
+        self._across: dict[tuple[str, str], TaskMatch] = {}
+        self._across_calls = 0
         for call in calls:
             self._lane(call.lane).calls.append(call)
             if call.parent is not None and call.parent not in self._inside:
@@ -83,56 +113,83 @@ class Lanes:
     def _lane(self, name: str) -> RecordedLane:
         lane = self._lanes.get(name)
         if lane is None:
-            lane = self._lanes[name] = RecordedLane(name)
-            parent = _parent_name(name)
+            parent_name = _parent_name(name)
+            parent = self._lane(parent_name) if parent_name is not None else None
+            lane = self._lanes[name] = RecordedLane(name, parent)
             if parent is not None:
-                self._lane(parent).children[name] = lane
+                parent.children[name] = lane
         return lane
 
     def __iter__(self) -> Iterator[RecordedLane]:
         return iter(self._lanes.values())
 
+    def across_tasks(self) -> AcrossTasks | Absent:
+        """The calls that were matched with those of a lane in another place."""
+        if not self._across_calls:
+            return ABSENT
+        return AcrossTasks(calls=self._across_calls, matches=list(self._across.values()))
+
+    # In its own place
+
     def take(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The recorded call that *lane*'s call *key* is; ``None`` where there is none."""
-        recorded = self.bound(lane, key)
+        """The recorded call that *lane*'s call *key* is by its place; ``None`` where there is none."""
+        recorded: RecordedLane | None = lane.recorded
         if recorded is None:
-            return None
-        if recorded.is_loose:
-            return self.take_equal(recorded, key)
-        call = recorded.upcoming()
-        if call is None or self._key_of(call, key.is_masked) != key:
-            return self.take_equal(recorded, key, only_lent=True) if recorded.has_lent else None
-        call.taken = True
+            recorded = self._bind(lane, key)
+            if recorded is None:
+                return None
+            lane.recorded, recorded.is_bound = recorded, True
+        call = self._take_next(recorded, key)
+        if call is None and lane.home is not None and lane.home is not recorded:
+            call = self._take_next(lane.home, key)
+            if call is not None:
+                lane.recorded = lane.home
         return call
 
-    def bound(self, lane: Lane, key: Key | None) -> RecordedLane | None:
-        """The recorded lane that *lane* plays; bound now if it was not, by *key* where it is known."""
-        if lane.recorded is None:
-            lane.recorded = self._bind(lane, key)
-            if lane.recorded is not None:
-                lane.recorded.is_bound = True
-        recorded: RecordedLane | None = lane.recorded
-        return recorded
+    def equals(self, call: RecordedCall, key: Key) -> bool:
+        """Whether the recorded *call* and the live one of that *key* are the same call."""
+        return self._key_of(call, key.is_masked) == key
+
+    def _take_next(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
+        if lane.is_loose:
+            return self.take_equal(lane, key)
+        call = lane.upcoming()
+        if call is None or not self.equals(call, key):
+            return self.take_equal(lane, key, only_lent=True) if lane.has_lent else None
+        self._take(call, lane)
+        return call
+
+    def _take(self, call: RecordedCall, lane: RecordedLane) -> None:
+        call.taken = True
+        if self._index:
+            for index in self._index.values():
+                index.add_next_of(lane)
 
     def expected(self, lane: Lane) -> RecordedLane | None:
         """The recorded lane that *lane* would play by its place alone."""
-        if lane.recorded is not None:
-            recorded: RecordedLane = lane.recorded
-            return recorded
-        return self._by_place(lane)
+        recorded: RecordedLane | None = lane.recorded
+        return recorded if recorded is not None else self._by_place(lane)
 
-    def _bind(self, lane: Lane, key: Key | None) -> RecordedLane | None:
+    def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
         by_place = self._by_place(lane)
-        if key is None or lane.parent is None or not lane.name[len(lane.parent.name) :].startswith("."):
+        if not _is_task(lane):
             return by_place
         if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
             return by_place
-        return self._by_content(lane.parent, key)
+        parent = self._parent_of(lane)
+        return self._sibling(parent, key) if parent is not None else None
+
+    def _parent_of(self, lane: Lane) -> RecordedLane | None:
+        assert lane.parent is not None
+        return lane.parent.recorded or self._by_place(lane.parent)
 
     def _by_place(self, lane: Lane) -> RecordedLane | None:
+        if lane.home is not None:
+            home: RecordedLane = lane.home
+            return home
         if lane.parent is None:
             return self._lane(self._root if lane.name == ROOT else lane.name)
-        parent = self.bound(lane.parent, None)
+        parent = self._parent_of(lane)
         if parent is None:
             return None
         suffix = lane.name.removeprefix(lane.parent.name)
@@ -141,10 +198,8 @@ class Lanes:
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 
-    def _by_content(self, live_parent: Lane, key: Key) -> RecordedLane | None:
-        parent = self.bound(live_parent, None)
-        if parent is None:
-            return None
+    def _sibling(self, parent: RecordedLane, key: Key) -> RecordedLane | None:
+        """An unbound child of *parent* that begins with *key*."""
         unbound = parent.unbound.get(key.is_masked)
         if unbound is None:
             unbound = parent.unbound[key.is_masked] = {}
@@ -155,13 +210,13 @@ class Lanes:
         candidates = unbound.get(key, deque())
         while candidates:
             child = candidates.popleft()
-            if not child.is_bound:
+            if child.is_untouched:
                 return child
         return None
 
     def _begins_with(self, lane: RecordedLane, key: Key) -> bool:
         first = lane.upcoming()
-        return first is not None and self._key_of(first, key.is_masked) == key
+        return first is not None and self.equals(first, key)
 
     def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
         """The earliest call of *lane* with an equal request, wherever it stands."""
@@ -176,8 +231,229 @@ class Lanes:
         if not candidates or (only_lent and not candidates[0].lent):
             return None
         call = candidates.popleft()
-        call.taken = True
+        self._take(call, lane)
         return call
+
+    # Elsewhere
+
+    def take_elsewhere(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """An equal call of another lane that may come now, the nearest first."""
+        index = self._indexed(key.is_masked)
+        if (lane.within, key) not in index.unmade:
+            return None
+        near = self._near(lane, key, index)
+        call = near.upcoming() if near is not None else index.earliest(lane.within, key)
+        if call is None:
+            return None
+        recorded = near or self._lanes[call.lane]
+        self._take(call, recorded)
+        self._note_across(lane, call)
+        # A clock read far away tells nothing about who reads it.
+        if not lane.is_loose and not recorded.is_loose and (near is not None or not key.is_chance):
+            self._rebind(lane, recorded)
+        return call
+
+    def may_come_now(self, lane: Lane) -> Iterator[RecordedCall]:
+        """Every recorded call that *lane* may make next, the likeliest first; :meth:`claim` takes one."""
+        seen: set[str] = set()
+        above = list(self._places_above(lane))
+        places = [*above[:1], *(child for place in above for child in place.children.values()), *above, *self]
+        for place in places:
+            if place.name not in seen:
+                seen.add(place.name)
+                calls = place.calls if place.is_loose else filter(None, [place.upcoming()])
+                yield from (call for call in calls if not call.taken and call.parent == lane.within)
+
+    def claim(self, lane: Lane, call: RecordedCall) -> None:
+        """*lane* makes *call*, one of those that may come now."""
+        recorded = self._lanes[call.lane]
+        is_its_own = recorded is self.expected(lane)
+        self._take(call, recorded)
+        if not is_its_own:
+            self._note_across(lane, call)
+        if not lane.is_loose and not recorded.is_loose:
+            self._rebind(lane, recorded)
+
+    def plays(self, lane: Lane, call: RecordedCall) -> bool:
+        """Whether *call* is one of the recorded lane that *lane* plays."""
+        return lane.recorded is not None and call.lane == lane.recorded.name
+
+    def unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """The earliest recorded call that equals *key* and that nobody has made, be it too early for it."""
+        return self._indexed(key.is_masked).first_unmade(lane.within, key)
+
+    def _rebind(self, lane: Lane, recorded: RecordedLane) -> None:
+        """From now on *lane* plays *recorded*, and comes back to its own where that does not fit."""
+        parent = lane.parent
+        if lane.recorded is None:
+            if parent is not None and parent.recorded is parent.home is None and _is_task(parent):
+                # Its other children are to be looked for where this one was found.
+                parent.home = recorded.parent
+            lane.home = recorded
+        elif lane.home is None:
+            lane.home = lane.recorded
+        lane.recorded, recorded.is_bound = recorded, True
+
+    def _near(self, lane: Lane, key: Key, index: _Index) -> RecordedLane | None:
+        """The lane nearest to where *lane* stands whose next call equals *key* and may be its first."""
+        above = list(self._places_above(lane))
+        if not above:
+            return None
+        ordinal = _last_ordinal(lane.name) or 0
+        if lane.recorded is None:
+            parent = (self._parent_of(lane) if _is_task(lane) else None) or above[0]
+            is_only_child = lane.parent is not None and lane.parent.spawned == 1
+            if (parent.position or is_only_child) and not parent.is_loose:
+                # A task was put around what was one task: what it does was done by the one above.
+                first = parent.upcoming()
+                if first is not None and first.parent == lane.within and self.equals(first, key):
+                    return parent
+        for beginning_alike in (
+            index.beginnings.get((lane.within, key, ordinal)),
+            index.beginnings.get((lane.within, key, None)),
+        ):
+            if beginning_alike is None:
+                continue
+            for place in above:
+                found = beginning_alike.find(place.place, place.last_place)
+                if found is not None:
+                    return found
+        return None
+
+    def _places_above(self, lane: Lane) -> Iterator[RecordedLane]:
+        """The recorded lanes around *lane*'s place, from the nearest on."""
+        live: Lane | None = lane
+        place: RecordedLane | None = None
+        while live is not None and place is None:
+            place = live.recorded or self._by_place(live)
+            live = live.parent
+        while place is not None:
+            yield place
+            place = place.parent
+
+    def _indexed(self, is_masked: bool) -> _Index:
+        index = self._index.get(is_masked)
+        if index is None:
+            if not self._index:
+                self._number_places()
+            index = self._index[is_masked] = _Index(
+                self._lanes.values(), lambda call: self._key_of(call, is_masked)
+            )
+        return index
+
+    def _number_places(self) -> None:
+        """Depth first, so that a lane and all its descendants are one stretch."""
+        place = 0
+        stack = [(lane, False) for lane in self._lanes.values() if lane.parent is None]
+        while stack:
+            lane, is_done = stack.pop()
+            if is_done:
+                lane.last_place = place
+                continue
+            place += 1
+            lane.place = place
+            stack.append((lane, True))
+            children = sorted(lane.children.values(), key=lambda child: _last_ordinal(child.name) or 0)
+            stack.extend((child, False) for child in reversed(children))
+
+    def _note_across(self, lane: Lane, call: RecordedCall) -> None:
+        self._across_calls += 1
+        places = lane.placed(self._root), call.lane
+        noted = self._across.get(places)
+        if noted is not None:
+            self._across[places] = msgspec.structs.replace(noted, calls=noted.calls + 1)
+        elif len(self._across) < _LISTED:
+            self._across[places] = TaskMatch(live=places[0], recorded=places[1], eventSeq=call.seq, calls=1)
+
+
+class _Index:
+    """Recorded calls that nobody has made, by content; those inside different calls are never mixed."""
+
+    def __init__(self, lanes: Iterable[RecordedLane], key_of: Callable[[RecordedCall], Key]) -> None:
+        self._key_of = key_of
+        self.unmade: dict[tuple[str | None, Key], deque[RecordedCall]] = {}
+        self.beginnings: dict[tuple[str | None, Key, int | None], _Beginnings] = {}
+        """Lanes by their first call, and by their ordinal or, under ``None``, all."""
+        self._next: dict[tuple[str | None, Key], list[int]] = {}
+        """What may come now in lanes that have begun, and in loose ones; some may be answered already."""
+        self._by_seq: dict[int, tuple[RecordedCall, RecordedLane]] = {}
+        lanes = sorted(lanes, key=lambda lane: lane.place)
+        for call in sorted((call for lane in lanes for call in lane.calls), key=lambda call: call.seq):
+            if not call.taken:
+                self.unmade.setdefault((call.parent, key_of(call)), deque()).append(call)
+        for lane in lanes:
+            if lane.is_loose:
+                for call in lane.calls:
+                    self._add(call, lane)
+            elif lane.is_untouched:
+                first = lane.calls[0]
+                for ordinal in {None, _last_ordinal(lane.name)}:
+                    where = first.parent, key_of(first), ordinal
+                    self.beginnings.setdefault(where, _Beginnings()).append(lane)
+            else:
+                self.add_next_of(lane)
+
+    def add_next_of(self, lane: RecordedLane) -> None:
+        """A call of *lane* was answered: the one behind it may come."""
+        if not lane.is_loose:
+            call = lane.upcoming()
+            if call is not None:
+                self._add(call, lane)
+
+    def _add(self, call: RecordedCall, lane: RecordedLane) -> None:
+        if not call.taken:
+            self._by_seq[call.seq] = call, lane
+            heappush(self._next.setdefault((call.parent, self._key_of(call)), []), call.seq)
+
+    def earliest(self, within: str | None, key: Key) -> RecordedCall | None:
+        """The earliest of the calls that may come now."""
+        calls = self._next.get((within, key), [])
+        while calls:
+            call, lane = self._by_seq[calls[0]]
+            if not call.taken and (lane.is_loose or lane.upcoming() is call):
+                return call
+            heappop(calls)
+        return None
+
+    def first_unmade(self, within: str | None, key: Key) -> RecordedCall | None:
+        calls = self.unmade.get((within, key), deque())
+        while calls and calls[0].taken:
+            calls.popleft()
+        return calls[0] if calls else None
+
+
+class _Beginnings:
+    """Recorded lanes that begin alike, by their place in the tree."""
+
+    def __init__(self) -> None:
+        self._lanes: list[RecordedLane] = []
+        self._places: list[int] = []
+        self._behind: list[int] = []
+        """By index: where to look on if the lane is not untouched any more."""
+
+    def append(self, lane: RecordedLane) -> None:
+        self._lanes.append(lane)
+        self._places.append(lane.place)
+        self._behind.append(len(self._lanes))
+
+    def find(self, first_place: int, last_place: int) -> RecordedLane | None:
+        """The first untouched lane in that stretch of the tree."""
+        start = index = bisect_left(self._places, first_place)
+        while index < len(self._lanes) and not self._lanes[index].is_untouched:
+            index = self._behind[index]
+        while start < index:
+            self._behind[start], start = index, self._behind[start]
+        return self._lanes[index] if index < len(self._lanes) and self._places[index] <= last_place else None
+
+
+def _is_task(lane: Lane) -> bool:
+    """Whether its place is an ordinal; not for a first lane, a loose one, and what is inside a call."""
+    return lane.parent is not None and lane.name[len(lane.parent.name)] == "."
+
+
+def _last_ordinal(name: str) -> int | None:
+    ordinal = name[max(name.rfind("."), name.rfind("/")) + 1 :]
+    return int(ordinal) if ordinal.isdigit() else None
 
 
 def _parent_name(name: str) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections import Counter
 from heapq import nsmallest
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.volatile import VolatileKeys
 from reenact.volatile.likeness import family
 
+_WORDS: Final = re.compile(r"\w+|[^\w\s]")
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 40
 """How many recorded calls are compared when looking for near ones."""
@@ -30,20 +33,26 @@ def mismatch(
     key: Key,
     request: Any,
     expected: RecordedCall | None,
+    unmade: RecordedCall | None,
     *,
     volatile: VolatileKeys,
 ) -> ReplayDivergence:
-    """The call *key* was made in *lane* where the recording has *expected*, or nothing."""
+    """The call *key* was made in *lane* where the recording has *expected*, or nothing.
+
+    *unmade* is an equal call that nobody has made, but that may not come now.
+    """
     observed = Observed(key.type, _observed_data(key, request))
     what = spoken(key.type, key.name)
     asked = "what a model is asked" if key.type == "llm_request" else what
     candidates = _near(source, key, request, expected, volatile)
+    moved = _moved(source, lane, unmade) if unmade is not None else ""
     if expected is None:
-        is_chance = key.type == "nondeterministic" and not key.name.startswith(("network/", "process/"))
         return ReplayDivergence(
-            code="nondeterministic_underflow" if is_chance else "event_unexpected",
-            detail=f"{what} was called, but the recording of this lane has no further call",
+            code="nondeterministic_underflow" if key.is_chance else "event_unexpected",
+            detail=f"{what} was called, but {moved or 'the recording has no further call here'}",
+            expected=_event(source, unmade.seq) if unmade is not None else None,
             observed=observed,
+            event_seq=unmade.seq if unmade is not None else None,
             candidates=candidates,
             lane=source.lane_name(lane),
             source_line=agent_frame(),
@@ -57,9 +66,13 @@ def mismatch(
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
     else:
         base, places = "$", (Difference("$.type", expected.type, key.type),)
+    detail = f"the recording has {recorded_as} here, not {what}"
+    if is_same:
+        is_reordered = _parts(source.request(expected)) == _parts(request)
+        detail = f"{asked} {'has the same results in another order' if is_reordered else 'differs'}"
     return ReplayDivergence(
         code=code,
-        detail=f"{asked} differs" if is_same else f"the recording has {recorded_as} here, not {what}",
+        detail=f"{detail}; {moved}" if moved else detail,
         expected=_event(source, expected.seq),
         observed=observed,
         event_seq=expected.seq,
@@ -70,6 +83,26 @@ def mismatch(
         source_line=agent_frame(),
         volatile=volatile.suggested(key, places) if is_same else (),
     )
+
+
+def _moved(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
+    """Why a call that was recorded in another task, and not made yet, may not come now."""
+    if unmade.lane == source.lane_name(lane):
+        return ""
+    in_its_way = next(call for call in source.calls if call.lane == unmade.lane and not call.taken)
+    return (
+        f"the same call was recorded in another task (event {unmade.seq}), "
+        f"behind event {in_its_way.seq} ({spoken(in_its_way.type, in_its_way.name)}), which was not made"
+    )
+
+
+def _parts(value: Any) -> Counter[str]:
+    """The words of all that *value* holds, in whatever order."""
+    if isinstance(value, dict):
+        return sum((_parts(item) for item in value.values()), Counter([*value]))
+    if isinstance(value, list):
+        return sum(map(_parts, value), Counter())
+    return Counter(_WORDS.findall(value)) if isinstance(value, str) else Counter([repr(value)])
 
 
 def unplaced(key: Key, request: Any) -> ReplayDivergence:

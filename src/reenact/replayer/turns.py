@@ -21,12 +21,14 @@ from reenact.replayer.idle import MovingThread, others_run
 from reenact.replayer.loops import Loop, holds_others_up, on_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import RecordedCall
-from reenact.replayer.waiters import LoopWaiter, ThreadWaiter, Waiter
+from reenact.replayer.waiters import EarlyCall, LoopWaiter, ThreadWaiter, Waiter, resolve
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
 _COMPUTING_S: Final = 1.0
 """How much longer while some thread still runs."""
+_EARLY_S: Final = 0.25
+"""How long a call that came too early is kept waiting while nothing else happens."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 
@@ -64,6 +66,9 @@ class Turns:
         self._queue: list[tuple[int, int, int, Waiter]] = []
         self._endless: list[Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
+        self._early: list[EarlyCall] = []
+        self._stirred_s = 0.0
+        """When an event happened last."""
         self._moving: dict[Lane, MovingThread] = {}
         """Threads that run since a delivery or since their start."""
         self._loops: dict[asyncio.AbstractEventLoop, Loop] = {}
@@ -80,6 +85,9 @@ class Turns:
             for seq in seqs:
                 self._happened[seq] = 1
             self._advance()
+            self._stirred_s = self._clock.now_s
+            if self._early:
+                self._try_early_again()
             if self._queue:
                 self._deliver()
 
@@ -108,8 +116,11 @@ class Turns:
             self._is_closed = True
             for waiter in (*(entry[-1] for entry in self._queue), *self._endless):
                 waiter.release()
+            for early in self._early:
+                early.release()
             self._queue.clear()
             self._endless.clear()
+            self._early.clear()
         self._wake.set()
 
     # Waiting
@@ -155,6 +166,58 @@ class Turns:
             self._endless.append(waiter)
             self._start_ticker()
         await self._wait_on_loop(waiter)
+
+    def wait_to_match(self, lane: Lane, try_again: Callable[[], bool]) -> None:
+        """Block until *try_again*, which is asked after every event, says that the call may come now.
+
+        Comes back as well when nothing happens any more that could let it come.
+        """
+        if holds_others_up() or self._is_closed:
+            return
+        came = threading.Event()
+
+        def release() -> None:
+            self._set_moving(lane)
+            came.set()
+
+        with self._lock:
+            if try_again():
+                return
+            self._moving.pop(lane, None)
+            self._wait_early(EarlyCall(try_again, release, self._clock.now_s))
+        came.wait()
+
+    async def turn_to_match(self, lane: Lane, try_again: Callable[[], bool]) -> None:
+        """The same on an event loop."""
+        if not on_loop():
+            self.wait_to_match(lane, try_again)
+            return
+        if self._is_closed:
+            return
+        with self._lock:
+            if try_again():
+                return
+            loop = self._running_loop()
+            future: asyncio.Future[None] = loop.loop.create_future()
+            early = EarlyCall(try_again, lambda: loop.run(lambda: resolve(future)), self._clock.now_s)
+            self._wait_early(early)
+            loop.stir()
+        try:
+            await future
+        finally:
+            with self._lock:
+                if early in self._early:
+                    self._early.remove(early)
+
+    def _wait_early(self, early: EarlyCall) -> None:
+        self._early.append(early)
+        self._start_ticker()
+
+    def _try_early_again(self) -> None:
+        """One that may come now may let another one come."""
+        while ready := next((early for early in self._early if early.try_again()), None):
+            self._early.remove(ready)
+            ready.release()
 
     def _running_loop(self) -> Loop:
         running = asyncio.get_running_loop()
@@ -218,6 +281,7 @@ class Turns:
         # A stream's outcome is its end, which comes when the agent has read it.
         if not call.is_stream:
             self._happened[call.outcome_seq] = 1
+            self._stirred_s = self._clock.now_s
             self._advance()
 
     def _stir(self, waiter: Waiter) -> None:
@@ -270,8 +334,9 @@ class Turns:
                 self._look_around()
                 self._pass_over_late_event()
                 self._let_stalled_go()
+                self._let_early_go()
                 self._deliver()
-                is_idle = not self._queue and not self._endless
+                is_idle = not self._queue and not self._endless and not self._early
                 pause_s = _ROUND_S if self._at_rest() else _LOOK_S
             if is_idle:
                 self._wake.wait()
@@ -320,3 +385,13 @@ class Turns:
                 self._endless.remove(waiter)
                 waiter.is_done = waiter.stalled = True
                 waiter.release()
+
+    def _let_early_go(self) -> None:
+        """Where nothing moves any more, nothing will let them come."""
+        if not self._early or self._queue or not self._at_rest():
+            return
+        for early in list(self._early):
+            waited_s = self._clock.now_s - max(early.since_s, self._stirred_s)
+            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not others_run()):
+                self._early.remove(early)
+                early.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from reenact.boundary import Lane
 from reenact.replayer.loops import Loop
@@ -23,6 +24,15 @@ class Waiter:
 
     def release(self) -> None:
         raise NotImplementedError
+
+
+class EarlyCall:
+    """A call that equals a recorded one before which others have to be made first."""
+
+    def __init__(self, try_again: Callable[[], bool], release: Callable[[], None], since_s: float) -> None:
+        self.try_again = try_again
+        self.release = release
+        self.since_s = since_s
 
 
 class ThreadWaiter(Waiter):
@@ -45,8 +55,10 @@ class LoopWaiter(Waiter):
         self.future: asyncio.Future[None] = loop.loop.create_future()
 
     def release(self) -> None:
-        self.loop.run(self._release)
+        self.loop.run(lambda: resolve(self.future))
 
-    def _release(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
+
+def resolve(future: asyncio.Future[None]) -> None:
+    """Let who awaits *future* go on, if anybody still does."""
+    if not future.done():
+        future.set_result(None)

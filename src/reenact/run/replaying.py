@@ -193,6 +193,7 @@ class ReplayRun(Run):
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time.time() * 1000),
+            acrossTasks=self._engine.across_tasks(),
         )
 
 

@@ -134,7 +134,7 @@ function candidates(run, found) {
       link("a", toRun(run.line.id, { seq: one.eventSeq }), {}, `event ${one.eventSeq}`),
       recorded(
         "span",
-        ` ${one.name}, lane ${one.lane}: differs at ${plural(one.differences, "place")}${one.isTaken ? ", already taken" : ""}`,
+        ` ${one.name}, lane ${one.lane}: ${one.differences ? `differs at ${plural(one.differences, "place")}` : "the same call"}${one.isTaken ? ", already taken" : ""}`,
       ),
     ),
   );
