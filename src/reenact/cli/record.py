@@ -30,7 +30,7 @@ from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
-from reenact.redaction.profile import PROFILES
+from reenact.redaction import PROFILES
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir, RunState, claim_folder

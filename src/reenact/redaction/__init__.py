@@ -1,20 +1,22 @@
 """Redaction: secrets leave every payload before it reaches the disk."""
 
-from reenact.redaction.environment import environment_secrets
-from reenact.redaction.logs import RedactingFilter
+from reenact.redaction.families import SHAPES, Rule, Shapes
+from reenact.redaction.names import environment_secrets, is_secret_name
 from reenact.redaction.placeholder import PLACEHOLDER, without_marks
-from reenact.redaction.profile import PROFILES, Profile, default_profile
-from reenact.redaction.redactor import Redactor
-from reenact.redaction.rules import Rule
+from reenact.redaction.prefilter import Profile
+from reenact.redaction.redactor import PROFILES, RedactingFilter, Redactor, default_profile
 
 __all__ = [
     "PLACEHOLDER",
     "PROFILES",
+    "SHAPES",
     "Profile",
     "RedactingFilter",
     "Redactor",
     "Rule",
+    "Shapes",
     "default_profile",
     "environment_secrets",
+    "is_secret_name",
     "without_marks",
 ]

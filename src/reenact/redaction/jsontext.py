@@ -1,16 +1,23 @@
-"""JSON inside text, edited in place: spacing, order and escapes of what is not secret stay."""
+"""JSON inside text, edited in place: spacing, order and escapes of what is not secret stay.
+
+Streams of model output are such text: NDJSON and the ``data:`` lines of server-sent events. A secret may be
+cut over several events, a piece in each; the strings of one delta member are read as one text over all.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, TypeAlias
 
 import msgspec
 
 from reenact.redaction.edits import Edit, narrowed
+
+Leaf: TypeAlias = str | int | float
 
 _TOKEN: Final = re.compile(
     r'"(?P<body>(?:[^"\\]|\\.)*+)"(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<mark>[\[\]{},])|[a-z]+'
@@ -73,6 +80,19 @@ def scalars(text: str, start: int, end: int) -> Iterator[Scalar]:
             yield Scalar(*token.span("body"), value, tuple(path), is_string=True, is_name=is_name)
 
 
+def leaves(value: object) -> Iterator[Leaf]:
+    """All names, strings and numbers of a decoded JSON value, in the order of :func:`scalars`."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield name
+            yield from leaves(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
 def _step(path: list[str | int], mark: str) -> None:
     if mark == "{":
         path.append("")
@@ -99,3 +119,91 @@ def scalar_edit(text: str, scalar: Scalar, new: str) -> Edit:
     if not scalar.is_string:
         return Edit(scalar.start, scalar.end, f'"{escaped(new)}"')
     return narrowed(scalar.start, text[scalar.start : scalar.end], escaped(new))
+
+
+DELTAS: Final = (
+    *("answer", "arguments", "chunk", "code", "completion", "content", "data", "delta", "generated_text"),
+    *("input", "message", "output", "output_text", "partial_json", "reasoning", "reasoning_content"),
+    *("reasoning_text", "refusal", "response", "summary", "text", "thinking", "token", "transcript", "value"),
+)
+"""Members in which providers, and servers like theirs, stream text, arguments and reasoning."""
+
+_PIECES: Final = [
+    (f'"{name}"'.encode(), re.compile(f'"{name}"\\s*:\\s*"((?:[^"\\\\]|\\\\.)*+)"'.encode()))
+    for name in DELTAS
+]
+_NUMBERED: Final = re.compile(rb'ndex"\s*:\s*(\d+)')
+_INDEX_NAME: Final = re.compile(r"(?:\w*[iI]ndex|item_id)\Z")
+
+
+def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> bool:
+    """Whether a secret may lie over several events; a fast reading that leaves strings escaped."""
+    found = [(name, piece) for name, piece in _PIECES if name in stream]
+    if not found:
+        return False
+    indexes = list(map(int, _NUMBERED.findall(stream)))
+    if any(after < before for before, after in pairwise(indexes)):
+        return _is_suspect_in_turns(stream, found, is_suspect)
+    return any(is_suspect(b"".join(piece.findall(stream))) for _, piece in found)
+
+
+def _is_suspect_in_turns(
+    stream: bytes, found: Sequence[tuple[bytes, re.Pattern[bytes]]], is_suspect: Callable[[bytes], bool]
+) -> bool:
+    """The same where several outputs may take turns: the events of each are read apart."""
+    texts: dict[object, list[bytes]] = {}
+    for line in stream.splitlines():
+        indexes = tuple(_NUMBERED.findall(line))
+        for name, piece in found:
+            if name in line and (pieces := piece.findall(line)):
+                if len(pieces) > 1:
+                    return True  # several outputs in one event; whose is whose takes a closer look
+                texts.setdefault((name, indexes), []).extend(pieces)
+    return any(is_suspect(b"".join(pieces)) for pieces in texts.values())
+
+
+def delta_edits(text: str, redact: Callable[[Sequence[str]], list[str]]) -> Iterator[Edit]:
+    """Edits for secrets that *redact* finds in the text joined from several events.
+
+    Which pieces belong together is told by the indexes around them; some servers draw a new item id for
+    each event, some give no index at all, so what their neglect joins is read as well.
+    """
+    for identify in (_by_indexes_and_ids, _by_indexes, _by_path):
+        deltas: dict[object, list[Scalar]] = {}
+        for span in json_spans(text):
+            event = list(scalars(text, *span))
+            indexes = {scalar.path: scalar.value for scalar in event if _INDEX_NAME.match(scalar.name or "")}
+            for scalar in event:
+                if scalar.is_string and scalar.name in DELTAS:
+                    deltas.setdefault(identify(scalar.path, indexes), []).append(scalar)
+        edits = [
+            scalar_edit(text, piece, new)
+            for pieces in deltas.values()
+            for piece, new in zip(pieces, redact([piece.value for piece in pieces]), strict=True)
+            if new != piece.value
+        ]
+        if edits:  # the caller asks again until there are none
+            yield from edits
+            return
+
+
+_Path: TypeAlias = tuple[str | int, ...]
+
+
+def _by_indexes_and_ids(path: _Path, indexes: dict[_Path, str]) -> object:
+    """The path, with the index that an object of an array gives itself for its place in the array."""
+    slots: list[object] = []
+    for depth in range(len(path)):
+        own = {index[-1]: value for index, value in indexes.items() if index[:-1] == path[:depth]}
+        if own and slots and isinstance(slots[-1], int):
+            slots.pop()
+        slots += [*sorted(own.items()), path[depth]]
+    return tuple(slots)
+
+
+def _by_indexes(path: _Path, indexes: dict[_Path, str]) -> object:
+    return _by_indexes_and_ids(path, {at: value for at, value in indexes.items() if at[-1] != "item_id"})
+
+
+def _by_path(path: _Path, indexes: dict[_Path, str]) -> object:  # noqa: ARG001 — all three are called alike
+    return path

@@ -1,20 +1,43 @@
-"""Which names announce a secret: JSON members, environment variables, form fields, headers.
+"""Which names announce a secret: members, pairs, form fields, options, variables and headers.
 
-Payloads of language models are full of names like ``max_tokens`` and ``token_usage``; a rule that
-took those for secrets would make every capture useless, so the words around a suspicious one count.
+Payloads of language models are full of names like ``max_tokens`` and ``token_usage``; a rule that took those
+for secrets would make every capture useless, so a name is read word by word (``maxTokens``, ``max-tokens``
+and ``max_tokens`` have the same words), and the words around a suspicious one count. HTTP headers carry
+little else than credentials under such words, so there any of them is enough.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
-CORES: Final = (
-    r"passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
-    r"|secret|credential|authorization|token|pwd"
+KEY_WORDS: Final = (
+    *("api", "access", "private", "account"),
+    *("admin", "app", "auth", "client", "consumer", "decryption", "deploy", "encryption", "hmac", "license"),
+    *("master", "secret", "service", "shared", "signing", "ssh", "subscription"),
 )
-"""A regular expression that a secret name always contains, whatever its case."""
+"""What a key is secret after: ``signing_key``; not ``cache_key``, ``primary_key``, ``public_key``."""
+
+_SUBSTRING_KEYS: Final = frozenset({"api", "access", "private", "account"})
+"""These count inside a longer word too: ``openaikey`` is none, ``openaiapikey`` is one."""
+
+PLAIN_CORES: Final = (
+    *("passphrase", "passcode", "secret", "credential", "authorization", "token", "pwd"),
+    *("csrf", "xsrf", "jwt", "bearer"),
+)
+AUTH_WORDS: Final = ("basic", "http", "proxy")
+CORES: Final = "|".join(
+    (
+        "passw(?:or)?d",
+        rf"(?:{'|'.join(KEY_WORDS)})[_-]?key",
+        rf"(?:{'|'.join(AUTH_WORDS)})[_-]?auth",
+        *PLAIN_CORES,
+    )
+)
+"""A regular expression that a secret name always contains, whatever its case; headers have more."""
 
 _CORE: Final = re.compile(CORES)
 _PART: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -25,7 +48,7 @@ _JOINED_TOKEN: Final = re.compile(
 )
 _ORDINARY_BEFORE_TOKEN: Final = re.compile(
     "audio|bos|cached|cls|completion|continuation|decoder|each|end|eos|first|image|input|last|mask|max|min"
-    "|new|next|num|of|output|pad|page|per|prompt|reasoning|sep|special|start|stop|sync|text|to|total|unk"
+    "|new|next|num|of|output|pad|page|per|progress|prompt|reasoning|sep|special|start|stop|sync|text|to|total|unk"
 )
 _DESCRIBING: Final = re.compile(
     "arn|at|budget|count|created|description|enabled|endpoint|env|expires|expiry|expiration|field|file"
@@ -33,12 +56,24 @@ _DESCRIBING: Final = re.compile(
     "|required|reset|santa|schema|scheme|size|source|status|title|ttl|type|uri|url|usage|var|variable|version"
 )
 """``password_hint``, ``secret_name``, ``token_type``: said of a secret, not one."""
+_STANDING_FOR_ITSELF: Final = frozenset({"v", "value", "val", "raw", "plain", "plaintext", "text"})
+"""``token_v2``, ``csrf_token_value``: the secret all the same."""
 
 _COOKIE: Final = re.compile(r"(?:\A|[_-])cookies?\Z")
-_HEADERS: Final = re.compile(r"api-?key|token|secret|passw(?:or)?d|credential|session|authorization|cookie")
-_RATE_LIMIT: Final = re.compile(r"rate-?limit")
+_HEADER_SUBSTRINGS: Final = re.compile(
+    r"api[_-]?key|token|secret|passw(?:or)?d|credential|session|authorization|cookie|csrf|xsrf|jwt"
+)
+_HEADER_WORDS: Final = re.compile(r"keys?|pwd|auth|auth(?!or|enticate\Z)[a-z]+|o?auth\d*")
+_COUNTING: Final = re.compile(
+    "count|limits?|remaining|reset|usage|used|budget|ttl|timeout|length|size|max|min|total|rate|ratelimit"
+)
+_ABOUT_ACCESS: Final = re.compile(
+    r"(?:www|proxy)-authenticate\Z|access-control-|sec-websocket-|.*rate-?limit"
+)
+"""Headers that speak of credentials and hold none; clients act on them."""
+_HEADERS: Final = re.compile(r"headers?\Z")
 _QUERY_NAMES: Final = frozenset(
-    {"sig", "signature", "x-amz-signature", "x-amz-credential", "x-goog-signature"}
+    {"sig", "signature", "x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"}
 )
 
 HARMLESS: Final = re.compile(
@@ -50,20 +85,36 @@ HARMLESS: Final = re.compile(
 """Values that stand where a secret would stand and are none: types, variables, masks."""
 
 
-@lru_cache(4096)
-def is_secret_name(name: str) -> bool:
+@lru_cache(8192)
+def is_secret_name(name: str, *, in_header: bool = False) -> bool:
     """Whether the scalar below *name* is a secret; names with several parts count by their last."""
+    if in_header and _is_secret_header(name):
+        return True
     part = _last_part(name)
     lowered = part.lower()
-    found = {match[0] for match in _CORE.finditer(lowered)}
+    found = {match[0].replace("_", "").replace("-", "") for match in _CORE.finditer(lowered)}
     words = [word.lower() for word in _WORD.findall(part)]
-    if not found or _is_description(words):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _STANDING_FOR_ITSELF):
+        words.pop()
+    if not found or not words or _is_description(words):
         return False
-    if found == {"token"}:
-        return _is_secret_token(words, lowered)
-    if found == {"secret"}:
-        return "secret" in words or lowered.endswith("secret")
-    return found != {"pwd"} or words[-1] == "pwd"
+    return any(_is_meant(core, words, lowered) for core in found)
+
+
+def _is_meant(core: str, words: list[str], lowered: str) -> bool:
+    """Whether *core* is one of the words, not a part of another word."""
+    if core == "token":
+        if words[-1] == "token":
+            return len(words) == 1 or not _ORDINARY_BEFORE_TOKEN.fullmatch(words[-2])
+        return _JOINED_TOKEN.search(words[-1]) is not None
+    if core == "secret":
+        return bool({"secret", "secrets"} & {*words}) or lowered.endswith("secret")
+    if core in ("pwd", "jwt", "bearer"):
+        return words[-1] == core
+    if core.endswith("key") and core[:-3] not in _SUBSTRING_KEYS:
+        pairs = {first + second.removesuffix("s") for first, second in pairwise(words)}
+        return core in pairs or core in words
+    return True
 
 
 def _last_part(name: str) -> str:
@@ -75,10 +126,19 @@ def _is_description(words: list[str]) -> bool:
     return len(words) > 1 and _DESCRIBING.fullmatch(words[-1]) is not None and words[-2:] != ["key", "id"]
 
 
-def _is_secret_token(words: list[str], lowered: str) -> bool:
-    if words[-1] == "token" and lowered.endswith("token"):
-        return len(words) == 1 or not _ORDINARY_BEFORE_TOKEN.fullmatch(words[-2])
-    return _JOINED_TOKEN.search(lowered) is not None
+def _is_secret_header(name: str) -> bool:
+    lowered = name.lower()
+    words = [word.lower() for word in _WORD.findall(name)]
+    if _ABOUT_ACCESS.match(lowered) or (words and _COUNTING.fullmatch(words[-1])):
+        return False
+    is_found = _HEADER_SUBSTRINGS.search(lowered) is not None
+    return is_found or any(_HEADER_WORDS.fullmatch(word) for word in words)
+
+
+@lru_cache(4096)
+def names_headers(name: str) -> bool:
+    """Whether what is below *name* are HTTP headers: ``headers``, ``extra_headers``, ``requestHeaders``."""
+    return _HEADERS.search(name.lower()) is not None
 
 
 @lru_cache(4096)
@@ -94,13 +154,22 @@ def holds_numbers(name: str) -> bool:
 
 
 @lru_cache(4096)
-def is_secret_header(name: str) -> bool:
-    """Whether an HTTP header of this name carries a secret."""
-    lowered = name.lower()
-    return bool(_HEADERS.search(lowered)) and not _RATE_LIMIT.search(lowered)
-
-
-@lru_cache(4096)
 def is_secret_query_name(name: str) -> bool:
     """Like :func:`is_secret_name`, and the names under which signed URLs carry their signature."""
     return name.lower() in _QUERY_NAMES or is_secret_name(name)
+
+
+_MIN_LENGTH: Final = 8
+"""Shorter values are ``test`` or ``admin`` and would be found in ordinary words."""
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """The values of variables like ``*_API_KEY``, to be registered; values that are paths are none."""
+    return [
+        value
+        for name, value in environ.items()
+        if is_secret_name(name)
+        and len(value) >= _MIN_LENGTH
+        and not value.startswith(("/", "~", "."))
+        and not HARMLESS.match(value)
+    ]

@@ -10,6 +10,7 @@ import hmac
 import re
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import unquote_plus
 
 from reenact.redaction.edits import Edit
 
@@ -18,6 +19,7 @@ OPAQUE: Final = "opaque"
 
 PRIVATE_KEY: Final = "private-key"
 
+_ESCAPED_END: Final = re.compile(r"\\+[rn]")
 PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
 _QUOTED: Final = re.compile(r"(?i:%3C)secret(?i:%3A|:)([a-z0-9-]+)(?i:%3A|:)([0-9a-f]{8})(?i:%3E)")
 
@@ -53,7 +55,8 @@ class Placeholders:
             return secret
         kind = self._kind_of(secret) or OPAQUE
         if kind == PRIVATE_KEY:
-            secret = "\n".join(secret.replace("\\r", "").replace("\\n", "\n").split())
+            secret = unquote_plus(secret) if "%0" in secret else secret
+            secret = "\n".join(_ESCAPED_END.sub("\n", secret).split())
         mark = hmac.digest(self._salt, secret.encode("utf-8", "surrogateescape"), "sha256").hex()[:8]
         return f"<secret:{kind}:{mark}>"
 

@@ -2,6 +2,8 @@
 
 Nearly every payload is clean, and each is asked. Literal texts without which no rule matches are
 looked for first, all at once; only where one stands is its regular expression tried, at that place.
+Every edit that a rule can make needs a trigger here, or clean-looking text would keep its secret;
+the tests compare the rules with and without the prefilter.
 """
 
 from __future__ import annotations
@@ -9,7 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from reenact.redaction.coded import MIN_RUN, Registered, decoded_around, shifted_forms
+from reenact.redaction.families import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.redaction.jsontext import escaped
+from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
+from reenact.redaction.places import AFTER_NAME
 
 _GROUP_SIZE: Final = 64
 """Up to so many literals are searched for with vector instructions."""
@@ -24,12 +33,15 @@ Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
 """Number of the literal, start, end; for every place where one stands."""
 
 
+Confirm: TypeAlias = Callable[[bytes, int], object]
+
+
 @dataclass(frozen=True)
 class Trigger:
-    """Literal *anchors*, and the pattern that decides at the place of one whether it means anything."""
+    """Literal *anchors*, and what decides at the place of one whether it means anything."""
 
     anchors: tuple[bytes, ...]
-    confirm: re.Pattern[bytes]
+    confirm: Confirm
     lowered: bool = False
     """Whether anchors and pattern are in lowercase and meant for text in any case."""
 
@@ -43,12 +55,18 @@ class Check:
 
 
 class Prefilter:
-    """Answers for a list of triggers at once, and for some checks one by one."""
+    """Answers for a list of triggers at once, for runs of base64, and for some checks one by one."""
 
-    def __init__(self, triggers: Sequence[Trigger], checks: Sequence[Check] = ()) -> None:
+    def __init__(
+        self,
+        triggers: Sequence[Trigger],
+        checks: Sequence[Check] = (),
+        may_hold_in_run: Callable[[bytes, bytes], bool] | None = None,
+    ) -> None:
         self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
         self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
         self._lowered = _groups([trigger for trigger in triggers if trigger.lowered])
+        self._may_hold_in_run = may_hold_in_run
         anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
         self._find_any = literal_search(_without_longer(anchors))
 
@@ -60,6 +78,9 @@ class Prefilter:
             _is_confirmed(self._exact, text) or _is_confirmed(self._lowered, lowered)
         ):
             return True
+        if self._may_hold_in_run is not None and _RUN in (marked := text.translate(_TO_RUN)):  # noqa: SIM102
+            if self._may_hold_in_run(text, marked):
+                return True
         # No generator: this runs for every recorded event.
         for needed, may_hold in self._checks:  # noqa: SIM110
             if (needed is None or needed in text) and may_hold(text):
@@ -67,7 +88,6 @@ class Prefilter:
         return False
 
 
-Confirm: TypeAlias = Callable[[bytes, int], object]
 Groups: TypeAlias = list[tuple[Search, list[Confirm]]]
 
 
@@ -88,7 +108,7 @@ def _is_confirmed(groups: Groups, text: bytes) -> bool:
 
 def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
     """What to ask at the place of each anchor; longer anchors are found through shorter ones."""
-    patterns: dict[bytes, list[re.Pattern[bytes]]] = {}
+    patterns: dict[bytes, list[Confirm]] = {}
     pairs = [(anchor, trigger.confirm) for trigger in triggers for anchor in trigger.anchors]
     for anchor, pattern in sorted(pairs, key=lambda pair: len(pair[0])):
         shorter = next((known for known in patterns if anchor.startswith(known)), anchor)
@@ -105,10 +125,10 @@ def _without_longer(literals: Iterable[bytes]) -> list[bytes]:
     return list(kept)
 
 
-def _any_of(patterns: list[re.Pattern[bytes]]) -> Confirm:
-    if len(patterns) == 1:
-        return patterns[0].match
-    return lambda text, start: any(pattern.match(text, start) for pattern in patterns)
+def _any_of(confirms: list[Confirm]) -> Confirm:
+    if len(confirms) == 1:
+        return confirms[0]
+    return lambda text, start: any(confirm(text, start) for confirm in confirms)
 
 
 def literal_search(literals: Sequence[bytes]) -> Search:
@@ -134,3 +154,242 @@ def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
                 start = text.find(literal, start + 1)
 
     return lambda text: list(places(text))
+
+
+# What announces which rule
+
+_QUOTE: Final = rb"\\*+[\"']"
+_PAIRED: Final = (
+    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*(?:-?\d[\d.]*+|" + _QUOTE + rb"[^\"]*+(?:(?<=\\)\"|\"))"
+    rb"(?:(?<=\\\")|\s*\]\s*(?:\]|,\s*\[|\}\s*(?:\]|,\s*\{\\*\"\$py)))"
+)
+_PAIRED_ALONE: Final = (
+    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*\d)[^\"\s]{6,1024}+\"\s*\]"
+)
+_CLOSED: Final = re.compile(rb"[\w\-\]]*+" + _QUOTE)
+_NAMED_BEFORE: Final = re.compile(
+    rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id)"
+    + _QUOTE
+    + rb"\s*:\s*"
+    + _QUOTE
+    + rb"[\w\-\[.]*\Z"
+)
+_IN_TAG_AFTER: Final = re.compile(rb"[^<>]{0,300}>")
+_VALUE: Final = b'"val'
+_NEAR: Final = 400
+_FAR: Final = 2000
+
+
+class _Name:
+    """Whether a core of secret names is at the place of a name that has a value."""
+
+    def __init__(self, core: str) -> None:
+        head = b"(?:%b)" % core.encode()
+        self._core = re.compile(head)
+        self._beside_value = re.compile(head + b"(?:%b|%b|%b)" % (AFTER_NAME, _PAIRED, _PAIRED_ALONE))
+
+    def __call__(self, text: bytes, start: int) -> bool:
+        if self._beside_value.match(text, start):
+            return True
+        opened = text.rfind(b"<", max(0, start - 250), start)
+        if opened >= 0 and text.rfind(b">", opened, start) < 0 and _IN_TAG_AFTER.match(text, start):
+            return True
+        if text.find(_VALUE, max(0, start - _NEAR), start + _NEAR) < 0:
+            return False
+        core = self._core.match(text, start)
+        is_closed = core is not None and _CLOSED.match(text, core.end()) is not None
+        return is_closed and _NAMED_BEFORE.search(text, max(0, start - 100), start) is not None
+
+
+class _HeaderName:
+    """Whether a word that is secret in a header's name stands in one: with a dash, or among headers."""
+
+    def __init__(self, word: bytes) -> None:
+        self._name = re.compile(word + rb"[\w\-]*+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
+
+    def __call__(self, text: bytes, start: int) -> bool:
+        found = self._name.match(text, start)
+        if found is None:
+            return False
+        return (
+            b"-" in text[max(0, start - 1) : found.end()]
+            or text.rfind(b"headers", max(0, start - _FAR), start) >= 0
+        )
+
+
+def _name(core: str, *anchors: str) -> Trigger:
+    return Trigger(tuple(anchor.encode() for anchor in anchors), _Name(core), lowered=True)
+
+
+def _joined(words: Sequence[str], last: str) -> Iterator[Trigger]:
+    for word in words:
+        yield _name(f"{word}[_-]?{last}", f"{word}_{last}", f"{word}-{last}", f"{word}{last}")
+
+
+def _header_word(word: str, *anchors: str) -> Trigger:
+    return Trigger(tuple(anchor.encode() for anchor in anchors), _HeaderName(word.encode()), lowered=True)
+
+
+def _place(pattern: bytes, *anchors: bytes, lowered: bool = False) -> Trigger:
+    return Trigger(anchors, re.compile(pattern).match, lowered)
+
+
+def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone says enough
+    return True
+
+
+# Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
+_ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
+_OPTION_NAME: Final = (
+    rb"[\w\-]*?(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
+)
+
+_NAMES: Final[tuple[Trigger, ...]] = (
+    *(_name(word, word) for word in PLAIN_CORES if word != "token"),
+    *_joined(KEY_WORDS, "key"),
+    *_joined(AUTH_WORDS, "auth"),
+    _name("passw(?:or)?d", "passw"),
+    # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these.
+    _name(
+        "token",
+        *(f"token{end}" for end in ('"', "\\", "'", "=", ":", "]", "%", ">", "_v", "-v", "v")),
+    ),
+    _place(rb"token\s+[:=]", b"token =", b"token :", b"token  ", b"token\t", lowered=True),
+    _place(rb"cookies?[\w\-]*+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
+    _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),
+    _header_word("token-", "token-"),
+    _header_word('[-"]auth', "-auth", '"auth'),
+    _header_word("auth-", "auth-"),
+    _header_word('[-"]key', "-key", '"key'),
+    _header_word("key-", "key-"),
+)
+
+_PLACES: Final[tuple[Trigger, ...]] = (
+    _place(rb"bearer(?: +|%20)[a-z0-9._~+/\-]{8}", b"bearer", lowered=True),
+    _place(rb"(?<=[?&#;])sig=|(?<=[?&#;\-])signature=", b"sig=", b"signature=", lowered=True),
+    _place(rb".asic(?: +|%20)[A-Za-z0-9+/][a-z]*[A-Z0-9+/]", b"Basic", b"basic"),
+    _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
+    _place(rb"form-data;", b"form-data", lowered=True),
+    _place(
+        rb"[\" ']--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)",
+        b'"--',
+        b" --",
+        b"'--",
+        lowered=True,
+    ),
+    _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
+    _place(rb"%3a%2f%2f[^\s\"'&]{1,300}%40", b"%3a%2f%2f", lowered=True),
+)
+
+_USER: Final = re.compile(rb"://[^\s\"'\\/?#@<>`:]*+(?::[^\s\"'\\<>`]{1,256})?@")
+_TOKEN_TAG: Final = re.compile(rb"<[\w:.\-]*(?i:token)\s[^<>]{0,300}>")
+_EMAIL: Final = re.compile(rb"@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2}")
+_RANDOM_RUN: Final = b"a" * MIN_RANDOM
+_TO_RANDOM_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS else 32 for code in range(256))
+_RUN: Final = b"a" * MIN_RUN
+_TO_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS + "/" else 32 for code in range(256))
+_DOT: Final = ord(".")
+_MAX_RUNS: Final = 32
+"""In a text with more runs one search of the whole is faster than one of each."""
+
+
+class _Runs:
+    """Looks into runs of base64 characters: for what base64 hides, and for rules without an anchor."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._forms: dict[bytes, list[tuple[int, re.Pattern[bytes]]]] = {}
+        for rule in rules:
+            pattern = re.compile((rule.from_anchor or rule.pattern).encode())
+            for anchor in rule.anchors:
+                for form, before in shifted_forms(anchor.encode()):
+                    self._forms.setdefault(form.encode(), []).append((before, pattern))
+        shortest = _without_longer(self._forms)
+        self._search = literal_search(shortest)
+        self._longer = [[form for form in self._forms if form.startswith(literal)] for literal in shortest]
+        behind_dot = [rule.behind_dot for rule in rules if rule.behind_dot]
+        self._behind_dot = re.compile(rf"\.(?:{'|'.join(behind_dot)})".encode()) if behind_dot else None
+
+    def may_hold(self, text: bytes, marked: bytes) -> bool:
+        """Whether *text*, in which *marked* marks the runs, may hold what a rule finds in a run."""
+        runs: list[bytes] = []
+        start = marked.find(_RUN)
+        while start >= 0:
+            if len(runs) == _MAX_RUNS:
+                return self.may_hide(text) or bool(self._behind_dot and self._behind_dot.search(text))
+            end = marked.find(b" ", start)
+            end = len(text) if end < 0 else end
+            if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
+                return True
+            runs.append(text[start:end])
+            start = marked.find(_RUN, end)
+        return self.may_hide(b" ".join(runs))
+
+    def may_hide(self, run: bytes) -> bool:
+        """Whether base64 in *run* hides what an anchored rule finds."""
+        for number, start, _ in self._search(run):
+            for form in self._longer[number]:
+                if run.startswith(form, start):
+                    for before, pattern in self._forms[form]:
+                        if pattern.match(*decoded_around(run, start, before)):
+                            return True
+        return False
+
+
+def _shape(rule: Rule) -> Trigger:
+    if rule in SHAPES:
+        pattern = rule.from_anchor or rule.pattern
+        return _place(pattern.encode(), *(anchor.encode() for anchor in rule.anchors))
+    # A foreign pattern may see what JSON escapes; its anchor alone must do.
+    forms = {form.encode() for anchor in rule.anchors for form in (anchor, escaped(anchor))}
+    return Trigger(tuple(forms), _anything)
+
+
+Profile: TypeAlias = Literal["none", "default", "strict"]
+
+_REMEMBERED: Final = 8
+"""Few: a process hardly ever looks for more than the keys in its environment and those of one test."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Rules and registered secrets, and the two prefilters that say whether any can be in a text."""
+
+    registered: Registered
+    shapes: Shapes
+    every_shape: Shapes
+    """Those of other profiles too: what a secret is called does not depend on who looks."""
+    may_hold_secret: Callable[[bytes], bool]
+    may_hold_base64: Callable[[bytes], bool]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def compiled(profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[Rule, ...]) -> Compiled:
+    """What *profile*, the registered *secrets* and the caller's own rules find together."""
+    by_name, strict = profile != "none", profile == "strict"
+    rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
+    registered = Registered(secrets)
+    runs = _Runs(rules)
+    forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered.forms)
+    encoded = tuple(form.encode() for form in registered.encoded)
+    triggers = [
+        _ESCAPED_ASCII,
+        Trigger(forms, _anything),
+        *(_shape(rule) for rule in rules if rule.anchors),
+        *((*_NAMES, *_PLACES) if by_name else ()),
+    ]
+    is_always = any(not rule.anchors and not rule.behind_dot for rule in extra_rules)
+    checks = [Check(lambda _: True)] if is_always else []
+    if by_name:
+        checks.append(Check(_USER.search, needs="@"))
+        checks.append(Check(_TOKEN_TAG.search, needs="<"))
+    if strict:
+        checks.append(Check(_EMAIL.search, needs="@"))
+        checks.append(Check(lambda text: _RANDOM_RUN in text.translate(_TO_RANDOM_RUN)))
+    in_base64 = Prefilter([Trigger(encoded, _anything)]).may_hold_secret
+    return Compiled(
+        registered,
+        Shapes(rules),
+        Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)),
+        Prefilter(triggers, checks, runs.may_hold if rules else None).may_hold_secret,
+        lambda text: in_base64(text) or runs.may_hide(text),
+    )

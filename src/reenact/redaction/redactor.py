@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -13,21 +14,23 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import UsageError
-from reenact.redaction.compiled import compiled
 from reenact.redaction.edits import apply, in_order, moved
-from reenact.redaction.members import cookie_edits, member_edits
-from reenact.redaction.names import is_cookie_name, is_secret_header
+from reenact.redaction.families import Rule
+from reenact.redaction.jsontext import delta_edits, is_suspect_stream
 from reenact.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.redaction.profile import PROFILES, Profile
-from reenact.redaction.rules import Rule
-from reenact.redaction.streams import delta_edits, is_interleaved, joined_deltas
-from reenact.redaction.tagged import is_tagged_scalar, redacted_scalar
+from reenact.redaction.places import url_edits
+from reenact.redaction.prefilter import Profile, compiled
 from reenact.redaction.text import TextRules
-from reenact.redaction.urls import url_edits
+
+PROFILES: Final[tuple[Profile, ...]] = ("none", "default", "strict")
 
 _decode: Final = msgspec.json.Decoder().decode
-_REMEMBERED_CHARS: Final = 200
-"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
+_OFF: Final = frozenset({"", "0", "false", "no"})
+
+
+def default_profile(environ: Mapping[str, str]) -> Profile:
+    """``strict`` where ``CI`` is set, for captures made there are usually shared; else ``default``."""
+    return "default" if environ.get("CI", "").strip().lower() in _OFF else "strict"
 
 
 class Redactor:
@@ -61,7 +64,6 @@ class Redactor:
             by_name=profile != "none",
             strict=profile == "strict",
         )
-        self._redact_known_member = lru_cache(4096)(self._text.redact_member)
         self._redact_known_header = lru_cache(1024)(self._known_header)
 
     def is_clean(self, text: bytes) -> bool:
@@ -77,7 +79,7 @@ class Redactor:
         return self._redact_json(text, msgspec.json.encode) if self._is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
-        return self._counted(text, encode(self._redact_value(None, _decode(text))))
+        return self._counted(text, encode(self._text.redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:
         """Running text: messages of errors, lines of logs, diagnostics."""
@@ -93,7 +95,7 @@ class Redactor:
         The placeholder of a secret that was cut stands in the chunk in which the secret began.
         """
         data = b"".join(chunks)
-        if not (self._is_suspect(data) or self._is_suspect_stream(data)):
+        if not (self._is_suspect(data) or is_suspect_stream(data, self._is_suspect)):
             return list(chunks)
         pieces = _decoded(chunks)
         text = "".join(pieces)
@@ -104,7 +106,10 @@ class Redactor:
 
     def redact_headers(self, headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
-        return [(name, self._counted(value, self._redact_header(name, value))) for name, value in headers]
+        return [
+            (name, self._counted(value, self._text.redact_member(name, value, in_header=True)))
+            for name, value in headers
+        ]
 
     def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
         """HTTP headers by their names, as canonical JSON; clients send nearly the same with every call."""
@@ -115,11 +120,8 @@ class Redactor:
 
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
         """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
-        names = [None, *(_option_name(argument) for argument in arguments)]
-        return [
-            self._counted(argument, self._text.redact_member(name if argument[:1] != "-" else None, argument))
-            for name, argument in zip(names, arguments, strict=False)
-        ]
+        redacted = self._text.redact_arguments(arguments)
+        return [self._counted(old, new) for old, new in zip(arguments, redacted, strict=True)]
 
     def redact_url(self, url: str) -> str:
         """A URL without user information, secret parameters and tokens."""
@@ -139,42 +141,6 @@ class Redactor:
             with self._count_lock:
                 self.count += replaced
 
-    def _is_suspect_stream(self, stream: bytes) -> bool:
-        return is_interleaved(stream) or any(map(self._is_suspect, joined_deltas(stream)))
-
-    def _redact_value(self, name: str | None, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._redact_string(name, value)
-        if isinstance(value, dict):
-            if is_tagged_scalar(value):
-                return redacted_scalar(value, lambda text: self._text.redact_member(name, text))
-            return self._redact_object(value)
-        if isinstance(value, list):
-            return [self._redact_value(None, item) for item in value]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            text = str(value)
-            redacted = self._text.redact_number(name, text)
-            return value if redacted == text else redacted
-        return value
-
-    def _redact_string(self, name: str | None, value: str) -> str:
-        is_short = len(value) <= _REMEMBERED_CHARS
-        return (self._redact_known_member if is_short else self._text.redact_member)(name, value)
-
-    def _redact_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        members = {self._redact_string(None, name): member for name, member in value.items()}
-        # With log probabilities, "token" names a piece of text.
-        ordinary = "token" if "logprob" in members else None
-        redacted = {
-            name: self._redact_value(None if name == ordinary else name, member)
-            for name, member in members.items()
-        }
-        # Lists of headers and variables: {"name": "X_API_KEY", "value": "…"}.
-        announced = redacted.get("name", redacted.get("key")) if len(members) == 2 else None
-        if isinstance(announced, str) and "value" in members:
-            redacted["value"] = self._redact_value(announced, members["value"])
-        return redacted
-
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:
         while True:
             before = text
@@ -189,29 +155,36 @@ class Redactor:
 
     def _known_header(self, name: str, value: str) -> bytes:
         """One member of an object of headers, as it is written."""
-        member = {name: value}
-        text = canonical.encode_clean(member)
-        if self._is_suspect(text):
-            text = canonical.encode_clean(self._redact_object(member))
-        return text[1:-1]
+        redacted = self._text.redact_member(None, name)
+        return canonical.encode_clean({redacted: self._text.redact_member(name, value, in_header=True)})[1:-1]
 
-    def _redact_header(self, name: str, value: str) -> str:
-        if not self._text.by_name or not is_secret_header(name):
-            return self._text.redact(value)
-        if is_cookie_name(name) and "=" in value:
-            first_only = name.lower().startswith("set")
-            return apply(value, in_order(cookie_edits(value, self._placeholders, first_only=first_only)))
-        return apply(value, in_order(member_edits(value, self._placeholders)))
+
+class RedactingFilter(logging.Filter):
+    """Redacts message, traceback and stack of every record that passes.
+
+    Add it to handlers: the filters of a logger do not see the records of its children.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redact = redactor.redact_text
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Lets every record pass, changed for all handlers that come after."""
+        record.msg, record.args = self._redact(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text, record.exc_info = self._redact(record.exc_text), None
+        if record.stack_info:
+            record.stack_info = self._redact(record.stack_info)
+        return True
 
 
 def _replaced(before: AnyStr, after: AnyStr) -> int:
     """How many values differ; a secret inside base64 leaves nothing to count."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
-
-
-def _option_name(argument: str) -> str | None:
-    return argument.lstrip("-") if argument.startswith("-") else None
 
 
 def _decoded(chunks: Sequence[bytes]) -> list[str]:

@@ -1,34 +1,77 @@
-"""The rules for text, one after the other until nothing is left to find."""
+"""The rules for JSON values and for text, one after the other until nothing is left to find."""
 
 from __future__ import annotations
 
-import re
+import binascii
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, TypeAlias, cast
 
-from reenact.redaction.assignments import assignment_edits
-from reenact.redaction.base64text import base64_edits
+import msgspec
+
+from reenact.formats.tags import TAG
+from reenact.redaction.coded import Registered, base64_edits, percent_edits
 from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
-from reenact.redaction.jsontext import Scalar, json_spans, scalar_edit, scalars
-from reenact.redaction.members import basic_password, cookie_edits, member_edits
-from reenact.redaction.names import holds_numbers, is_cookie_name, is_secret_name
+from reenact.redaction.families import Shapes
+from reenact.redaction.jsontext import json_spans, leaves, scalar_edit, scalars
+from reenact.redaction.names import (
+    HARMLESS,
+    holds_numbers,
+    is_cookie_name,
+    is_secret_name,
+    names_headers,
+)
 from reenact.redaction.placeholder import Placeholders, placeholder_spans
-from reenact.redaction.registered import Registered
-from reenact.redaction.rules import Shapes
-from reenact.redaction.urls import url_edits, urls_in_text
+from reenact.redaction.places import (
+    argument_name,
+    assignment_edits,
+    cookie_edits,
+    form_name,
+    form_part_edits,
+    header_line_edits,
+    is_http_client,
+    looks_secret,
+    markup_edits,
+    member_edits,
+    option_edits,
+    scheme_edits,
+    url_edits,
+    urls_in_text,
+    user_option_edits,
+)
 
-_BEARER: Final = re.compile(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
-_BASIC: Final = re.compile(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
-_COOKIES: Final = re.compile(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 Text: TypeAlias = tuple[str, Sequence[int]]
 """A text, and ascending positions in it that move with it."""
 
+_decode: Final = msgspec.json.Decoder().decode
+_REMEMBERED_CHARS: Final = 200
+"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
+
+_TAGGED_BYTES: Final = ("bytes", "bytearray")
+_TAGGED_SCALARS: Final = ("Decimal", "UUID", "date", "datetime", "float", "int", "path", "str", "time")
+_NAMING: Final = (
+    "name",
+    "key",
+    "field",
+    "header",
+    "param",
+    "parameter",
+    "variable",
+    "attribute",
+    "property",
+    "id",
+)
+_VALUES: Final = frozenset({"value", "val", "values"})
+_COOKIE_HEADERS: Final = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2"})
+
 
 @dataclass(frozen=True)
 class TextRules:
-    """All rules of one redactor, for text that the prefilter did not clear."""
+    """All rules of one redactor, for what the prefilter did not clear."""
 
     placeholders: Placeholders
     registered: Registered
@@ -39,6 +82,156 @@ class TextRules:
     by_name: bool
     """Whether names and places count; without, only registered secrets and shapes do."""
     strict: bool
+    _redact_known: Callable[[str | None, str, bool], str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_redact_known", lru_cache(4096)(self._redact_member))
+
+    # JSON values
+
+    def redact_value(self, name: str | None, value: Json, *, in_header: bool = False) -> Json:
+        """A JSON value below the member *name* of an object; containers are walked, not replaced."""
+        if isinstance(value, str):
+            return self.redact_member(name, value, in_header=in_header)
+        if isinstance(value, dict):
+            return self._redact_object(name, value, in_header=in_header)
+        if isinstance(value, list):
+            return self._redact_items(name, value, in_header=in_header)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            text = str(value)
+            redacted = self._redact_number(name, text)
+            return value if redacted == text else redacted
+        return value
+
+    def redact_member(self, name: str | None, value: str, *, in_header: bool = False) -> str:
+        """The string below the member *name* of an object, or an item of an array."""
+        is_short = len(value) <= _REMEMBERED_CHARS
+        return (self._redact_known if is_short else self._redact_member)(name, value, in_header)
+
+    def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
+        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        redacted = []
+        is_client = any(map(is_http_client, arguments[:3]))
+        for before, argument in zip((None, *arguments), arguments, strict=False):
+            name, in_header = argument_name(before, argument) if self.by_name else (None, False)
+            user = user_option_edits(before, argument, is_http_client=is_client) if self.by_name else None
+            if user is not None:
+                argument = argument[: user[0]] + self.placeholders.of(user[1])
+            elif in_header and ":" in argument:
+                argument = self._redact_header_line(argument)
+            redacted.append(self.redact_member(name, argument))
+        return redacted
+
+    def _redact_header_line(self, line: str) -> str:
+        name, _, value = line.partition(":")
+        start = len(line) - len(value.lstrip())
+        return line[:start] + self.redact_member(name.strip(), line[start:], in_header=True)
+
+    def _redact_member(self, name: str | None, value: str, in_header: bool) -> str:
+        if self.by_name and name is not None:
+            is_cookie = name.lower() in _COOKIE_HEADERS if in_header else is_cookie_name(name)
+            if is_cookie and "=" in value:
+                edits = cookie_edits(value, self.placeholders, first_only=name.lower().startswith("set"))
+                value = apply(value, in_order(edits, placeholder_spans(value)))
+            elif is_secret_name(name, in_header=in_header) and not (in_header and _is_count(name, value)):
+                return apply(value, in_order(member_edits(value, self.placeholders)))
+        return self.redact(value)
+
+    def _redact_number(self, name: str | None, text: str) -> str:
+        if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
+            return self.placeholders.of(text)
+        return apply(text, in_order(self._registered(text)))
+
+    def _redact_object(self, name: str | None, value: dict[str, Json], *, in_header: bool) -> Json:
+        if _is_tagged_scalar(value):
+            return self._redact_tagged(
+                value, lambda text: self.redact_member(name, text, in_header=in_header)
+            )
+        content = value.get("value")
+        if TAG in value and isinstance(content, list):
+            return value | {"value": self._redact_items(name, content, in_header=in_header)}
+        members = {self.redact_member(None, key): member for key, member in value.items()}
+        # With log probabilities, "token" names a piece of text.
+        ordinary = "token" if "logprob" in members else None
+        holds_headers = in_header or (name is not None and names_headers(name))
+        holds_cookies = self.by_name and name is not None and is_cookie_name(name)
+        redacted = {
+            key: self.redact_value(None if key == ordinary else key, member, in_header=holds_headers)
+            for key, member in members.items()
+        }
+        if self.by_name:
+            self._redact_announced(members, redacted, in_header=holds_headers)
+            if holds_cookies:
+                redacted |= self._redact_cookies(members)
+        return cast(Json, redacted)
+
+    def _redact_announced(
+        self, members: dict[str, Json], redacted: dict[str, Json], *, in_header: bool
+    ) -> None:
+        """Lists of headers and variables, ``{"name": "X_API_KEY", "value": "…"}``, and the parts of forms."""
+        lowered = {key.lower(): key for key in members}
+        for value_key in _VALUES & lowered.keys():
+            for naming in _NAMING:
+                announced = members[lowered[naming]] if naming in lowered else None
+                if isinstance(announced, str) and is_secret_name(announced, in_header=in_header):
+                    key = lowered[value_key]
+                    redacted[key] = self.redact_value(announced, members[key], in_header=in_header)
+        headers = members.get("headers")
+        if isinstance(headers, dict) and "content" in members:
+            disposition = headers.get("content-disposition")
+            field_name = form_name(disposition) if isinstance(disposition, str) else None
+            if field_name is not None:
+                redacted["content"] = self.redact_value(field_name, members["content"])
+
+    def _redact_cookies(self, members: dict[str, Json]) -> dict[str, Json]:
+        chosen = {"value": members["value"]} if {"name", "value"} <= members.keys() else members
+        return {
+            name: self.placeholders.of(value)
+            for name, value in chosen.items()
+            if isinstance(value, str) and value and not HARMLESS.match(value)
+        }
+
+    def _redact_items(self, name: str | None, items: list[Json], *, in_header: bool) -> Json:
+        if not self.by_name or not items:
+            return [self.redact_value(None, item) for item in items]
+        pairs = [_as_pair(item) for item in items]
+        if all(pair is not None for pair in pairs):
+            holds_headers = in_header or (name is not None and names_headers(name))
+            both = zip(items, cast("list[tuple[str, Json]]", pairs), strict=True)
+            return [self._redact_pair(item, *pair, in_header=holds_headers) for item, pair in both]
+        if all(isinstance(item, str) for item in items):
+            return cast(Json, self._redact_strings(name, cast("list[str]", items), in_header=in_header))
+        below = name if name is not None and (names_headers(name) or is_cookie_name(name)) else None
+        return [
+            self.redact_value(None, item, in_header=in_header)
+            if isinstance(item, str)
+            else self.redact_value(below, item, in_header=in_header)
+            for item in items
+        ]
+
+    def _redact_pair(self, item: Json, name: str, value: Json, *, in_header: bool) -> Json:
+        redacted: list[Json] = [
+            self.redact_member(None, name),
+            self.redact_value(name, value, in_header=in_header),
+        ]
+        return item | {"value": redacted} if isinstance(item, dict) else redacted
+
+    def _redact_strings(self, name: str | None, items: list[str], *, in_header: bool) -> list[str]:
+        if name is not None and is_secret_name(name, in_header=in_header):
+            return [self.redact_member(None if is_secret_name(item) else name, item) for item in items]
+        if len(items) == 2 and is_secret_name(items[0]) and looks_secret(items[1]):
+            return [items[0], self.redact_member(items[0], items[1])]
+        return self.redact_arguments(items)
+
+    def _redact_tagged(self, value: dict[str, Json], redact: Callable[[str], str]) -> Json:
+        """A value JSON does not know: bytes stay bytes, anything else becomes the text that stands for it."""
+        text = cast(str, value["value"])
+        if value[TAG] in _TAGGED_BYTES:
+            return value | {"value": _redacted_bytes(text, redact)}
+        new = redact(text)
+        return value if new == text else new
+
+    # Text
 
     def redact(self, text: str) -> str:
         """*text* without its secrets."""
@@ -53,36 +246,6 @@ class TextRules:
                 break
         return text, cuts
 
-    def redact_member(self, name: str | None, value: str) -> str:
-        """The string below the member *name* of an object, or an item of an array."""
-        if self.by_name and name is not None:
-            if is_secret_name(name):
-                return apply(value, in_order(member_edits(value, self.placeholders)))
-            if is_cookie_name(name):
-                value = apply(value, in_order(self._cookies(name, value)))
-        return self.redact(value)
-
-    def redact_number(self, name: str | None, text: str) -> str:
-        """A number, written out, below the member *name*."""
-        if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
-            return self.placeholders.of(text)
-        return apply(text, in_order(self._registered(text)))
-
-    def _json_edits(self, text: str) -> Iterator[Edit]:
-        for start, end in json_spans(text):
-            has_logprobs = "logprob" in text[start:end]
-            for scalar in scalars(text, start, end):
-                new = self._redact_scalar(scalar, has_logprobs=has_logprobs)
-                if new != scalar.value:
-                    yield scalar_edit(text, scalar, new)
-
-    def _redact_scalar(self, scalar: Scalar, *, has_logprobs: bool) -> str:
-        if not scalar.is_string:
-            return self.redact_number(scalar.name, scalar.value)
-        # With log probabilities, "token" names a piece of text.
-        name = None if has_logprobs and scalar.name == "token" else scalar.name
-        return self.redact_member(name, scalar.value)
-
     def _redact_once(self, text: str, cuts: Sequence[int]) -> Text:
         text, cuts = _edited(text, cuts, in_order(self._json_edits(text)))
         spans = json_spans(text)
@@ -94,16 +257,37 @@ class TextRules:
             text, cuts = _edited(text, cuts, edits)
         return text, cuts
 
+    def _json_edits(self, text: str) -> Iterator[Edit]:
+        for start, end in json_spans(text):
+            value = _decode(text[start:end])
+            places = list(scalars(text, start, end))
+            before, after = list(leaves(value)), list(leaves(self.redact_value(None, value)))
+            if not len(places) == len(before) == len(after):  # a name stands there twice
+                before = [place.value for place in places]
+                after = [self.redact_member(None if p.is_name else p.name, p.value) for p in places]
+            for place, old, new in zip(places, before, after, strict=True):
+                if old != new:
+                    yield scalar_edit(text, place, str(new))
+
     def _stages(self) -> Iterator[Callable[[str], Iterable[Edit]]]:
         """The rules for plain text, the surest first."""
         yield self._in_base64
+        yield lambda text: percent_edits(text, self.redact)
         yield self._registered
+        if self.by_name:
+            yield lambda text: urls_in_text(text, lambda url: url_edits(url, self.placeholders))
         yield self._shaped
         if self.by_name:
-            yield self._in_urls
-            yield self._in_schemes
-            yield self._in_cookies
-            yield self._assigned
+            found_by: tuple[Callable[[str, Placeholders], Iterator[Edit]], ...] = (
+                scheme_edits,
+                header_line_edits,
+                markup_edits,
+                form_part_edits,
+                option_edits,
+                lambda text, placeholders: assignment_edits(text, placeholders, strict=self.strict),
+            )
+            for edits in found_by:
+                yield lambda text, edits=edits: edits(text, self.placeholders)  # type: ignore[misc]
 
     def _in_base64(self, text: str) -> Iterable[Edit]:
         return base64_edits(text, self.is_base64_suspect, self._redact_decoded)
@@ -121,29 +305,34 @@ class TextRules:
         for start, end in self.shapes.find(text):
             yield Edit(start, end, self.placeholders.of(text[start:end]))
 
-    def _in_urls(self, text: str) -> Iterator[Edit]:
-        return urls_in_text(text, lambda url: url_edits(url, self.placeholders))
-
-    def _in_schemes(self, text: str) -> Iterator[Edit]:
-        for bearer in _BEARER.finditer(text):
-            token = bearer["secret"]
-            if len(token) >= 16 or re.search(r"\d", token):
-                yield Edit(*bearer.span("secret"), self.placeholders.of(token))
-        for basic in _BASIC.finditer(text):
-            if password := basic_password(basic["secret"]):
-                yield Edit(*basic.span("secret"), self.placeholders.of(password))
-
-    def _in_cookies(self, text: str) -> Iterator[Edit]:
-        for header in _COOKIES.finditer(text):
-            for start, end, new in self._cookies(header["name"], header["value"]):
-                yield Edit(header.start("value") + start, header.start("value") + end, new)
-
-    def _cookies(self, name: str, value: str) -> Iterator[Edit]:
-        return cookie_edits(value, self.placeholders, first_only=name.lower().startswith("set"))
-
-    def _assigned(self, text: str) -> Iterator[Edit]:
-        return assignment_edits(text, self.placeholders, strict=self.strict)
-
 
 def _edited(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
     return (apply(text, edits), moved(cuts, edits)) if edits else (text, cuts)
+
+
+def _is_count(name: str, value: str) -> bool:
+    """Whether a header counts tokens: ``x-usage-tokens: 12``."""
+    return value.isdigit() and name.lower().endswith("tokens")
+
+
+def _as_pair(item: Json) -> tuple[str, Json] | None:
+    """A name and its value, as forms and dictionaries of odd keys are kept: ``["password", "…"]``."""
+    items = item.get("value") if isinstance(item, dict) and item.get(TAG) in ("tuple", "list") else item
+    if isinstance(items, list) and len(items) == 2 and isinstance(items[0], str):
+        return items[0], items[1]
+    return None
+
+
+def _is_tagged_scalar(value: dict[str, Json]) -> bool:
+    """Whether an object stands for one value of Python's, kept as a text."""
+    kind = value.get(TAG)
+    return kind in (*_TAGGED_BYTES, *_TAGGED_SCALARS) and isinstance(value.get("value"), str)
+
+
+def _redacted_bytes(text: str, redact: Callable[[str], str]) -> str:
+    try:
+        plain = b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+    except binascii.Error:
+        return redact(text)
+    new = redact(plain)
+    return text if new == plain else b64encode(new.encode("utf-8", "surrogateescape")).decode()

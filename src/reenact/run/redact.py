@@ -8,8 +8,7 @@ from typing import TypeAlias, cast
 
 from reenact.errors import UsageError
 from reenact.formats.capture import RedactionProfile
-from reenact.redaction import Redactor, environment_secrets
-from reenact.redaction.profile import PROFILES
+from reenact.redaction import PROFILES, Redactor, environment_secrets
 
 Redact: TypeAlias = RedactionProfile | Sequence[str] | tuple[RedactionProfile | None, Sequence[str]] | None
 """A profile, a list of secrets to hide in every form, or both as a pair."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from reenact.formats.trace import Trace, TraceEvent
-from reenact.redaction.rules import SHAPES, Shapes
+from reenact.redaction import SHAPES, Shapes
 from reenact.suite.events import output_events, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher

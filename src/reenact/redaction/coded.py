@@ -1,0 +1,187 @@
+"""Secrets behind a coding: registered values in all their forms, and what base64 and percent escapes hide.
+
+In base64 three bytes become four characters, so a secret looks in one of three ways, depending on how many
+bytes stand before it; its first and last character also depend on its neighbours and are left out.
+"""
+
+from __future__ import annotations
+
+import binascii
+import html
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+from reenact.errors import UsageError
+from reenact.redaction.edits import Edit, apply, narrowed
+from reenact.redaction.placeholder import PLACEHOLDER, unquoted_placeholders
+
+MIN_RUN: Final = 20
+"""Shorter runs of base64 characters are taken for words."""
+
+_BREAK: Final = r"(?:\\r)?\\n|\r?\n"
+_RUN: Final = re.compile(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
+_BREAKS: Final = re.compile(_BREAK)
+_BYTES_RUN: Final = re.compile(rb"[A-Za-z0-9+/_\-]*+")
+_BYTES_URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
+_BYTES_TAIL: Final = re.compile(rb"[A-Za-z0-9+/_\-]*\Z")
+_LOOKED_AT: Final = 16384
+_LOOKED_BACK: Final = 64
+_URLSAFE: Final = str.maketrans("-_", "+/")
+_TO_URLSAFE: Final = str.maketrans("+/", "-_")
+
+
+def encoded_forms(secret: bytes) -> list[str]:
+    """The parts of base64 text that stand for *secret* whatever surrounds it, both alphabets."""
+    return list(dict.fromkeys(form for form, _ in shifted_forms(secret)))
+
+
+def shifted_forms(secret: bytes) -> Iterator[tuple[str, int]]:
+    """The same, each with the number of bytes before the secret in its group of three."""
+    for before in range(3):
+        padded = b"\0" * before + secret
+        text = b64encode(padded + b"\0" * (-len(padded) % 3)).decode()
+        form = text[-(-before * 8 // 6) : len(padded) * 8 // 6]
+        yield from ((form, before), (form.translate(_TO_URLSAFE), before))
+
+
+def decoded_around(text: bytes, start: int, before: int) -> tuple[bytes, int]:
+    """What base64 stands for around a form found at *start*, and where in it the form's secret begins.
+
+    *before* is the number of bytes before the secret in its group of three.
+    """
+    group = start + before * 8 // -6
+    first = max(group % 4, group - _LOOKED_BACK)
+    head = _BYTES_TAIL.search(text, first, group) if group >= 0 else None
+    run = _BYTES_RUN.match(text, group, group + _LOOKED_AT) if group >= 0 else None
+    if head is None or run is None:
+        return b"", 0
+    known = len(head[0]) // 4 * 4
+    body = text[group - known : run.end()]
+    body = body[: len(body) - (len(body) % 4 == 1)].translate(_BYTES_URLSAFE)
+    return b64decode(body + b"=" * (-len(body) % 4)), known // 4 * 3 + before
+
+
+def base64_edits(
+    text: str, is_suspect: Callable[[str], bool], redact: Callable[[str], str]
+) -> Iterator[Edit]:
+    """Edits for the runs that *redact* changes when they are decoded.
+
+    A run that is nothing but a secret becomes its placeholder; one with more in it is encoded again,
+    so that an agent that is replayed can still decode it.
+    """
+    for run in _RUN.finditer(text):
+        if is_suspect(_BREAKS.sub("", run[0])):
+            new = _rewritten(run[0], redact)
+            if new != run[0]:
+                yield narrowed(run.start(), run[0], new) if new[:1] != "<" else Edit(*run.span(), new)
+
+
+def _rewritten(run: str, redact: Callable[[str], str]) -> str:
+    line_end = _BREAKS.search(run)
+    joined = _BREAKS.sub("", run)
+    for skipped in range(4):
+        new = _redacted(joined[skipped:], redact)
+        if new is not None:
+            whole = joined[:skipped] + new
+            return _wrapped(whole, line_end.start(), line_end[0]) if line_end and new[:1] != "<" else whole
+    return run
+
+
+def _redacted(text: str, redact: Callable[[str], str]) -> str | None:
+    """*text* decoded, redacted and encoded again; None if it is no base64 or holds no secret."""
+    body = text.rstrip("=")
+    try:
+        data = b64decode(body.translate(_URLSAFE) + "=" * (-len(body) % 4), validate=True)
+    except binascii.Error:
+        return None
+    plain = data.decode("utf-8", "surrogateescape")
+    new = redact(plain)
+    if new == plain:
+        return None
+    if PLACEHOLDER.fullmatch(new.strip()):
+        return new.strip()
+    encoded = b64encode(new.encode("utf-8", "surrogateescape")).decode()
+    encoded = encoded.translate(_TO_URLSAFE) if "-" in body or "_" in body else encoded
+    return encoded if text != body or len(body) % 4 == 0 else encoded.rstrip("=")
+
+
+def _wrapped(text: str, width: int, line_end: str) -> str:
+    return line_end.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+_ESCAPED: Final = re.compile(r"[^\s\"'<>&=?#\\`]{4,}+")
+
+
+def percent_edits(text: str, redact: Callable[[str], str]) -> Iterator[Edit]:
+    """Edits for what *redact* changes behind percent escapes: JSON in a parameter, a key in a form."""
+    if "%" not in text:
+        return
+    for run in _ESCAPED.finditer(text):
+        if "%" in run[0]:
+            plain = (unquote_plus if "%20" not in run[0] else unquote)(run[0], errors="surrogateescape")
+            new = redact(plain) if plain != run[0] else plain
+            if new != plain:
+                quoted = quote(new, safe="", errors="surrogateescape")
+                yield Edit(*run.span(), apply(quoted, unquoted_placeholders(quoted)))
+
+
+MIN_LENGTH: Final = 4
+
+_JSON_LEVELS: Final = 3
+"""A JSON text inside a JSON string inside a JSON string."""
+
+_PERCENT: Final = re.compile(r"%[0-9A-F]{2}")
+
+
+class Registered:
+    """The registered secrets and all their forms."""
+
+    def __init__(self, secrets: Sequence[str | bytes]) -> None:
+        plain = [_as_text(secret) for secret in secrets]
+        self.encoded: Final = {form: secret for secret in plain for form in encoded_forms(_as_bytes(secret))}
+        """The base64 forms, which look different in company, and the secrets they stand for."""
+        self.forms: Final = self.encoded | {form: secret for secret in plain for form in _forms(secret)}
+        """All forms, those of base64 included."""
+        longest_first = sorted(self.forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if plain else None
+
+    def find(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Start, end and plain value of every form of a secret; the longest form wins."""
+        if self._pattern is not None:
+            for match in self._pattern.finditer(text):
+                yield *match.span(), self.forms[match[0]]
+
+
+def _as_text(secret: str | bytes) -> str:
+    text = secret.decode("utf-8", "surrogateescape") if isinstance(secret, bytes) else secret
+    if len(text) < MIN_LENGTH:
+        raise UsageError(
+            f"secrets: one has {len(text)} characters and would be found in ordinary words; "
+            f"register secrets of at least {MIN_LENGTH}"
+        )
+    return text
+
+
+def _as_bytes(secret: str) -> bytes:
+    return secret.encode("utf-8", "surrogateescape")
+
+
+def _forms(secret: str) -> Iterator[str]:
+    data = _as_bytes(secret)
+    yield from (secret, data.hex(), data.hex().upper())
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data), quote(data, safe="/:@!$&'()*+,;=~")):
+        yield quoted
+        yield _PERCENT.sub(lambda escape: escape[0].lower(), quoted)
+    for escaped in (html.escape(secret), html.escape(secret, quote=False)):
+        yield escaped
+        yield escaped.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
+    for ascii_only in (False, True):
+        nested = secret
+        for _ in range(_JSON_LEVELS):
+            nested = json.dumps(nested, ensure_ascii=ascii_only)[1:-1]
+            yield nested
+            yield nested.replace("/", "\\/")

@@ -1,0 +1,306 @@
+"""Secrets that are known by their shape, wherever they stand: one table, each row with its source.
+
+The sources are what the issuer documents, and the rules of two scanners of repositories: gitleaks
+(``config/gitleaks.toml``) and detect-secrets (``plugins/``). The patterns here are our own and wider: a
+scanner must not cry wolf, and a recorder must not write a key whose length has changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_letters, digits
+from typing import Final
+
+from reenact.redaction.placeholder import PRIVATE_KEY
+
+# A token starts where no word goes on. Escapes of JSON and URLs and terminal colours end in a letter or
+# digit and are no words.
+_START: Final = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm))"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One family of secrets; a match, or its group ``secret``, is what is replaced."""
+
+    kind: str
+    """Lowercase letters, digits and hyphens; it is written into the placeholder."""
+    pattern: str
+    anchors: tuple[str, ...] = ()
+    """Texts of which one starts every match; without any the rule is tried on every text, slowly."""
+    source: str = ""
+    """Who says that secrets look so."""
+    from_anchor: str = ""
+    """Where an anchor stands inside a match and not at its start: what a match is from there on, or more."""
+    behind_dot: str = ""
+    """For want of an anchor: what a match is from its last dot on, behind which it has twenty characters of
+    base64 in a row."""
+
+
+def _row(kind: str, anchors: str, rest: str, source: str) -> Rule:
+    literals = tuple(anchors.split())
+    return Rule(kind, f"{_START}(?:{'|'.join(map(re.escape, literals))}){rest}", literals, source)
+
+
+_WIDE: Final = r"[A-Za-z0-9_\-]"
+_PLAIN: Final = r"[A-Za-z0-9]"
+_HEX: Final = r"[0-9A-Fa-f]"
+_SPACE: Final = r"(?: |%20|\+)"
+
+SHAPES: Final[tuple[Rule, ...]] = (
+    Rule(
+        PRIVATE_KEY,
+        # Without its end the block was cut off, and all that follows belongs to it.
+        rf"-----BEGIN(?:{_SPACE}[A-Z0-9]+)*{_SPACE}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----[\s\S]*?"
+        rf"(?:-----END(?:{_SPACE}[A-Z0-9]+)*{_SPACE}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----|\Z)",
+        ("-----BEGIN ", "-----BEGIN%20", "-----BEGIN+"),
+        "RFC 7468; gitleaks private-key",
+    ),
+    Rule(
+        PRIVATE_KEY,
+        r"PuTTY-User-Key-File-\d[\s\S]*?(?:Private-MAC: ?[0-9a-f]+|\Z)",
+        ("PuTTY-User-Key-File-",),
+        "detect-secrets private_key",
+    ),
+    _row("age-key", "AGE-SECRET-KEY-1", "[0-9A-Z]{50,}", "gitleaks age-secret-key"),
+    # Models
+    _row("anthropic-key", "sk-ant-", _WIDE + "{16,}", "Anthropic; gitleaks anthropic-api-key"),
+    _row("openai-key", "sk-proj- sk-svcacct- sk-admin-", _WIDE + "{16,}", "OpenAI; gitleaks openai-api-key"),
+    _row(
+        "sk-key",
+        "sk-",
+        rf"(?:[A-Za-z0-9]{{1,10}}-){{0,3}}(?:[A-Za-z0-9_]{{20}}|(?=[A-Za-z_]*[0-9])[A-Za-z0-9_]{{16}}){_WIDE}*",
+        "OpenAI (old), OpenRouter, DeepSeek, Langfuse, LiteLLM",
+    ),
+    _row("google-key", "AIza", _WIDE + "{33,40}", "Google, Gemini; gitleaks gcp-api-key"),
+    _row("google-token", "ya29.", r"[A-Za-z0-9_.\-]{20,}", "Google OAuth 2.0"),
+    _row("google-refresh-token", "1//0 1%2F%2F0 1%2f%2f0", _WIDE + "{20,}", "Google OAuth 2.0"),
+    _row("google-client-secret", "GOCSPX-", _WIDE + "{16,}", "Google OAuth 2.0"),
+    _row(
+        "huggingface-token",
+        "hf_ api_org_",
+        _PLAIN + "{30,}",
+        "Hugging Face; gitleaks huggingface-access-token",
+    ),
+    _row("groq-key", "gsk_", _PLAIN + "{20,}", "Groq"),
+    _row("xai-key", "xai-", _PLAIN + "{32,}", "xAI"),
+    _row("perplexity-key", "pplx-", _PLAIN + "{32,}", "Perplexity; gitleaks perplexity-api-key"),
+    _row("cerebras-key", "csk-", _PLAIN + "{32,}", "Cerebras"),
+    _row("replicate-token", "r8_", _PLAIN + "{32,}", "Replicate"),
+    _row("nvidia-key", "nvapi-", _WIDE + "{32,}", "NVIDIA"),
+    _row("together-key", "tgp_v1_", _WIDE + "{30,}", "Together AI"),
+    _row("fireworks-key", "fw_", _PLAIN + "{20,}", "Fireworks AI"),
+    _row("elevenlabs-key", "sk_", "[0-9a-f]{40,}", "ElevenLabs"),
+    _row("jina-key", "jina_", _WIDE + "{40,}", "Jina AI"),
+    _row("tavily-key", "tvly-", _WIDE + "{16,}", "Tavily"),
+    _row("firecrawl-key", "fc-", "[0-9a-f]{32,}", "Firecrawl"),
+    _row("langsmith-key", "lsv2_", "[a-z]{2}_[A-Za-z0-9_]{20,}", "LangSmith; gitleaks langsmith"),
+    _row(
+        "bedrock-key",
+        "ABSK bedrock-api-key-",
+        "[A-Za-z0-9+/]{30,}={0,2}",
+        "gitleaks aws-amazon-bedrock-api-key",
+    ),
+    # Clouds
+    _row(
+        "aws-key-id",
+        "AKIA ASIA ABIA ACCA",
+        "[0-9A-Z]{16}(?![A-Za-z0-9])",
+        "AWS IAM identifiers; detect-secrets aws",
+    ),
+    _row("aws-key-id", "A3T", "[0-9A-Z]{17}(?![A-Za-z0-9])", "detect-secrets aws"),
+    Rule(
+        "azure-client-secret",
+        r"(?<![A-Za-z0-9_~.\-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~\-])",
+        tuple(f"{digit}Q~" for digit in digits),
+        "gitleaks azure-ad-client-secret",
+        from_anchor=r"\dQ~[A-Za-z0-9_~.\-]{31}",
+    ),
+    _row("alibaba-key-id", "LTAI", _PLAIN + "{12,}", "gitleaks alibaba-access-key-id"),
+    _row("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", _HEX + "{32,}", "gitleaks digitalocean-pat"),
+    _row("databricks-token", "dapi", r"[0-9a-f]{32}(?:-\d+)?", "gitleaks databricks-api-token"),
+    _row("heroku-key", "HRKU-AA", _WIDE + "{40,}", "gitleaks heroku-api-key-v2"),
+    _row("fly-token", "fo1_ fm1a_ fm1r_ fm2_", r"[A-Za-z0-9_+/\-]{40,}={0,3}", "gitleaks flyio-access-token"),
+    _row("supabase-key", "sbp_ sb_secret_", "[A-Za-z0-9_]{20,}", "Supabase"),
+    _row("planetscale-token", "pscale_", r"[a-z]+_[A-Za-z0-9_=.\-]{30,}", "gitleaks planetscale"),
+    _row("pulumi-token", "pul-", _HEX + "{40}", "gitleaks pulumi-api-token"),
+    _row("vault-token", "hvs. hvb. hvr.", _WIDE + "{20,}", "gitleaks vault-service-token"),
+    Rule(
+        "terraform-token",
+        r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=\-]{40,}",
+        (".atlasv1.",),
+        "gitleaks hashicorp-tf-api-token",
+        from_anchor=r"\.atlasv1\.[A-Za-z0-9_=\-]{40}",
+    ),
+    _row(
+        "doppler-token", "dp.pt. dp.st. dp.ct. dp.sa.", r"[A-Za-z0-9._\-]{30,}", "gitleaks doppler-api-token"
+    ),
+    _row("openshift-token", "sha256~", _WIDE + "{40,}", "gitleaks openshift-user-token"),
+    # Code and packages
+    _row("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", _PLAIN + "{20,}", "GitHub; gitleaks github-pat"),
+    _row("github-token", "github_pat_", "[A-Za-z0-9_]{20,}", "GitHub; gitleaks github-fine-grained-pat"),
+    _row(
+        "gitlab-token",
+        "glpat- gloas- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- glsoat- glffct- glwt-"
+        " GR1348941",
+        r"[A-Za-z0-9_.\-]{16,}",
+        "GitLab token prefixes; detect-secrets gitlab_token",
+    ),
+    _row("atlassian-token", "ATATT3 ATCTT3 ATBB", r"[A-Za-z0-9_=\-]{20,}", "gitleaks atlassian-api-token"),
+    _row("npm-token", "npm_", _PLAIN + "{30,}", "npm; gitleaks npm-access-token"),
+    _row("pypi-token", "pypi-AgE", _WIDE + "{16,}", "PyPI; detect-secrets pypi_token"),
+    _row("rubygems-token", "rubygems_", _HEX + "{40,}", "gitleaks rubygems-api-token"),
+    _row("docker-token", "dckr_pat_ dckr_oat_", _WIDE + "{20,}", "Docker Hub"),
+    _row(
+        "artifactory-key",
+        "AKCp",
+        _PLAIN + "{60,}",
+        "gitleaks artifactory-api-key; detect-secrets artifactory",
+    ),
+    _row("sonar-token", "squ_ sqp_ sqa_", _PLAIN + "{40}", "gitleaks sonar-api-token"),
+    _row("postman-key", "PMAK-", r"[0-9A-Fa-f\-]{40,}", "gitleaks postman-api-token"),
+    _row("prefect-token", "pnu_", _PLAIN + "{30,}", "gitleaks prefect-api-token"),
+    _row("figma-token", "figd_", _WIDE + "{30,}", "Figma"),
+    _row("linear-key", "lin_api_ lin_oauth_", _PLAIN + "{30,}", "gitleaks linear-api-key"),
+    _row("notion-token", "ntn_", _PLAIN + "{40,}", "gitleaks notion-api-token"),
+    Rule(
+        "airtable-token",
+        rf"{_START}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}(?![A-Za-z0-9])",
+        source="gitleaks airtable-personnal-access-token",
+        behind_dot="[0-9a-f]{64}",
+    ),
+    _row(
+        "1password-token", "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}", "gitleaks 1password-service-account-token"
+    ),
+    # Monitoring
+    _row("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/]{30,}={0,3}", "gitleaks grafana"),
+    _row("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=\-]{40,}", "gitleaks sentry"),
+    _row("newrelic-key", "NRAK- NRII- NRJS-", r"[A-Za-z0-9\-]{19,}", "gitleaks new-relic"),
+    _row("dynatrace-token", "dt0c01.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}", "gitleaks dynatrace-api-token"),
+    # Messages
+    _row(
+        "slack-token",
+        "xox",
+        r"(?:d-[A-Za-z0-9%+/=_\-]{10,}|[a-z](?:\.xox[a-z])?-[A-Za-z0-9\-]{10,})",
+        "Slack token types; gitleaks slack-*; detect-secrets slack",
+    ),
+    _row("slack-token", "xapp- xwfp-", r"[A-Za-z0-9\-]{10,}", "Slack token types; gitleaks slack-app-token"),
+    Rule(
+        "slack-webhook",
+        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_\-]{10,})",
+        ("hooks.slack",),
+        "gitleaks slack-webhook-url; detect-secrets slack",
+    ),
+    Rule(
+        "discord-webhook",
+        r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/(?P<secret>[A-Za-z0-9_\-]{20,})",
+        ("discord.com/api/", "discordapp.com/api/"),
+        "Discord",
+    ),
+    Rule(
+        "teams-webhook",
+        r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/\-]{30,})",
+        ("webhook.office.com/",),
+        "gitleaks microsoft-teams-webhook",
+    ),
+    Rule(
+        "discord-token",
+        rf"{_START}[MNO][A-Za-z0-9_\-]{{22,27}}\.[A-Za-z0-9_\-]{{6}}\.[A-Za-z0-9_\-]{{27,45}}",
+        source="detect-secrets discord",
+        behind_dot=r"(?<=\.[A-Za-z0-9_\-]{6}\.)[A-Za-z0-9_\-]{27}",
+    ),
+    Rule(
+        "telegram-token",
+        r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_\-]{33}(?![A-Za-z0-9_\-])",
+        (":AA", "%3AAA", "%3aAA"),
+        "detect-secrets telegram_token; gitleaks telegram-bot-api-token",
+        from_anchor=r"(?::|%3[Aa])AA[A-Za-z0-9_\-]{33}",
+    ),
+    _row(
+        "twilio-key",
+        " ".join(f"SK{digit}" for digit in "0123456789abcdef"),
+        "[0-9a-f]{31}(?![A-Za-z0-9])",
+        "gitleaks twilio-api-key; detect-secrets twilio",
+    ),
+    Rule(
+        "mailchimp-key",
+        rf"{_START}[0-9a-f]{{32}}-us\d{{1,2}}(?![A-Za-z0-9])",
+        ("-us",),
+        "detect-secrets mailchimp",
+        from_anchor=r"-us(?<=[0-9a-f]{32}-us)\d",
+    ),
+    _row("sendgrid-key", "SG.", rf"{_WIDE}{{16,}}\.{_WIDE}{{16,}}", "gitleaks sendgrid-api-token"),
+    _row("mailgun-key", "key-", "[0-9a-f]{32}(?![A-Za-z0-9])", "gitleaks mailgun-private-api-token"),
+    _row("sendinblue-key", "xkeysib-", r"[A-Za-z0-9\-]{40,}", "gitleaks sendinblue-api-token"),
+    # Money and shops
+    _row(
+        "stripe-key",
+        "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_",
+        _PLAIN + "{10,}",
+        "Stripe; gitleaks stripe-access-token; detect-secrets stripe",
+    ),
+    _row("shopify-token", "shpat_ shpca_ shppa_ shpss_", _HEX + "{32}", "gitleaks shopify-*"),
+    _row("square-token", "sq0atp- sq0csp-", _WIDE + "{22,}", "gitleaks square; detect-secrets square_oauth"),
+    _row("facebook-token", "EAAA EAAC EAAM", _PLAIN + "{60,}", "gitleaks facebook-page-access-token, square"),
+    _row("easypost-key", "EZAK EZTK", _PLAIN + "{54}", "gitleaks easypost-api-token"),
+    _row("flutterwave-key", "FLWSECK", r"[A-Za-z0-9_\-]{12,}", "gitleaks flutterwave-secret-key"),
+    # Bounded and without a way back: a text of nothing but its anchor would be tried from each to its end.
+    _row("jwt", "eyJ", rf"{_WIDE}{{8,8192}}+\.eyJ{_WIDE}{{8,}}\.{_WIDE}*", "RFC 7519; gitleaks jwt"),
+)
+
+MIN_RANDOM: Final = 32
+RANDOM_CHARACTERS: Final = ascii_letters + digits + "+_-"
+
+_RANDOM: Final = r"[A-Za-z0-9+_-]"
+
+STRICT_SHAPES: Final[tuple[Rule, ...]] = (
+    Rule("email", r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"),
+    # Lowercase, uppercase and digits together: digests, UUIDs and long words lack one of them. What has
+    # slashes is a path; what is longer is data: images, signatures of reasoning, encrypted state.
+    Rule(
+        "random",
+        rf"(?<![A-Za-z0-9+/_=-])(?={_RANDOM}*[A-Z])(?={_RANDOM}*[a-z])(?=(?:{_RANDOM}*?[0-9]){{3}})"
+        rf"{_RANDOM}{{{MIN_RANDOM},128}}+={{0,2}}(?![A-Za-z0-9+/_-])",
+    ),
+)
+
+
+class Shapes:
+    """Finds and names the secrets that some rules describe."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = [(rule, re.compile(rule.pattern)) for rule in rules]
+
+    def kind_of(self, value: str) -> str | None:
+        """The kind of a value that is one secret from end to end."""
+        plain = value.strip()
+        for rule, pattern in self._rules:
+            is_possible = not rule.anchors or rule.from_anchor or plain.startswith(rule.anchors)
+            if is_possible and pattern.fullmatch(plain):
+                return rule.kind
+        return None
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """The spans of all secrets, rule by rule."""
+        for rule, pattern in self._rules:
+            group = "secret" if "secret" in pattern.groupindex else 0
+            for match in _matches(text, pattern, rule):
+                yield match.span(group)
+
+
+def _matches(text: str, pattern: re.Pattern[str], rule: Rule) -> Iterator[re.Match[str]]:
+    if rule.from_anchor or not rule.anchors:
+        if not rule.anchors or any(anchor in text for anchor in rule.anchors):
+            yield from pattern.finditer(text)
+        return
+    for anchor in rule.anchors:
+        # A pattern that starts with a look-behind is slow to search for and fast to match.
+        start = text.find(anchor)
+        while start >= 0:
+            match = pattern.match(text, start)
+            if match:
+                yield match
+            start = text.find(anchor, match.end() if match else start + 1)

@@ -1,0 +1,409 @@
+"""Where a name or a place in text tells that a value is secret: assignments, URLs, XML, forms, options.
+
+Text is where false alarms hurt: code, prose and documentation speak of passwords all the time. So a value
+counts only where its surroundings or its look say that it is one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from typing import Final
+from urllib.parse import unquote, unquote_plus
+
+from reenact.redaction.edits import Edit
+from reenact.redaction.names import CORES, HARMLESS, holds_numbers, is_secret_name, is_secret_query_name
+from reenact.redaction.placeholder import Placeholders
+
+# The value below a secret name
+
+_SCHEME: Final = re.compile(
+    r"(?P<scheme>bearer|basic|digest|token|api-?key|negotiate|ntlm|aws4-hmac-sha256)(?: +|%20)(?P<rest>.+)",
+    re.DOTALL | re.IGNORECASE,
+)
+_PAIR: Final = re.compile(r"(?:\A|;)\s*[^=;\s]+=(?P<value>[^;]*)")
+
+
+def member_edits(value: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """The edits that take the secret out of *value*; scheme words stay."""
+    if scheme := _SCHEME.fullmatch(value):
+        rest = scheme["rest"]
+        plain = basic_password(rest) if scheme["scheme"].lower() == "basic" else None
+        yield Edit(*scheme.span("rest"), placeholders.of(plain or rest))
+    elif not HARMLESS.match(value):
+        yield Edit(0, len(value), placeholders.of(value))
+
+
+def cookie_edits(value: str, placeholders: Placeholders, *, first_only: bool) -> Iterator[Edit]:
+    """Edits for the values of all cookies; ``Set-Cookie`` has one, its attributes follow."""
+    for number, pair in enumerate(_PAIR.finditer(value)):
+        if first_only and number:
+            return
+        if not pair["value"].strip("="):  # no name and value, but base64 and what fills it up
+            yield Edit(
+                pair.start() + len(pair[0]) - len(pair[0].lstrip("; ")), pair.end(), placeholders.of(pair[0])
+            )
+        else:
+            yield Edit(*pair.span("value"), placeholders.of(pair["value"]))
+
+
+def basic_password(credentials: str) -> str | None:
+    """The password of HTTP basic credentials, or the user if there is none; None if it is no such thing."""
+    try:
+        user, colon, password = b64decode(credentials, validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return (password or user) if colon and (user + password).isprintable() else None
+
+
+# URLs
+
+URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s\"'<>\\`]+")
+_USER: Final = re.compile(r"://(?P<user>[^\s\"'\\/?#@<>:`]*)(?::(?P<password>[^\s\"'\\/?#@<>`]*))?@")
+_ODD_USER: Final = re.compile(
+    r"://(?P<user>[^\s\"'\\/?#@<>:`]*):(?!\d{1,5}(?:[/?#]|\Z))(?P<password>[^\s\"'\\<>`]{1,256})@"
+    r"(?=\[?[A-Za-z0-9_.:\-]+\]?(?:[/?#,;)\s]|\Z))"
+)
+"""A password with ``/``, ``?``, ``#`` or ``@`` in it, as people write them; a port is none."""
+_WEB: Final = frozenset({"http", "https", "ws", "wss"})
+_PARAMETER: Final = re.compile(r"(?<=[?&#;])(?P<name>[^=&#;?\s]+)=(?P<value>[^&#\s]+)")
+_API_KEY: Final = re.compile(r"(?=[^&]*\d)[A-Za-z0-9_.~+/-]{16,}")
+
+
+def url_edits(url: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """Edits for what is secret in *url* by its place."""
+    users = list(_USER.finditer(url))
+    is_web = url.partition("://")[0].lower() in _WEB
+    for user in users if users and is_web else list(_ODD_USER.finditer(url)) or users:
+        group = "password" if user["password"] else "user"
+        # A user without a password is a token more often than a name; with one it is a name.
+        if user[group]:
+            yield Edit(*user.span(group), placeholders.of(unquote(user[group])))
+    for parameter in _PARAMETER.finditer(url):
+        value = unquote_plus(parameter["value"])
+        if _is_secret_parameter(unquote_plus(parameter["name"]), value):
+            yield Edit(*parameter.span("value"), placeholders.of(value))
+
+
+def _is_secret_parameter(name: str, value: str) -> bool:
+    if HARMLESS.match(value):
+        return False
+    return is_secret_query_name(name) or (name == "key" and _API_KEY.fullmatch(value) is not None)
+
+
+def urls_in_text(text: str, edits_of: Callable[[str], Iterator[Edit]]) -> Iterator[Edit]:
+    """The edits of every URL in *text*."""
+    for url in URL.finditer(text):
+        for start, end, new in edits_of(url[0]):
+            yield Edit(url.start() + start, url.start() + end, new)
+
+
+# Schemes and header lines
+
+_BEARER: Final = re.compile(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
+_BASIC: Final = re.compile(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
+_COOKIES: Final = re.compile(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
+_HEADER_LINE: Final = re.compile(
+    r"(?:\A|(?<=[\r\n\"']))(?P<name>[A-Za-z][A-Za-z0-9_]*-[A-Za-z0-9_\-]+)"
+    r"[ \t]*:[ \t]*(?P<value>[^\r\n\"'\\]+)"
+)
+
+
+def scheme_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """``Bearer …`` and ``Basic …``."""
+    for bearer in _BEARER.finditer(text):
+        token = bearer["secret"]
+        if len(token) >= 16 or re.search(r"\d", token):
+            yield Edit(*bearer.span("secret"), placeholders.of(token))
+    for basic in _BASIC.finditer(text):
+        if password := basic_password(basic["secret"]):
+            yield Edit(*basic.span("secret"), placeholders.of(password))
+
+
+def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """``Cookie:`` lines, and lines like ``X-Session-Id: …``."""
+    for cookies in _COOKIES.finditer(text):
+        first_only = cookies["name"].lower().startswith("set")
+        for start, end, new in cookie_edits(cookies["value"], placeholders, first_only=first_only):
+            yield Edit(cookies.start("value") + start, cookies.start("value") + end, new)
+    is_http = "HTTP/" in text
+    for line in _HEADER_LINE.finditer(text):
+        is_header = is_http or line["name"][:2] in ("X-", "x-")
+        if (
+            is_header
+            and is_secret_name(line["name"], in_header=True)
+            and "cookie" not in line["name"].lower()
+        ):
+            for start, end, new in member_edits(line["value"].rstrip(), placeholders):
+                yield Edit(line.start("value") + start, line.start("value") + end, new)
+
+
+# XML and multipart forms
+
+_TAG: Final = re.compile(
+    r"<(?P<tag>[A-Za-z_][\w.:\-]{0,100})(?P<attributes>(?:\s[^<>]{0,2000})?)>"
+    r"(?:(?:<!\[CDATA\[)?(?P<value>[^<>]{1,4096}?)(?:\]\]>)?</)?"
+)
+_ATTRIBUTE: Final = re.compile(
+    r"(?P<name>[\w.:\-]+)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'<>]{0,4096})(?P=quote)"
+)
+_NAMING: Final = frozenset({"name", "key", "id", "property"})
+_FORM_PART: Final = re.compile(
+    r"form-data;[^\r\n]{0,300}?\bname=\"?(?P<name>[^\";\r\n]{1,100})\"?[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n"
+    r"(?P<value>[\s\S]*?)(?=\r?\n--|\Z)"
+)
+
+
+def markup_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """``<password>…</password>``, ``<user password="…">`` and ``<add key="password" value="…"/>``."""
+    if "<" not in text or ">" not in text:
+        return
+    for tag in _TAG.finditer(text):
+        names = [tag["tag"].rpartition(":")[2]]
+        for attribute in list(_ATTRIBUTE.finditer(tag["attributes"])):
+            name = attribute["name"].rpartition(":")[2]
+            if name.lower() in _NAMING:
+                names.append(attribute["value"])
+            is_secret = is_secret_name(name) or (name == "value" and any(map(is_secret_name, names[1:])))
+            if is_secret and not HARMLESS.match(attribute["value"]):
+                start, end = attribute.span("value")
+                base = tag.start("attributes")
+                yield Edit(base + start, base + end, placeholders.of(attribute["value"]))
+        value = (tag["value"] or "").strip()
+        if value and any(map(is_secret_name, names)) and not HARMLESS.match(value):
+            start = tag.start("value") + tag["value"].index(value)
+            yield Edit(start, start + len(value), placeholders.of(value))
+
+
+def form_part_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """The fields of a multipart form."""
+    if "form-data" not in text:
+        return
+    for part in _FORM_PART.finditer(text):
+        if part["value"] and is_secret_name(part["name"]) and not HARMLESS.match(part["value"]):
+            yield Edit(*part.span("value"), placeholders.of(part["value"]))
+
+
+def form_name(disposition: str) -> str | None:
+    """The name of a form's field, from its header ``content-disposition``."""
+    found = re.search(r"form-data;.*?\bname=\"?([^\";]+)", disposition)
+    return found[1] if found else None
+
+
+# Command lines
+
+_USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
+_HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
+_HTTP_CLIENT: Final = re.compile(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
+_OPTION_VALUE: Final = re.compile(
+    r"[ \t]+(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
+    r"|(?P<bare>(?!-)[^\s\"'`\\;&<>(){}|]{1,1024}+))"
+)
+_GOES_ON: Final = re.compile(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
+_USER_IN_TEXT: Final = re.compile(
+    r"(?<!\S)(?:-u|-U|--user|--proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
+)
+
+
+def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
+    """The name that the argument *before* gives to *argument*, and whether a header follows."""
+    if before is None or argument.startswith("-") or not before.startswith("-"):
+        return None, False
+    return before.lstrip("-"), before in _HEADER_OPTION
+
+
+def option_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """``curl -u name:password``."""
+    for user in _USER_IN_TEXT.finditer(text):
+        secret = user["secret"]
+        if _HTTP_CLIENT.search(text[: user.start()]) or (looks_secret(secret) and not secret.isdigit()):
+            yield Edit(*user.span("secret"), placeholders.of(secret))
+
+
+def user_option_edits(before: str | None, argument: str, *, is_http_client: bool) -> tuple[int, str] | None:
+    """Where the password begins in an argument behind ``-u``, and the password."""
+    if before not in _USER_OPTION:
+        return None
+    user, colon, password = argument.partition(":")
+    if not (user and colon and password) or not (is_http_client or looks_secret(password)):
+        return None
+    return len(user) + 1, password
+
+
+def is_http_client(program: str) -> bool:
+    """Whether ``-u`` means credentials to the *program*."""
+    return program.rpartition("/")[2] in ("curl", "wget", "http", "https", "xh", "curl.exe")
+
+
+# Assignments
+
+_CORE: Final = re.compile(CORES, re.IGNORECASE)
+_HEAD: Final = re.compile(r"[A-Za-z0-9_\-]*\Z")
+_TAIL: Final = re.compile(r"[A-Za-z0-9_\-]*")
+_ESCAPE: Final = re.compile(r"[0-9A-Fa-f]{2}")
+_MAX_NAME: Final = 100
+_ASSIGNED: Final = re.compile(
+    r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
+    (?:(?P<quote>\\*["'`])(?P<quoted>.{0,4096}?)(?<!\\)(?P=quote)
+      |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
+    re.VERBOSE,
+)
+_BARE_REST: Final = re.compile(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
+_FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
+_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]{1,1024}+)(?P<joint>[&#\s]|\Z|)")
+_FIELD_REST: Final = re.compile(r"[^&\s#\"'<>\\]*+")
+_MAX_JOINT: Final = 3
+"""What can stand between a name and its value inside another value: ``]:=``."""
+_JUDGED_CHARS: Final = 1024
+"""A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
+each to its end would take time quadratic in the text; what is replaced is read to its end once."""
+_CALL_START: Final = re.compile(r"[({,]\s{0,20}[\"']?\Z")
+_SETTING: Final = re.compile(r"\s*(?:[#;].*|\[[^\]]+\]|(?:export\s+)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z")
+_CODE: Final = re.compile(r"[(){}]|;\s*\Z|\b(?:await|new|const|let|var|def|return|self|this)\b")
+_SETTING_VALUE: Final = re.compile(
+    r"[ \t]*[=:][ \t]*(?P<value>[^\s\"'#;\[{][^\n#]{0,1024}?)[ \t]*(?:#.*)?\r?$", re.M
+)
+_MAX_BLOCK: Final = 2000
+
+AFTER_NAME: Final = (
+    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|20))*+[\]\\\"'`\st]*+(?:[:=]|%(?:25)*+3[ad])"
+    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\")))"
+)
+"""What follows a core in a text with an assignment, for the prefilter; in lowercase."""
+
+
+def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> Iterator[Edit]:
+    """Edits for the values that *text* assigns to secret names."""
+    has_logprobs = "logprob" in text
+    done = 0
+    for start, end in _names(text):
+        name = text[start:end]
+        is_inside = end + _MAX_JOINT < done
+        if is_inside or not is_secret_name(name) or (has_logprobs and name == "token"):
+            continue
+        span = (
+            _field_value(text, start, end)
+            or _assigned_value(text, start, end, strict=strict)
+            or _option_value(text, name, end)
+            or _setting_value(text, start, end)
+        )
+        if span is not None:
+            done = span[1]
+            yield Edit(*span, placeholders.of(_plain(text[slice(*span)])))
+
+
+def _names(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for core in _CORE.finditer(text):
+        if core.start() >= done:
+            head = _HEAD.search(text[max(done, core.start() - _MAX_NAME) : core.start()])
+            tail = _TAIL.match(text, core.end())
+            assert head is not None
+            assert tail is not None
+            start, done = core.start() - len(head[0]), tail.end()
+            # The digits of an escape before the name are none of it: ``user%5Bpassword%5D=``.
+            yield start + (2 if text[start - 1 : start] == "%" and _ESCAPE.match(head[0]) else 0), done
+
+
+def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The value of a form field or query parameter: it stands between separators, so it is a value."""
+    before = _FIELD_START.search(text, max(0, start - _MAX_NAME), start)
+    field = _FIELD.match(text, end) if before is not None else None
+    if before is None or field is None or HARMLESS.match(field["value"]):
+        return None
+    is_long = len(field["value"]) == _JUDGED_CHARS
+    if not (is_long or field["joint"] or field.end() == len(text)):
+        return None
+    is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
+    return None if is_call else _whole(text, field.span("value"), _FIELD_REST)
+
+
+def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[int, int] | None:
+    found = _ASSIGNED.match(text, end)
+    if found is None:
+        return None
+    name = text[start:end]
+    group = "quoted" if found["quoted"] is not None else "bare"
+    value = found[group]
+    if HARMLESS.match(value):
+        return None
+    if group == "quoted":
+        is_value = found["closed"] is not None or (len(value) >= 4 and not re.search(r"\s", value))
+        is_value = is_value or (
+            bool(value) and _CALL_START.search(text, max(0, start - 25), start) is not None
+        )
+    elif found["closed"] is not None:
+        is_value = value.isdigit() and holds_numbers(name)
+    else:
+        is_variable = found["joint"] == "=" and (strict or name.isupper() or name.startswith("--"))
+        is_value = looks_secret(value) or (is_variable and _is_word(value))
+    if not is_value:
+        return None
+    return found.span("quoted") if group == "quoted" else _whole(text, found.span("bare"), _BARE_REST)
+
+
+def _option_value(text: str, name: str, end: int) -> tuple[int, int] | None:
+    """``--password letmein``: the next word of a command line, where it is one and no sentence."""
+    found = _OPTION_VALUE.match(text, end) if name.startswith("--") else None
+    if found is None:
+        return None
+    group = "quoted" if found["quoted"] is not None else "bare"
+    value = found[group]
+    is_value = group == "quoted" or looks_secret(value)
+    is_value = is_value or (_is_word(value) and _GOES_ON.match(text, found.end(group)) is not None)
+    return found.span(group) if is_value and not HARMLESS.match(value) else None
+
+
+def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """``password = letmein`` among other lines of the same form: INI, dotenv, YAML."""
+    value = _SETTING_VALUE.match(text, end)
+    line_start = text.rfind("\n", 0, start) + 1
+    if value is None or text[line_start:start].strip(" \texport-") or HARMLESS.match(value["value"]):
+        return None
+    block = _block(text, line_start, end)
+    if not all(_SETTING.match(line) for line in block) or any(map(_CODE.search, block)):
+        return None
+    is_alone = len(block) == 1
+    if is_alone and (len(text.strip()) > _MAX_NAME or not _is_word(value["value"]) or " " in value["value"]):
+        return None
+    if "=" in value[0][: value.start("value") - value.start()] and not _is_word(value["value"]):
+        return None
+    return value.span("value")
+
+
+def _block(text: str, line_start: int, end: int) -> list[str]:
+    """The lines around a place up to the next empty ones, as far as they are near."""
+    before = text[max(0, line_start - _MAX_BLOCK) : line_start]
+    after = text[line_start : end + _MAX_BLOCK]
+    lines = [*re.split(r"\n\s*\n", before)[-1].splitlines()[1 if len(before) == _MAX_BLOCK else 0 :]]
+    rest = re.split(r"\n\s*\n", after)[0].splitlines()
+    return [line for line in (*lines, *(rest[:-1] if len(after) > _MAX_BLOCK else rest)) if line.strip()]
+
+
+def _whole(text: str, span: tuple[int, int], rest: re.Pattern[str]) -> tuple[int, int]:
+    """The span of a value whose beginning was judged, to its end."""
+    found = rest.match(text, span[1])
+    assert found is not None
+    return span[0], found.end()
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a word without quotes is a value rather than prose or an expression of a program."""
+    return len(value) >= 6 and bool(re.search(r"\d", value))
+
+
+def _is_word(value: str) -> bool:
+    """Whether a word without digits is a value: no reference to something that has a secret name."""
+    return len(value) >= 4 and not re.search(rf"(?i:{CORES})|[./]", value)
+
+
+def _plain(value: str) -> str:
+    """The value behind the escapes of JSON and of forms."""
+    if "\\" in value:
+        try:
+            value = json.loads(f'"{value}"')
+        except ValueError:
+            return value
+    return unquote_plus(value) if "%" in value else value

@@ -1,0 +1,195 @@
+"""Secrets planted in payloads: what is planted, where, in which coding. Every value is invented."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import string
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from urllib.parse import quote, quote_plus, urlencode
+
+_WIDE = string.ascii_letters + string.digits
+_HEX = "0123456789abcdef"
+
+
+def _some(draw: random.Random, size: int, characters: str = _WIDE) -> str:
+    # Never all letters: a word is no secret.
+    return "".join(draw.choice(characters) for _ in range(size - 3)) + f"{draw.randrange(100, 1000)}"
+
+
+def families(draw: random.Random) -> dict[str, str]:
+    """One secret of each family; joined from pieces so that no scanner takes this for a leak."""
+    some = lambda size, characters=_WIDE: _some(draw, size, characters)  # noqa: E731 — the table reads better
+    upper = string.ascii_uppercase + string.digits
+    return {
+        "anthropic": "sk-" + "ant-api03-" + some(60),
+        "openai": "sk-" + "proj-" + some(48),
+        "openrouter": "sk-" + "or-v1-" + some(64, _HEX),
+        "gemini": "AI" + "za" + some(35),
+        "google access": "ya" + "29." + some(40),
+        "google refresh": "1/" + "/0" + some(40),
+        "google client": "GOC" + "SPX-" + some(28),
+        "aws": "AK" + "IA" + some(16, upper),
+        "aws session": "AS" + "IA" + some(16, upper),
+        "aws bearer": "AB" + "IA" + some(16, upper),
+        "aws context": "AC" + "CA" + some(16, upper),
+        "azure": some(3) + "8" + "Q~" + some(34),
+        **{f"github {kind}": f"gh{kind}" + "_" + some(36) for kind in "pousr"},
+        "github fine": "github" + "_pat_" + some(60),
+        **{
+            f"gitlab {kind}": f"gl{kind}" + "-" + some(24)
+            for kind in ("pat", "oas", "dt", "rt", "cbt", "ptt", "ft", "imt", "agent", "soat", "ffct")
+        },
+        **{
+            f"slack {kind}": f"xox{kind}" + "-" + f"{draw.randrange(10**11)}-" + some(24)
+            for kind in "abcdeprs"
+        },
+        "slack app": "xa" + "pp-1-A0" + some(9, upper) + f"-{draw.randrange(10**12)}-" + some(40, _HEX),
+        **{
+            f"stripe {kind}": kind + some(24)
+            for kind in ("sk_" + "live_", "sk_" + "test_", "rk_" + "live_", "rk_" + "test_", "wh" + "sec_")
+        },
+        "huggingface": "h" + "f_" + some(34),
+        "groq": "gs" + "k_" + some(52),
+        "xai": "xa" + "i-" + some(80),
+        "npm": "np" + "m_" + some(36),
+        "pypi": "pypi-" + "AgEIcHlwaS5vcmc" + some(80),
+        "sendgrid": "S" + "G." + some(22) + "." + some(43),
+        "telegram": f"{draw.randrange(10**9, 10**10)}:" + "AA" + some(33),
+        "discord": "MT" + some(22) + "." + some(6) + "." + some(38),
+        "twilio": "S" + "K" + some(32, _HEX),
+        "shopify": "shp" + "at_" + some(32, _HEX),
+        "databricks": "da" + "pi" + some(32, _HEX),
+        "digitalocean": "dop" + "_v1_" + some(64, _HEX),
+        "jwt": "ey" + "J" + some(30) + ".ey" + "J" + some(40) + "." + some(43),
+        "vault": "hv" + "s." + some(90),
+        "linear": "lin" + "_api_" + some(40),
+        "grafana": "gl" + "sa_" + some(32) + "_" + some(8, _HEX),
+    }
+
+
+SECRET_NAMES = (
+    *("password", "client_secret", "api_key", "apiKey", "access_token", "refresh_token", "private_key"),
+    *("DB_PASSWORD", "X-Api-Key", "authToken", "passphrase", "signing_key", "csrf_token", "credential"),
+)
+HEADER_NAMES = (
+    *("session", "x-session-id", "mcp-session-id", "x-session-cookie", "x-token-v2", "token-id", "secret-id"),
+    *("x-csrf-token-value", "x-auth", "x-auth-user", "authentication", "api-key", "x-key", "x-signing-key"),
+    *("x-secret", "x-password", "x-credential", "cookie", "x-goog-api-key", "idempotency-key", "x-sessionid"),
+)
+
+Place = Callable[[str, str], str]
+"""A name and a value to a text in which a name beside a value tells that it is secret."""
+
+NAMED_PLACES: dict[str, Place] = {
+    "json": lambda name, value: json.dumps({"a": [{name: value}]}),
+    "json, spaced": lambda name, value: json.dumps({name: value}).replace('":', '" :'),
+    "json in json": lambda name, value: json.dumps({"arguments": json.dumps({name: value})}),
+    "json thrice": lambda name, value: json.dumps({"a": json.dumps({"b": json.dumps({name: value})})}),
+    "pairs": lambda name, value: json.dumps({"form": [["grant_type", "x"], [name, value]]}),
+    "pairs in json": lambda name, value: json.dumps({"a": json.dumps([["b", "c"], [name, value]])}),
+    "one pair": lambda name, value: json.dumps({"form": [[name, value]]}),
+    "name and value": lambda name, value: json.dumps([{"name": name, "value": value}]),
+    "key and value": lambda name, value: json.dumps([{"key": name, "type": "text", "value": value}]),
+    "value first": lambda name, value: json.dumps([{"value": value, "name": name}]),
+    "list": lambda name, value: json.dumps({name: [value, value]}),
+    "arguments": lambda name, value: json.dumps({"args": ["tool", f"--{name}", value, "--verbose"]}),
+    "arguments, joined": lambda name, value: json.dumps({"args": ["tool", f"--{name}={value}"]}),
+    "command line": lambda name, value: f"tool run --{name} {value} --verbose",
+    "form": lambda name, value: urlencode({"grant_type": "x", name: value, "scope": "a b"}),
+    "nested form": lambda name, value: urlencode({f"user[{name}]": value}),
+    "query": lambda name, value: f"GET /x?{urlencode({'a': 1, name: value})} HTTP/1.1",
+    "url": lambda name, value: f"see https://h.example/p?{urlencode({name: value})}&x=1 for it",
+    "multipart": lambda name, value: (
+        f'--b1\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        f'--b1\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n--b1--\r\n'
+    ),
+    "part": lambda name, value: json.dumps(
+        {"parts": [{"content": value, "headers": {"content-disposition": f'form-data; name="{name}"'}}]}
+    ),
+    "xml element": lambda name, value: f"<login><user>bob</user><{name}>{value}</{name}></login>",
+    "xml cdata": lambda name, value: f"<a:login><a:{name}><![CDATA[{value}]]></a:{name}></a:login>",
+    "xml attribute": lambda name, value: f'<login user="bob" {name}="{value}"/>',
+    "xml setting": lambda name, value: f'<add key="{name}" value="{value}" />',
+    "graphql": lambda name, value: json.dumps({"query": "mutation($v: X) {a}", "variables": {name: value}}),
+    "graphql argument": lambda name, value: f'mutation {{ login(user: "bob", {name}: "{value}") {{ id }} }}',
+    "ini": lambda name, value: f"[db]\nhost = localhost\n{name} = {value}\nport = 5432\n",
+    "dotenv": lambda name, value: f"HOST=localhost\n{name}={value}\nPORT=5432\n",
+    "yaml": lambda name, value: f"host: localhost\n{name}: {value}\nport: 5432\n",
+    "python": lambda name, value: f"connect(host='h', {name}='{value}')",
+    "repr": lambda name, value: repr({"host": "h", name: value}),
+    "url-encoded json": lambda name, value: (
+        f"https://h.example/?variables={quote(json.dumps({name: value}))}"
+    ),
+    "url-encoded json, plus": lambda name, value: f"q={quote_plus(json.dumps({'a': 1, name: value}))}&x=1",
+}
+"""The words before the value are the name's own: XML and YAML allow no others."""
+
+SHAPED_PLACES: dict[str, Callable[[str], str]] = {
+    "prose": lambda value: f"The key is {value}, keep it.",
+    "json": lambda value: json.dumps({"text": f"out: {value}\n"}),
+    "json in json": lambda value: json.dumps({"a": json.dumps({"b": f'"{value}"'})}),
+    "bearer": lambda value: f"curl -H 'Authorization: Bearer {value}' https://h.example",
+    "error": lambda value: f"AuthenticationError: Incorrect API key provided: {value}.",
+    "markdown": lambda value: f"- `{value}`\n",
+    "base64": lambda value: "data:" + b64encode(f"key {value} end".encode()).decode(),
+    "base64, url-safe": lambda value: urlsafe_b64encode(f"k={value}".encode()).decode(),
+    "url": lambda value: f"https://h.example/hooks/x?next={quote(f'/a/{value}/b', safe='')}",
+    "xml": lambda value: f"<note>{value}</note>",
+    "log": lambda value: f"2026-01-01T00:00:00Z INFO sent {value} to 10.0.0.1",
+    "list": lambda value: json.dumps([1, value, {"x": [value]}]),
+    "key": lambda value: json.dumps({value: 1}),
+}
+
+
+def deltas(text: str, draw: random.Random) -> dict[str, bytes]:
+    """Streams in which *text* is cut over events that take turns with those of another output."""
+    cuts = sorted(draw.sample(range(1, len(text)), min(4, len(text) - 1)))
+    pieces = [text[start:end] for start, end in pairwise((0, *cuts, len(text)))]
+    return {name: b"".join(_turns(make, pieces)) for name, make in _EVENTS.items()}
+
+
+def _turns(make: Callable[[int, str], object], pieces: list[str]) -> Iterator[bytes]:
+    for number, piece in enumerate(pieces):
+        for index, text in ((0, f"word{number} "), (1, piece)):
+            yield f"data: {json.dumps(make(index, text))}\n\n".encode()
+
+
+_EVENTS: dict[str, Callable[[int, str], object]] = {
+    "choices": lambda index, piece: {"choices": [{"index": index, "delta": {"content": piece}}]},
+    "tool calls": lambda index, piece: {
+        "choices": [
+            {"index": 0, "delta": {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}}
+        ]
+    },
+    "responses": lambda index, piece: {
+        "type": "response.output_text.delta",
+        "item_id": f"msg_{index}",
+        "output_index": index,
+        "content_index": 0,
+        "delta": piece,
+    },
+    "blocks": lambda index, piece: {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": "input_json_delta", "partial_json": piece},
+    },
+    "candidates": lambda index, piece: {
+        "candidates": [{"content": {"parts": [{"text": piece}]}, "index": index}]
+    },
+}
+
+
+def holds(data: bytes, secret: str) -> bool:
+    """Whether *data* still holds *secret* in clear, or in a coding that anyone undoes."""
+    plain = secret.encode()
+    forms = {plain, quote(secret, safe="").encode(), json.dumps(secret)[1:-1].encode(), plain.hex().encode()}
+    for before in range(3):
+        encoded = b64encode(b"\0" * before + plain).rstrip(b"=")
+        forms |= {encoded[4:-2], encoded[4:-2].replace(b"+", b"-").replace(b"/", b"_")}
+    return any(form in data for form in forms) or (
+        data[:2] == b"\x1f\x8b" and holds(gzip.decompress(data), secret)
+    )
