@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/bench-peers
 
-.PHONY: setup setup-browser demo test test-agents test-all-agents lint bench format pins screenshots
+.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -33,6 +33,11 @@ test: $(READY)
 test-agents test-all-agents: $(READY)
 	REENACT_NPM_AGENTS=$(VENV)/npm-agents REENACT_ALL_AGENTS=$(findstring all,$@) \
 	  $(BIN)/python -m pytest -q -rs -n 0 tests/npm
+
+# Small agents on many frameworks, each in an environment of its own (20 GB): ONLY=crewai,dspy tries some of them.
+# Debian's faketime gives the later date; Go, Node and curl are tried where they are installed.
+test-frameworks: $(READY)
+	$(BIN)/python -m tests.frameworks $(ONLY)
 
 lint: $(READY)
 	$(BIN)/ruff check .

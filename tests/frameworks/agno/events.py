@@ -1,0 +1,4 @@
+from _weather import make_agent
+
+for event in make_agent().run("How is the weather in Oslo and Lima?", stream=True, stream_events=True):
+    print(event.event)

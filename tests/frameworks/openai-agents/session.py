@@ -1,0 +1,7 @@
+from _weather import make_agent
+
+from agents import Runner, SQLiteSession
+
+session = SQLiteSession("one")
+for question in ("How is the weather in Paris?", "What did I ask?"):
+    print(Runner.run_sync(make_agent(), question, session=session).final_output)

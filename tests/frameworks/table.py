@@ -1,0 +1,83 @@
+"""``docs/supported.md``, made from the results that the last tries left."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+from tests.frameworks.installed import FRAMEWORKS, ROOT
+from tests.frameworks.trial import REPLAYS
+
+RESULTS = FRAMEWORKS / "results.json"
+PAGE = ROOT / "docs" / "supported.md"
+
+_HEAD = """\
+# What replays exactly
+
+Small agents on many frameworks, written as their own documentation shows it. Each was recorded with no edit
+(`reenact record -- python agent.py`) against a scripted model that really listens on the same machine, and
+replayed strictly three times: in the same folder; in another folder; and in another folder with another home,
+another time zone and a date 40 days later. Folder and home were each time as the recorded run had found them.
+It counts as exact when the verdict is *reproduced*, exit status and standard output are the same, and no
+connection reached the model. The agents are in `tests/frameworks/`; `make test-frameworks` makes this page,
+`make test-frameworks ONLY=crewai,dspy` tries some of them.
+
+"""
+
+
+def read_results() -> list[dict]:
+    """The results as kept; none before the first run."""
+    return json.loads(RESULTS.read_bytes()) if RESULTS.exists() else []
+
+
+def keep(results: list[dict], tried: set[str]) -> None:
+    """Keep *results* in place of the earlier ones of the frameworks *tried*, and write the page."""
+    others = [result for result in read_results() if result["framework"] not in tried]
+    together = sorted([*others, *results], key=lambda result: (result["framework"], result["agent"]))
+    RESULTS.write_text(json.dumps(together, indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(together))
+
+
+def page(results: list[dict]) -> str:
+    """The page about *results*."""
+    exact = sum(is_exact(result) for result in results)
+    lines = [f"**{exact} of {len(results)} agents are exact in all three.**", ""]
+    lines += [
+        "| framework | version | agent | " + " | ".join(REPLAYS) + " |",
+        "|---|---|---|" + "---|" * len(REPLAYS),
+    ]
+    for _, group in groupby(results, lambda result: result["framework"]):
+        for number, result in enumerate(group):
+            name, version = (result["framework"], result["version"]) if not number else ("", "")
+            cells = [name, version, result["agent"], *map(_cell, _outcomes(result))]
+            lines.append(f"| {' | '.join(cells)} |")
+    return _HEAD + "\n".join([*lines, *_failures(results)]) + "\n"
+
+
+def is_exact(result: dict) -> bool:
+    return not any(_outcomes(result))
+
+
+def _outcomes(result: dict) -> list[str]:
+    return [result["recorded"] or result["replays"][name] for name in REPLAYS]
+
+
+def _cell(problem: str) -> str:
+    return "**failed**" if problem else "exact"
+
+
+def _failures(results: list[dict]) -> list[str]:
+    failed = [result for result in results if not is_exact(result)]
+    if not failed:
+        return []
+    lines = ["", "## Failures", "", "The first line of what each said.", ""]
+    for result in failed:
+        problem = next(filter(None, _outcomes(result)))
+        lines.append(f"- **{result['framework']}, {result['agent']}**: `{_plain(problem)}`")
+    return lines
+
+
+def _plain(text: str) -> str:
+    """On one line and not too long for a page, without marks that would end the code."""
+    line = " ".join(text.replace("`", "'").split())
+    return line if len(line) <= 200 else line[:199] + "…"

@@ -1,0 +1,194 @@
+"""One agent tried: recorded as it is against a model that listens here, then replayed three times."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reenact.testing import ScriptedProvider
+from tests.frameworks import model
+from tests.frameworks.installed import FRAMEWORKS, Framework
+
+REPLAYS = ("same folder", "other folder", "other home and date")
+LATER = "+40d"
+TIMEOUT_S = 100
+_KEPT = ("LANG", "TMPDIR")
+_STARTERS = {".py": ("python",), ".mjs": ("node",), ".sh": ("sh",), ".go": ()}
+"""What runs an agent, by the ending of its file; a Go program was compiled when it was installed."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one agent."""
+
+    framework: str
+    agent: str
+    recorded: str
+    """What is wrong with the recording; nothing when it is good."""
+    replays: Mapping[str, str]
+    """What is wrong with each replay; nothing when it is exact."""
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.recorded and not any(self.replays.values())
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int | None
+    """``None`` when it had to be ended by force."""
+    output: str
+    errors: str
+
+
+def try_agent(framework: Framework, agent: Path, scratch: Path) -> Result:
+    """Record *agent* and replay it; everything it leaves is below *scratch*."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    here, elsewhere = scratch / "work", scratch / "moved" / "place"
+    _lay_out(framework, here)
+    capture = scratch / "capture"
+    replays = dict.fromkeys(REPLAYS, "not tried")
+    with ScriptedProvider(_script(framework)) as provider:
+        home = _surroundings(framework, provider, scratch / "home")
+        words = command(framework, agent)
+        recorded = run(["reenact", "record", "-o", capture, "--", *words], here, home)
+        if problem := _recording_problem(recorded, provider):
+            return Result(framework.name, agent.stem, problem, replays)
+        later = {**_surroundings(framework, provider, scratch / "other"), "TZ": "Asia/Kathmandu"}
+        for name, folder, surroundings in zip(
+            REPLAYS, (here, elsewhere, elsewhere), (home, home, later), strict=True
+        ):
+            asked = provider.connections
+            receipt = scratch / f"{name.replace(' ', '-')}.json"
+            replay = ["reenact", "replay", capture, "--receipt", receipt, "--", *words]
+            if surroundings is later:
+                replay = ["faketime", "-m", "--exclude-monotonic", "-f", LATER, *replay]
+            _lay_out(framework, folder)
+            shutil.rmtree(surroundings["HOME"])
+            Path(surroundings["HOME"]).mkdir()
+            ended = run(replay, folder, surroundings)
+            replays[name] = _replay_problem(recorded, ended, receipt, provider.connections - asked)
+    return Result(framework.name, agent.stem, "", replays)
+
+
+def _lay_out(framework: Framework, folder: Path) -> None:
+    """Make *folder* what the recorded run found: what an earlier run left there would be a difference."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(framework.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    if (framework.place / "node_modules").exists():
+        (folder / "node_modules").symlink_to(framework.place / "node_modules")
+
+
+def command(framework: Framework, agent: Path) -> list[str]:
+    """The words that start *agent* in its own folder."""
+    if agent.suffix == ".go":
+        return [str(framework.place / agent.stem)]
+    return [*_STARTERS[agent.suffix], agent.name]
+
+
+def run(words: list[object], folder: Path, environment: Mapping[str, str]) -> Ended:
+    """Run *words* to their end, with all they started."""
+    process = subprocess.Popen(
+        [str(word) for word in words],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=TIMEOUT_S)
+        return Ended(process.returncode, output, errors)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        return Ended(None, output, errors)
+
+
+def _script(framework: Framework):
+    if not (FRAMEWORKS / framework.name / "model.py").exists():
+        return model.answer
+    own = importlib.import_module(f"tests.frameworks.{framework.name}.model")
+    return lambda request: own.answer(request) or model.answer(request)
+
+
+def _surroundings(framework: Framework, provider: ScriptedProvider, home: Path) -> dict[str, str]:
+    """An environment with nothing of ours but the addresses of the model."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    path = f"{framework.place / 'bin'}:{os.environ['PATH']}"
+    keys = {f"{name}_API_KEY": "unused" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE")}
+    return {
+        **kept,
+        **keys,
+        "PATH": path,
+        "HOME": str(home),
+        "TERM": "dumb",
+        "OPENAI_BASE_URL": provider.base_url("openai"),
+        "OPENAI_API_BASE": provider.base_url("openai"),
+        "ANTHROPIC_BASE_URL": provider.base_url("anthropic"),
+        "GOOGLE_GEMINI_BASE_URL": provider.base_url("gemini"),
+        "OLLAMA_HOST": provider.base_url("ollama"),
+    }
+
+
+def _recording_problem(recorded: Ended, provider: ScriptedProvider) -> str:
+    if recorded.status is None:
+        return f"the recorded run did not end within {TIMEOUT_S} s"
+    if recorded.status:
+        return f"the recorded run ended with {recorded.status}: {_last_line(recorded.errors)}"
+    if provider.unanswered:
+        return f"the scripted model had no answer: {provider.unanswered[0]}"
+    if not any(request.wire for request in provider.requests):
+        return "the recorded run asked no model"
+    return ""
+
+
+def _replay_problem(recorded: Ended, replayed: Ended, receipt: Path, asked: int) -> str:
+    if replayed.status is None:
+        return f"the replay did not end within {TIMEOUT_S} s"
+    if asked:
+        return f"{asked} connections reached the model in the replay"
+    if replayed.status != 0 or not receipt.exists():
+        return _first_finding(replayed)
+    verdict = json.loads(receipt.read_bytes())["verdict"]
+    if verdict != "reproduced":
+        return f"the receipt says {verdict}"
+    if recorded.output != replayed.output:
+        return "it printed something else: " + _first_difference(recorded.output, replayed.output)
+    return ""
+
+
+def _first_finding(replayed: Ended) -> str:
+    """What ``reenact`` says first about the difference; its summary only when there is nothing more."""
+    lines = replayed.errors.splitlines()
+    ours = [number for number, line in enumerate(lines) if line.startswith("reenact: ")]
+    if not ours:
+        return f"exit status {replayed.status}: {_last_line(replayed.errors)}"
+    found = [line.strip() for line in lines[ours[-1] : ours[-1] + 2]]
+    return found[-1]
+
+
+def _first_difference(one: str, other: str) -> str:
+    pairs = zip([*one.splitlines(), "(end)"], [*other.splitlines(), "(end)"], strict=False)
+    first = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+    return f"{first[1]!r}, not {first[0]!r}"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("reenact:")]
+    plain = [line for line in lines if not line.startswith(("the run ended", "replay it with"))]
+    return plain[-1] if plain else "(nothing on stderr)"
