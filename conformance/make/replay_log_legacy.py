@@ -106,5 +106,5 @@ def legacy_cases() -> Iterator[Case]:
         "The id of a result was changed.",
         set_fields(4, id="tc_002"),
         Found("result_without_call", 5),
-        Found("no_result", 4, severity="warning"),
+        Found("no_result", 4),
     )

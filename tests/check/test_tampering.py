@@ -93,9 +93,12 @@ TAMPERINGS: dict[str, tuple[Callable[[list[Event]], object], list[tuple[str, int
     ),
     "a result is moved before its call": (
         lambda log: log.insert(5, log.pop(6)),
-        [("result_without_call", 6)],
+        [("result_without_call", 6), ("no_result", 7)],
     ),
-    "a result is given to another call": (lambda log: log[6].update(id="tc_001"), [("second_result", 7)]),
+    "a result is given to another call": (
+        lambda log: log[6].update(id="tc_001"),
+        [("no_result", 6), ("second_result", 7)],
+    ),
     "the header is deleted": (lambda log: log.pop(0), [("no_header", 1)]),
     "another session is mixed in": (
         lambda log: log.insert(5, log[1] | {"session_id": "sess_other"}),

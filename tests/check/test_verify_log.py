@@ -16,6 +16,7 @@ from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import read_replay_log
 
 HEADER = {"type": "ReplayHeader", "replay_version": 1, "producer": "t", "created_at": "2026-02-15T00:00:00Z"}
+START = {"type": "SessionStart", "session_id": "s", "policy_bundle_id": "p"}
 OUTPUT = output_hash(success=True, content="ok", error=None)
 
 
@@ -59,7 +60,11 @@ def without(event: dict[str, Any], field: str) -> dict[str, Any]:
 
 
 def log_of(*events: dict[str, Any]) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in (HEADER, *events))
+    return lines_of(HEADER, START, *events)
+
+
+def lines_of(*events: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
 def findings_of(log: bytes, *, lenient: bool = False) -> list[tuple[str, int | None]]:
@@ -67,49 +72,55 @@ def findings_of(log: bytes, *, lenient: bool = False) -> list[tuple[str, int | N
     return [(finding.code, finding.line) for finding in report.findings]
 
 
-START = {"type": "SessionStart", "session_id": "s", "policy_bundle_id": "p"}
-
 LOGS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, int]]]] = {
     "good": ([call("a"), result("a"), end(1, 5)], []),
     "parallel calls": ([call("a"), call("b"), result("b"), result("a"), end(2, 10)], []),
-    "published": ([without(call("a"), "params"), result("a"), end(1, 5)], []),
+    "no params": ([without(call("a"), "params"), result("a"), end(1, 5)], [("no_params", 3)]),
+    "times in other forms": (
+        [
+            call("a", ts="2026-02-15T00:00:01.5Z"),
+            result("a", ts="2026-02-15T02:00:02.1234567+02:00"),
+            end(1, 5),
+        ],
+        [],
+    ),
     "fractions of milliseconds": (
         [call("a"), result("a", latency_ms=0.1), call("b"), result("b", latency_ms=0.2), end(2, 0.3)],
         [],
     ),
-    "params changed": ([call("a", params={"path": "b"}), result("a"), end(1, 5)], [("params_hash", 2)]),
+    "params changed": ([call("a", params={"path": "b"}), result("a"), end(1, 5)], [("params_hash", 3)]),
     "no hash of params": (
         [without(call("a", params_hash="sha256:ABC"), "params"), result("a"), end(1, 5)],
-        [("params_hash", 2)],
+        [("no_params", 3), ("params_hash", 3)],
     ),
-    "no hash of output": ([call("a"), result("a", output_hash="abc"), end(1, 5)], [("output_hash", 3)]),
-    "result without call": ([result("a"), end(0, 5)], [("result_without_call", 2)]),
+    "no hash of output": ([call("a"), result("a", output_hash="abc"), end(1, 5)], [("output_hash", 4)]),
+    "result without call": ([result("a"), end(0, 5)], [("result_without_call", 3)]),
     "result before its call": (
         [result("a"), call("a"), end(1, 5)],
-        [("result_without_call", 2), ("no_result", 3)],
+        [("result_without_call", 3), ("no_result", 4)],
     ),
-    "two results": ([call("a"), result("a"), result("a"), end(1, 10)], [("second_result", 4)]),
-    "two calls": ([call("a"), call("a"), result("a"), end(2, 5)], [("second_call", 3)]),
+    "two results": ([call("a"), result("a"), result("a"), end(1, 10)], [("second_result", 5)]),
+    "two calls": ([call("a"), call("a"), result("a"), end(2, 5)], [("second_call", 4)]),
     "a call made again": (
         [call("a"), result("a"), call("a"), result("a"), end(2, 10)],
-        [("second_call", 4)],
+        [("second_call", 5)],
     ),
-    "no result": ([call("a"), end(1, 0)], [("no_result", 2)]),
+    "no result": ([call("a"), end(1, 0)], [("no_result", 3)]),
     "wrong totals": (
         [call("a"), result("a"), end(2, 6)],
-        [("total_latency_ms", 4), ("total_tool_calls", 4)],
+        [("total_latency_ms", 5), ("total_tool_calls", 5)],
     ),
-    "time runs back": ([call("a", 30), result("a", 2), end(1, 5)], [("time", 3)]),
-    "time runs back a little": ([call("a", 3), result("a", 2), end(1, 5)], []),
-    "something behind the end": ([end(1, 5), call("a", 59), result("a", 59)], [("after_end", 3)]),
-    "no end": ([call("a"), result("a")], [("no_end", 3)]),
-    "two headers": ([HEADER, end(0, 0)], [("second_header", 2)]),
+    "time runs back": ([call("a", 31), result("a", 3), end(1, 5)], [("time", 4)]),
+    "time runs back a little": ([call("a", 4), result("a", 3), end(1, 5)], []),
+    "something behind the end": ([end(1, 5), call("a", 60), result("a", 60)], [("after_end", 4)]),
+    "no end": ([call("a"), result("a")], [("no_end", 4)]),
+    "two headers": ([HEADER, end(0, 0)], [("second_header", 3)]),
     "two sessions": (
-        [START, START | {"session_id": "t"}, end(0, 0)],
+        [START | {"session_id": "t"}, end(0, 0)],
         [("foreign_event", 3), ("second_start", 3)],
     ),
     "a call of another session": (
-        [START, call("a", session_id="s"), result("a", session_id="t"), end(1, 5)],
+        [call("a", session_id="s"), result("a", session_id="t"), end(1, 5)],
         [("foreign_event", 4)],
     ),
 }
@@ -122,10 +133,34 @@ def test_each_problem_is_found_at_its_line(name: str) -> None:
     assert findings_of(log_of(*events)) == expected
 
 
+def test_a_log_without_its_start_is_not_good() -> None:
+    """Nobody can say whose session it is of, and under which policy."""
+    assert findings_of(lines_of(HEADER, call("a"), result("a"), end(1, 5))) == [("no_start", 1)]
+
+
+def test_a_call_without_a_result_is_an_error_where_the_session_came_to_its_end() -> None:
+    """A session that broke off left it open; one that ended did not."""
+    whole = check_replay_log(lambda: io.BytesIO(log_of(call("a"), end(1, 0))), file="REPLAY.jsonl")
+    assert [(finding.code, finding.severity) for finding in whole.findings] == [("no_result", "error")]
+    cut = check_replay_log(lambda: io.BytesIO(log_of(call("a"))), file="REPLAY.jsonl")
+    assert {finding.severity for finding in cut.findings} == {"warning"}
+
+
+def test_a_published_log_needs_no_params() -> None:
+    """Where its header says that it is one, or where the caller knows."""
+    log = lines_of(
+        HEADER | {"published": "open"}, START, without(call("a"), "params"), result("a"), end(1, 5)
+    )
+    assert findings_of(log) == []
+    log = log_of(without(call("a"), "params"), result("a"), end(1, 5))
+    report = check_replay_log(lambda: io.BytesIO(log), file="REPLAY.jsonl", published=True)
+    assert report.findings == []
+
+
 def test_a_log_without_its_header_is_still_checked() -> None:
     """The dialect shows from its other events."""
     log = log_of(result("a"), end(0, 5)).partition(b"\n")[2]
-    assert findings_of(log) == [("no_header", 1), ("result_without_call", 1)]
+    assert findings_of(log) == [("no_header", 1), ("result_without_call", 2)]
 
 
 def broken(log: bytes, *places: int) -> bytes:
@@ -138,13 +173,13 @@ GOOD = log_of(call("a"), result("a"), call("b"), result("b"), call("c"), result(
 
 def test_every_broken_line_is_reported_and_the_rest_is_checked_when_asked() -> None:
     """Behind the first one a strict check says nothing of what lines mean: half of it may be missing."""
-    log = broken(GOOD, 4, 5)
-    unreadable = [("line_unreadable", 4), ("line_unreadable", 5)]
-    assert findings_of(log) == [unreadable[0], ("not_checked", 4), unreadable[1]]
+    log = broken(GOOD, 5, 6)
+    unreadable = [("line_unreadable", 5), ("line_unreadable", 6)]
+    assert findings_of(log) == [unreadable[0], ("not_checked", 5), unreadable[1]]
     assert findings_of(log, lenient=True) == [
         *unreadable,
-        ("total_latency_ms", 8),
-        ("total_tool_calls", 8),
+        ("total_latency_ms", 9),
+        ("total_tool_calls", 9),
     ]
 
 
@@ -221,7 +256,7 @@ def receipt_findings(receipt: bytes, log: bytes) -> list[tuple[str, int | None]]
     return [(finding.code, finding.line) for finding in findings]
 
 
-TWO_USES = log_of(START, call("a"), result("a"), call("b"), result("b"), end(2, 10))
+TWO_USES = log_of(call("a"), result("a"), call("b"), result("b"), end(2, 10))
 
 
 @pytest.mark.parametrize("name", RECEIPTS)

@@ -17,6 +17,8 @@ GOOD = [
     "2024-02-29T00:00:00Z",
     "2000-02-29T00:00:00Z",
     "2016-12-31T23:59:60Z",
+    "2026-02-15T00:00:00.1Z",
+    "2026-02-15T00:00:00.123456789012+05:30",
 ]
 BAD = {
     "empty": "",
@@ -24,8 +26,6 @@ BAD = {
     "no time": "2026-02-15",
     "space": "2026-02-15 00:00:00Z",
     "lower case": "2026-02-15t00:00:00z",
-    "one digit of fraction": "2026-02-15T00:00:00.1Z",
-    "twelve digits of fraction": "2026-02-15T00:00:00.123456789012Z",
     "comma": "2026-02-15T00:00:00,123Z",
     "month 13": "2026-13-01T00:00:00Z",
     "April 31": "2026-04-31T00:00:00Z",
@@ -43,7 +43,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", GOOD)
 def test_good_time(text):
-    """Z or an offset, no fraction or whole milli-, micro- or nanoseconds."""
+    """Z or an offset, and a fraction of any number of digits."""
     assert is_time(text)
     verify_time(text, "$.ts")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from reenact.check.findings import Finding, Report
 from reenact.check.keys import key_id, read_public_key
-from reenact.check.published_check import check_published_log, is_published
+from reenact.check.published_check import check_published_log
 from reenact.check.seal import (
     SealCheck,
     check_disclosure,
@@ -21,6 +21,7 @@ from reenact.check.segments import Progress
 from reenact.errors import UsageError
 from reenact.formats.disclosure import read_disclosure
 from reenact.formats.hashes import trajectory_hash
+from reenact.formats.replay_log import is_published
 from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
 from reenact.store.rundir import MANIFEST, RunDir
 
@@ -66,7 +67,7 @@ def _check(report: Report, seal: Seal, processes: int, progress: Progress | None
     if report.what == "capture":
         manifest = RunDir.open(path).read_manifest()
         return check_sealed_capture(manifest, report.facts.get("eventsHash", ""), seal, file=MANIFEST)
-    if is_published(lambda: path.open("rb"), file=path.name):
+    if is_published(lambda: path.open("rb"), file=path.name, under_seal=True):
         return check_published_log(
             lambda: path.open("rb"), seal, file=path.name, processes=processes, progress=progress
         )

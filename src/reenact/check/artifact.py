@@ -25,7 +25,12 @@ from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 
 
 def check_artifact(
-    path: Path, *, lenient: bool = False, processes: int = 1, progress: Progress | None = None
+    path: Path,
+    *,
+    lenient: bool = False,
+    published: bool = False,
+    processes: int = 1,
+    progress: Progress | None = None,
 ) -> Report:
     """Everything that can be told from *path* alone, whichever artifact it holds."""
     kind = kind_of(path)
@@ -36,6 +41,7 @@ def check_artifact(
             lambda: path.open("rb"),
             file=str(path),
             lenient=lenient,
+            published=published,
             processes=processes,
             progress=progress,
         )

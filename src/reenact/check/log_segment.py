@@ -74,12 +74,13 @@ class EventBlock(NamedTuple):
 
 
 class LogScan:
-    """Scans the segments of a log in *dialect*."""
+    """Scans the segments of a log in *dialect*; one that *is_published* has no parameters."""
 
-    def __init__(self, file: str, dialect: DialectName, *, lenient: bool) -> None:
+    def __init__(self, file: str, dialect: DialectName, *, lenient: bool, is_published: bool) -> None:
         self.file = file
         self.dialect = dialect
         self.lenient = lenient
+        self.is_published = is_published
 
     def __call__(self, block: TextBlock) -> LogSegment:
         scan = _Scan(self)
@@ -96,6 +97,7 @@ class _Scan:
     def __init__(self, log: LogScan) -> None:
         self._file = log.file
         self._lenient = log.lenient
+        self._is_published = log.is_published
         self._dialect: Dialect[Any] = DIALECTS[log.dialect]
         self.segment = LogSegment()
 
@@ -169,6 +171,9 @@ class _Scan:
     def _check_params(self, event: Any, line: int) -> None:
         if event.params is ABSENT:
             self._check_form("params_hash", event, line)
+            if not self._is_published:
+                message = f"the call of {event.tool!r:.80} has no params, and the log is not a published one"
+                self.find("no_params", message, line)
             return
         found = "sha256:" + sha256(encode_clean(event.params)).hexdigest()
         if found != event.params_hash:

@@ -10,12 +10,13 @@ from reenact.canonical import child_path
 from reenact.check.commitment import commitment, fields_of, leaf_of
 from reenact.check.findings import Finding
 from reenact.check.layer_c import POLICIES
-from reenact.check.published import LEAVES, PROOF, WITHHELD_EVENT
+from reenact.check.published import WITHHELD_EVENT
 from reenact.errors import FormatError
 from reenact.formats.blocks import TextBlock, lines_of
 from reenact.formats.disclosure import LineProof, line_proof_codec
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
+from reenact.formats.replay_log import LEAVES, PROOF
 from reenact.formats.seal import HASH_BYTES, SALT_BYTES, hex_bytes
 
 

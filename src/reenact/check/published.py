@@ -11,14 +11,11 @@ from reenact.check.layer_c import PolicyName
 from reenact.check.sealing import line_fields
 from reenact.formats.dialects.common import Dialect
 from reenact.formats.disclosure import LineProof, line_proof_codec
+from reenact.formats.replay_log import LEAVES, PROOF
 from reenact.formats.seal_secret import SealedLine
 
-LEAVES: Final = "SealLeaves"
-"""The event that lists leaves of the sealed log; several of them follow the header."""
 WITHHELD_EVENT: Final = "Withheld"
 """The event that stands for a line of which nothing is shown."""
-PROOF: Final = "seal"
-"""The member that holds a line's proof."""
 
 _LEAVES_PER_LINE: Final = 4096
 

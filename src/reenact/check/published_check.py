@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, Final
 
 from reenact.check.findings import Finding
 from reenact.check.proof_scan import ProofScan, ProvedLine, lists_leaves
-from reenact.check.published import LEAVES, PROOF
 from reenact.check.seal import SealCheck
 from reenact.check.sealing import tree_of
 from reenact.check.segments import Progress, scan_segments
@@ -19,6 +18,7 @@ from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
+from reenact.formats.replay_log import LEAVES
 from reenact.formats.seal import HASH_BYTES, Seal, base64_bytes
 
 _LEAVES_MARK: Final = f'"{LEAVES}"'.encode()
@@ -51,14 +51,6 @@ def check_published_log(
                 progress(len(block.text))
     check.close()
     return SealCheck(check.findings, check.facts())
-
-
-def is_published(open_stream: _OpenStream, *, file: str) -> bool:
-    """Whether a log was published under a seal: its header carries a proof, or leaves follow it."""
-    with open_stream() as stream:
-        lines = read_lines(stream, file=file, on_error=lambda _: None)
-        marks = (f'"{PROOF}"'.encode(), _LEAVES_MARK)
-        return any(mark in line.text for line, _ in zip(lines, range(2), strict=False) for mark in marks)
 
 
 def _leaves_problem(open_stream: _OpenStream, seal: Seal, file: str, tag_field: str) -> Finding | None:

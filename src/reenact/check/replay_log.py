@@ -14,14 +14,14 @@ from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import FormatError
 from reenact.formats.blocks import read_text_blocks
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect
+from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect, is_published
 from reenact.formats.tool_uses import call_key
 
 _LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
     "second_call": ("second_call", "error", "call {key!r} was made before"),
     "second_outcome": ("second_result", "error", "call {key!r} has a result already"),
     "no_call": ("result_without_call", "error", "no earlier call is {key!r}"),
-    "no_outcome": ("no_result", "warning", "call {key!r} has no result"),
+    "no_outcome": ("no_result", "error", "call {key!r} has no result"),
 }
 
 
@@ -30,6 +30,7 @@ def check_replay_log(
     *,
     file: str,
     lenient: bool = False,
+    published: bool = False,
     processes: int = 1,
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
@@ -37,11 +38,13 @@ def check_replay_log(
     """Everything that can be told from the log alone, in constant memory.
 
     Every line that cannot be read is reported. What the lines mean is checked up to the first of them;
-    with *lenient*, as if they were not there. *processes* above 1 are worth it for logs of some 100 MB.
+    with *lenient*, as if they were not there. With *published*, the log is taken for a published one even if
+    it does not say so itself: its calls need no parameters. *processes* above 1 are worth it for logs of
+    some 100 MB.
     :class:`FormatError` where nothing in the file is an event.
     """
-    check = _LogCheck(Path(file).name)
-    scan = _scan_of(open_stream, file, lenient)
+    scan = _scan_of(open_stream, file, lenient=lenient, published=published)
+    check = _LogCheck(Path(file).name, is_published=scan.is_published)
     with open_stream() as stream:
         for block, segment in scan_segments(stream, scan, processes=processes, segment_bytes=segment_bytes):
             check.join(segment)
@@ -52,12 +55,13 @@ def check_replay_log(
     return Report("replay log", file, findings, check.facts())
 
 
-def _scan_of(open_stream: Callable[[], BinaryIO], file: str, lenient: bool) -> LogScan:
+def _scan_of(open_stream: Callable[[], BinaryIO], file: str, *, lenient: bool, published: bool) -> LogScan:
     with open_stream() as stream:
         dialect = find_dialect(stream, file=file)
     if dialect is None:
         raise FormatError("is no REPLAY.jsonl: no line of it is an event", file=file)
-    return LogScan(Path(file).name, dialect.name, lenient=lenient)
+    published = published or is_published(open_stream, file=file)
+    return LogScan(Path(file).name, dialect.name, lenient=lenient, is_published=published)
 
 
 def _events_of(
@@ -75,8 +79,9 @@ def _events_of(
 class _LogCheck:
     """The segments of a log, joined in their order."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, is_published: bool) -> None:
         self.file = file
+        self._is_published = is_published
         self.findings: list[Finding] = []
         self._links = Links()
         self._cut_at: int | None = None
@@ -156,6 +161,8 @@ class _LogCheck:
         for line in self._headers:
             if line != first:
                 self.find("second_header", "a second ReplayHeader; a log has one, on its first line", line)
+        if not self._starts and self._cut_at is None and not self._is_published:
+            self.find("no_start", "the log has no SessionStart", first or 1)
         for line in self._starts[1:]:
             self.find("second_start", "a second SessionStart; a log is of one session", line)
         for session, line in [*self._sessions.items()]:
@@ -169,6 +176,9 @@ class _LogCheck:
         if fault.fault == "no_outcome" and self._cut_at is not None:
             return
         code, severity, message = _LINK_FINDINGS[fault.fault]
+        if fault.fault == "no_outcome" and (self._end is None or self._is_published):
+            # The session broke off before the result came, or the line with it is withheld.
+            severity = "warning"
         self.find(code, message.format(key=fault.key), fault.line, severity)
 
     def _check_totals(self, end: End) -> None:

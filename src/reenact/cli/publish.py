@@ -15,11 +15,12 @@ from reenact import canonical
 from reenact.analysis.brief import plural
 from reenact.check.forms import Publisher
 from reenact.check.layer_c import POLICIES, PolicyName
-from reenact.check.published import LEAVES, WITHHELD_EVENT, published_lines
+from reenact.check.published import WITHHELD_EVENT, published_lines
 from reenact.check.sealing import log_leaves
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
+from reenact.formats.replay_log import LEAVES, PUBLISHED
 from reenact.formats.seal_secret import SEED_BYTES
 from reenact.store.outfile import open_output
 
@@ -106,7 +107,8 @@ def unsealed_lines(
     """The lines of a published log that proves nothing; ``None`` for one of which nothing is shown."""
     publisher = Publisher(run.events(), run.dialect, secrets.token_bytes(SEED_BYTES), [policy])
     for position, event in enumerate(run.events(), 1):
-        yield None if position in withhold else publisher.publish(event, policy)
+        line = None if position in withhold else publisher.publish(event, policy)
+        yield {**line, PUBLISHED: policy} if line is not None and position == 1 else line
 
 
 def _sealed(

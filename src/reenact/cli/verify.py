@@ -29,6 +29,7 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 @click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
 @click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
+@click.option("--published", is_flag=True, help="The log is a published one: its calls need no params.")
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
 )
@@ -40,6 +41,7 @@ def command(
     key: Path | None,
     against: Path | None,
     lenient: bool,
+    published: bool,
     jobs: int | None,
     as_json: bool,
 ) -> int:
@@ -53,7 +55,9 @@ def command(
     size_bytes = _size_bytes(path)
     number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
     with progress_bar(size_bytes, "verifying") as advance:
-        report = check_artifact(path, lenient=lenient, processes=number, progress=advance)
+        report = check_artifact(
+            path, lenient=lenient, published=published, processes=number, progress=advance
+        )
     if receipt is not None:
         report = with_receipt(report, receipt)
     if seal or key or report.what == "disclosure":

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
@@ -14,6 +14,13 @@ from reenact.formats.dialects.common import HEADER, Dialect, DialectName
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks, read_lines
 from reenact.formats.record import ABSENT
+
+LEAVES: Final = "SealLeaves"
+"""The event that lists leaves of a sealed log; several of them follow the header of a published one."""
+PROOF: Final = "seal"
+"""The member that holds the proof of a line that was published under a seal."""
+PUBLISHED: Final = "published"
+"""The header's member that names the policy of a log that was published without a seal."""
 
 ReplayHeader = current.ReplayHeader | legacy.ReplayHeader
 ToolCall = current.ToolCall | legacy.ToolCall
@@ -40,6 +47,24 @@ def find_dialect(stream: BinaryIO, *, file: str) -> Dialect[Any] | None:
         with suppress(FormatError):
             return dialect_of(read_json(line.text))
     return None
+
+
+def is_published(open_stream: Callable[[], BinaryIO], *, file: str, under_seal: bool = False) -> bool:
+    """Whether a log says that it was published: its header has a proof or a policy, or leaves follow it.
+
+    With *under_seal*, whether it was published with proofs.
+    """
+    marks = {PROOF} if under_seal else {PROOF, PUBLISHED}
+    with closing(open_stream()) as stream:
+        lines = read_lines(stream, file=file, on_error=lambda _: None)
+        for line, _ in zip(lines, range(2), strict=False):
+            with suppress(FormatError):
+                value = read_json(line.text)
+                if isinstance(value, dict) and (
+                    marks & value.keys() or LEAVES in (value.get("type"), value.get("event"))
+                ):
+                    return True
+    return False
 
 
 class _Reading:
