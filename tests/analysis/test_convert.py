@@ -11,11 +11,12 @@ from reenact.analysis.convert import TARGETS, convert_artifact, convert_to_captu
 from reenact.check.action import ACTION
 from reenact.check.artifact import check_artifact
 from reenact.check.capture import check_capture
+from reenact.check.receipt import check_receipt
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.bundle import read_bundle
-from reenact.formats.hashes import output_hash
+from reenact.formats.hashes import output_hash, trajectory_hash
 from reenact.formats.receipt import read_receipt
-from reenact.formats.replay_log import ReplayReader
+from reenact.formats.replay_log import ReplayReader, read_replay_log
 from reenact.formats.trace import read_trace
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider, ToolCall
@@ -129,6 +130,23 @@ def test_the_receipt_of_a_capture_is_that_of_its_log(capture: Path, tmp_path: Pa
     assert receipt == converted(log, "receipt")[0]
     claims = read_receipt(receipt, "RECEIPT.json")
     assert [claim.tool for claim in claims.tool_calls] == ["search", "send"]
+
+
+@pytest.mark.parametrize("log", [CURRENT, LEGACY], ids=["current", "legacy"])
+@pytest.mark.parametrize("shape", ["current", "legacy"])
+def test_a_receipt_in_either_shape_agrees_with_its_log(log: Path, shape: str, tmp_path: Path) -> None:
+    """Whichever dialect the log has."""
+    pieces = convert_artifact(log, "receipt", on_loss=lambda _: None, dialect=shape)
+    receipt = written(tmp_path / "RECEIPT.json", b"".join(pieces))
+    with log.open("rb") as stream, log.open("rb") as again:
+        findings = check_receipt(
+            read_receipt(receipt.read_bytes(), "RECEIPT.json"),
+            read_replay_log(stream, file=log.name),
+            trajectory_hash=trajectory_hash(again, file=log.name),
+            file="RECEIPT.json",
+            log_file=log.name,
+        )
+    assert findings == []
 
 
 @pytest.mark.parametrize("log", [CURRENT, LEGACY], ids=["current", "legacy"])

@@ -24,12 +24,12 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, int | None]]]] = {
         ],
         [],
     ),
-    "another output": ([*BASE[:3], result("b", output_hash=OTHER)], [("output_differs", 5)]),
-    "other parameters": ([call("c"), result("c"), *BASE[2:]], [("call_differs", 3)]),
+    "another output": ([*BASE[:3], result("b", output_hash=OTHER)], [("output_differs", 6)]),
+    "other parameters": ([call("c"), result("c"), *BASE[2:]], [("call_differs", 4)]),
     "one call less": (BASE[2:], [("call_missing", None)]),
-    "one call more": ([*BASE, call("c", tool="write"), result("c")], [("call_added", 7)]),
-    "another order": ([*BASE[2:], *BASE[:2]], [("call_order", 5)]),
-    "no result": (BASE[:3], [("output_differs", 4)]),
+    "one call more": ([*BASE, call("c", tool="write"), result("c")], [("call_added", 8)]),
+    "another order": ([*BASE[2:], *BASE[:2]], [("call_order", 6)]),
+    "no result": (BASE[:3], [("output_differs", 5)]),
 }
 
 

@@ -235,7 +235,10 @@ def claim(step: str, **changes: Any) -> dict[str, Any]:
 
 RECEIPTS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, int | None]]]] = {
     "the same": ([claim("a"), claim("b")], []),
-    "in another order": ([claim("b"), claim("a")], []),
+    "in another order": ([claim("b"), claim("a")], [("receipt_order", 4)]),
+    "effects as objects": ([claim("a", side_effects=[]), claim("b")], []),
+    "other effects": ([claim("a", side_effects=[{"type": "network"}]), claim("b")], [("receipt_differs", 4)]),
+    "another error": ([claim("a", error="boom"), claim("b")], [("receipt_differs", 4)]),
     "another output": ([claim("a"), claim("b", output_hash="sha256:" + "1" * 64)], [("receipt_differs", 6)]),
     "another latency": ([claim("a", latency_ms=6), claim("b")], [("receipt_differs", 4)]),
     "another outcome": ([claim("a", ok=False), claim("b")], [("receipt_differs", 4)]),
@@ -285,6 +288,73 @@ def test_verifications_are_compared_too() -> None:
     assert receipt_findings(json.dumps(value).encode(), TWO_USES) == [("receipt_differs", None)]
 
 
+HELD = lines_of(
+    HEADER,
+    START | {"ts": "2026-02-15T00:00:00Z", "repo": {"branch": "main", "commit": "4f2c9d1"}},
+    call("a"),
+    result("a", ok=False, error={"name": "OSError", "message": "full"}, side_effects=["fs_write"]),
+    {"type": "Verification", "command": "make", "exit_code": 2, "cwd": "app", "verification_delta": -1},
+    end(1, 5),
+)
+CLAIM = claim("a", ok=False, side_effects=["fs_write"], error={"name": "OSError", "message": "full"})
+RECEIPT = json.loads(receipt_of(CLAIM)) | {
+    "created_at": "2026-02-15T00:01:10Z",
+    "repo": {"branch": "main"},
+    "verification": [{"command": "make", "exit_code": 2, "cwd": "app", "verification_delta": -1}],
+}
+
+
+def set_at(value: Any, path: str, new: Any) -> None:
+    *parents, last = [int(name) if name.isdecimal() else name for name in path.split(".")]
+    for name in parents:
+        value = value[name]
+    value[last] = new
+
+
+def test_everything_that_a_receipt_says_may_agree() -> None:
+    """Also where it says less than the log, or words an error otherwise."""
+    assert receipt_findings(json.dumps(RECEIPT).encode(), HELD) == []
+    for error in ("full", "OSError", "OSError: full"):
+        set_at(RECEIPT, "tool_calls.0.error", error)
+        assert receipt_findings(json.dumps(RECEIPT).encode(), HELD) == []
+
+
+OTHER_CLAIMS = {
+    "policy_bundle_id": "q",
+    "created_at": "2026-02-15T01:00:00Z",
+    "repo.branch": "other",
+    "repo.remote": "https://example.com/app.git",
+    "repo.dirty": True,
+    "tool_calls.0.ok": True,
+    "tool_calls.0.error": None,
+    "tool_calls.0.side_effects": ["fs_write", "network"],
+    "verification.0.command": "make test",
+    "verification.0.exit_code": 0,
+    "verification.0.cwd": "web",
+    "verification.0.duration_ms": 3,
+    "verification.0.verification_delta": 0,
+    "verification": [],
+}
+
+
+@pytest.mark.parametrize("path", OTHER_CLAIMS)
+def test_whatever_a_receipt_says_otherwise_is_found(path: str) -> None:
+    """One finding, which names the member; for a call, the tool as well."""
+    receipt = json.loads(json.dumps(RECEIPT))
+    set_at(receipt, path, OTHER_CLAIMS[path])
+    findings = check_receipt(
+        read_receipt(json.dumps(receipt).encode(), "RECEIPT.json"),
+        read_replay_log(io.BytesIO(HELD), file="REPLAY.jsonl"),
+        trajectory_hash="sha256:" + "0" * 64,
+        file="RECEIPT.json",
+        log_file="REPLAY.jsonl",
+    )
+    (finding,) = findings
+    assert finding.code == "receipt_differs"
+    assert path.rpartition(".")[2] in finding.message
+    assert finding.message.startswith("read: ") == path.startswith("tool_calls")
+
+
 LEGACY_CLAIM = {"id": "b", "side_effects": [], "step_utility": 0.8, "tool": "read", "latency_ms": 5}
 LEGACY_LOG = b"".join(
     json.dumps(event).encode() + b"\n"
@@ -309,6 +379,22 @@ LEGACY_LOG = b"".join(
             "step_utility": 0.800000011920929,
             "t": "2026-02-15T00:00:02Z",
         },
+        {"event": "PlanStart", "plan_hash": OUTPUT, "step_count": 1, "t": "2026-02-15T00:00:02Z"},
+        {
+            "event": "Verification",
+            "commands": ["make", "make test"],
+            "exit_codes": [0, 1],
+            "verification_delta": 2,
+            "t": "2026-02-15T00:00:03Z",
+        },
+        {
+            "event": "SessionEnd",
+            "status": "Success",
+            "confidence": 0.8999999761581421,
+            "total_latency_ms": 5,
+            "total_tool_calls": 1,
+            "t": "2026-02-15T00:00:04Z",
+        },
     )
 )
 LEGACY_RECEIPTS = {
@@ -327,7 +413,44 @@ def test_the_older_receipts_are_matched_by_id(name: str) -> None:
         "session_id": "s",
         "policy_bundle_id": "p",
         "started_at": "2026-02-15T00:00:00Z",
-        "final_confidence": 1,
+        "final_confidence": 0.9,
         "tool_calls": [LEGACY_CLAIM | hashes | change],
     }
     assert receipt_findings(json.dumps(receipt).encode(), LEGACY_LOG) == expected
+
+
+OLDER_CLAIMS = {
+    "started_at": "2026-02-15T00:10:00Z",
+    "completed_at": "2026-02-15T00:10:00Z",
+    "final_confidence": 0.8,
+    "issue_number": 42,
+    "plan_hash": None,
+    "verification.commands_run": ["make"],
+    "verification.exit_codes": [0, 0],
+    "verification.verification_delta": 3,
+}
+
+
+@pytest.mark.parametrize("path", [None, *OLDER_CLAIMS])
+def test_whatever_an_older_receipt_says_otherwise_is_found(path: str | None) -> None:
+    """Times within a second and confidences of the same 32 bits agree."""
+    hashes = {"params_hash": params_hash({"path": "b"}), "output_hash": OUTPUT}
+    receipt: dict[str, Any] = {
+        "session_id": "s",
+        "policy_bundle_id": "p",
+        "started_at": "2026-02-15T00:00:00.250Z",
+        "completed_at": "2026-02-15T00:00:04Z",
+        "final_confidence": 0.9,
+        "issue_number": None,
+        "plan_hash": OUTPUT,
+        "tool_calls": [LEGACY_CLAIM | hashes],
+        "verification": {
+            "commands_run": ["make", "make test"],
+            "exit_codes": [0, 1],
+            "verification_delta": 2,
+        },
+    }
+    if path is not None:
+        set_at(receipt, path, OLDER_CLAIMS[path])
+    found = [code for code, _ in receipt_findings(json.dumps(receipt).encode(), LEGACY_LOG)]
+    assert found == ([] if path is None else ["receipt_differs"])

@@ -9,7 +9,7 @@ from reenact.check.entries import Entry, entry_of, match_entries
 from reenact.check.findings import Finding
 from reenact.formats.dialects import Event
 from reenact.formats.lines import Line
-from reenact.formats.tool_uses import tool_uses
+from reenact.formats.session import Session
 
 _COMPARED: Final = ("tool", "params_hash", "output_hash")
 
@@ -35,16 +35,16 @@ def check_against(ours: Lines, theirs: Lines, *, file: str, other_file: str) -> 
             findings.append(Finding("call_added", message, file, line=entry.line))
         elif match.differing:
             findings.append(_differing(entry, other, match.differing, file, other_file))
-        elif (other.line or 0) < latest:
+        elif other.line < latest:
             message = f"{entry.tool} comes earlier in {other_file}, at line {other.line}"
             findings.append(Finding("call_order", message, file, "warning", entry.line))
         else:
-            latest = other.line or 0
+            latest = other.line
     return findings
 
 
 def _entries(lines: Lines) -> list[Entry]:
-    return [entry_of(use) for use in tool_uses(lines)]
+    return [entry_of(use) for use in Session().tool_uses(lines)]
 
 
 def _differing(entry: Entry, other: Entry, differing: tuple[str, ...], file: str, other_file: str) -> Finding:

@@ -6,9 +6,10 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from reenact.formats.dialects.current import ToolError
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import same_f32
-from reenact.formats.tool_uses import ToolUse, call_key
+from reenact.formats.session import ToolUse, call_key, side_effects_of
 
 
 class Entry(NamedTuple):
@@ -19,10 +20,15 @@ class Entry(NamedTuple):
     output_hash: str
     latency_ms: Any = ABSENT
     ok: Any = ABSENT
+    error: Any = ABSENT
     step_utility: Any = ABSENT
     side_effects: Any = ABSENT
     id: str | None = None
-    line: int | None = None
+    line: int = 0
+    """Where the result stands; where there is none, the call. 0 in a receipt, which has no lines."""
+    call_line: int = 0
+    place: int = 0
+    """Which of the calls of a receipt it is, from 1."""
 
     @property
     def name(self) -> str:
@@ -40,24 +46,40 @@ class Match(NamedTuple):
 
 NO_RESULT: Final = "none"
 """In the place of an output's hash where there is no output."""
-COMPARED: Final = ("tool", "params_hash", "output_hash", "ok", "latency_ms", "step_utility", "side_effects")
+COMPARED: Final = (
+    "tool", "params_hash", "output_hash", "ok", "error", "latency_ms", "step_utility", "side_effects",
+)  # fmt: skip
+
+
+_TAG_NAMES: Final = ("type", "kind", "tag", "effect", "name")
+"""Under which a side effect that is an object says what it is."""
 
 
 def entry_of(use: ToolUse) -> Entry:
     """A use as the log has it."""
     result = use.result
     if result is None:
-        return Entry(use.call.tool, use.call.params_hash, NO_RESULT, id=call_key(use.call), line=use.line)
+        return Entry(
+            use.call.tool,
+            use.call.params_hash,
+            NO_RESULT,
+            id=call_key(use.call),
+            line=use.line,
+            call_line=use.line,
+        )
     return Entry(
         tool=use.call.tool,
         params_hash=use.call.params_hash,
         output_hash=result.output_hash,
         latency_ms=result.latency_ms,
         ok=getattr(result, "ok", ABSENT),
+        # The older dialect has no errors, so that it does not say that there was none.
+        error=_error(result.error) if hasattr(result, "error") else ABSENT,
         step_utility=result.step_utility,
-        side_effects=getattr(result, "side_effects", ABSENT),
+        side_effects=side_effects_of(result),
         id=call_key(use.call),
         line=use.line,
+        call_line=use.call_line,
     )
 
 
@@ -103,12 +125,28 @@ def _tool(entry: Entry) -> Hashable:
 
 
 def _match(ours: Entry, theirs: Entry, compared: Sequence[str]) -> Match:
-    differing = tuple(name for name in compared if _differs(getattr(ours, name), getattr(theirs, name)))
+    differing = tuple(name for name in compared if _differs(name, getattr(ours, name), getattr(theirs, name)))
     return Match(ours, theirs, differing)
 
 
-def _differs(ours: Any, theirs: Any) -> bool:
+def _differs(name: str, ours: Any, theirs: Any) -> bool:
     if ours is ABSENT or theirs is ABSENT or ours == theirs:
         return False
+    if name == "error" and isinstance(theirs, str) and isinstance(ours, ToolError):
+        return theirs not in (ours.name, ours.message, f"{ours.name}: {ours.message}")
+    if name == "side_effects":
+        return sorted(map(_effect_tag, ours)) != sorted(map(_effect_tag, theirs))
     # Some emitters write numbers as 32-bit floats in one place and as decimals in the other.
     return not (isinstance(ours, float) and isinstance(theirs, int | float) and same_f32(ours, theirs))
+
+
+def _effect_tag(effect: Any) -> str:
+    """The tag of a side effect; some receipts describe effects by objects."""
+    if isinstance(effect, dict):
+        effect = next((effect[name] for name in _TAG_NAMES if isinstance(effect.get(name), str)), effect)
+    return str(effect)
+
+
+def _error(error: Any) -> Any:
+    """An error as it is compared; a result that has none says ``None``."""
+    return None if error is ABSENT else error

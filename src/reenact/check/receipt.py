@@ -1,20 +1,28 @@
-"""Whether a log is what its receipt claims: the session, every tool call, every verification."""
+"""Whether a log is what its receipt claims: whatever the receipt says is held against the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 from reenact.check.entries import Entry, Match, entry_of, match_entries
 from reenact.check.findings import Finding
-from reenact.formats.dialects import Event, current, legacy
+from reenact.formats.dialects import Event
 from reenact.formats.lines import Line
-from reenact.formats.receipt import LegacyReceipt, Receipt
+from reenact.formats.receipt import LegacyReceipt, LegacyVerification, Receipt
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import ToolCall, ToolResult
-from reenact.formats.tool_uses import tool_uses
+from reenact.formats.replay_log import same_f32
+from reenact.formats.rfc3339 import moment
+from reenact.formats.session import Session, ToolUse, VerificationRun, time_of
 
 AnyReceipt: TypeAlias = Receipt | LegacyReceipt
+
+SAME_TIME: Final = timedelta(seconds=1)
+"""Emitters read the clock anew for log and receipt."""
+MADE_WITHIN: Final = timedelta(minutes=1)
+"""How long after its session's end a receipt is made."""
 
 
 def check_receipt(
@@ -29,41 +37,176 @@ def check_receipt(
 
     Calls are matched by id where the receipt has ids, else by content and order.
     """
-    session = _Session()
-    uses = (entry_of(use) for use in tool_uses(session.watch(lines)) if use.result is not None)
-    by_id = isinstance(receipt, LegacyReceipt)
-    matches = [match for match in match_entries(uses, _claims(receipt), by_id=by_id) if _is_fault(match)]
-    findings = [_of_match(match, file, log_file) for match in matches]
+    session = Session()
+    uses = (use for use in session.tool_uses(lines) if use.result is not None)
+    calls = _ReceiptCalls(receipt, file, log_file)
+    calls.compare(uses)
+    claims = [*_frame_claims(receipt, session), *_verification_claims(receipt, session)]
     return [
-        *_of_session(receipt, session, log_file),
-        *_of_trajectory(receipt, trajectory_hash, log_file),
-        *findings,
-        *_of_verification(receipt, session, log_file),
+        *_session_findings(receipt, session, log_file),
+        *_trajectory_findings(receipt, trajectory_hash, log_file),
+        *calls.findings,
+        *(
+            Finding("receipt_differs", _told(name, claimed, found), log_file, line=line)
+            for name, claimed, found, line in claims
+        ),
     ]
 
 
-class _Session:
-    """What a log says beside its tool calls."""
-
-    def __init__(self) -> None:
-        self.id: str | None = None
-        self.line = 1
-        self.verified: list[tuple[str, int]] = []
-
-    def watch(self, lines: Iterable[tuple[Line, Event]]) -> Iterator[tuple[Line, Event]]:
-        """The same *lines*; what is needed is noted in passing."""
-        for line, event in lines:
-            if isinstance(event, ToolCall | ToolResult):
-                yield line, event
-            elif isinstance(event, current.SessionStart | legacy.SessionStart):
-                self.id, self.line = event.session_id, line.number
-            elif isinstance(event, current.Verification):
-                self.verified.append((event.command, event.exit_code))
-            elif isinstance(event, legacy.Verification):
-                self.verified += zip(event.commands, event.exit_codes, strict=False)
+_Claim: TypeAlias = tuple[str, str, str, int | None]
+"""What is claimed, the claim and what the log says, as texts, and the line that says it."""
 
 
-def _claims(receipt: AnyReceipt) -> list[Entry]:
+def _session_findings(receipt: AnyReceipt, session: Session, log_file: str) -> Iterator[Finding]:
+    if session.start is not None and session.start.session_id != receipt.session_id:
+        message = f"the receipt is of session {receipt.session_id!r}, the log of {session.start.session_id!r}"
+        yield Finding("receipt_session", message, log_file, line=session.start_line)
+
+
+def _trajectory_findings(receipt: AnyReceipt, found: str, log_file: str) -> Iterator[Finding]:
+    if isinstance(receipt, Receipt) and receipt.trajectory_hash != found:
+        message = f"the receipt is for another log: it says {receipt.trajectory_hash}, this one has {found}"
+        yield Finding("trajectory_hash", message, log_file)
+
+
+def _frame_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
+    """What the receipt says of the session as a whole, and the log says otherwise."""
+    start, end = session.start, session.end
+    if start is not None and receipt.policy_bundle_id != session.policy:
+        yield "policy_bundle_id", repr(receipt.policy_bundle_id), repr(session.policy), session.start_line
+    if isinstance(receipt, Receipt):
+        yield from _repo_claims(receipt, session)
+        yield from _time_claim("created_at", receipt.created_at, end, session.end_line, MADE_WITHIN)
+        return
+    yield from _time_claim("started_at", receipt.started_at, start, session.start_line, SAME_TIME)
+    yield from _time_claim("completed_at", receipt.completed_at, end, session.end_line, SAME_TIME)
+    if end is not None and not same_f32(receipt.final_confidence, end.confidence):
+        yield "final_confidence", str(receipt.final_confidence), str(end.confidence), session.end_line
+    issue = None if session.issue_number is ABSENT else session.issue_number
+    is_known = session.has_plans or session.issue_number is not ABSENT
+    if is_known and receipt.issue_number is not ABSENT and receipt.issue_number != issue:
+        yield "issue_number", str(receipt.issue_number), str(issue), session.start_line
+    plan = None if session.plan_hash is ABSENT else session.plan_hash
+    is_known = session.has_plans or session.plan_hash is not ABSENT
+    if is_known and receipt.plan_hash is not ABSENT and receipt.plan_hash != plan:
+        yield "plan_hash", str(receipt.plan_hash), str(plan), None
+
+
+def _repo_claims(receipt: Receipt, session: Session) -> Iterator[_Claim]:
+    if receipt.repo is ABSENT or session.start is None:
+        return
+    logged = getattr(session.start, "repo", ABSENT)
+    for name in (*receipt.repo.__struct_fields__, *receipt.repo.extra):
+        claimed = _member(receipt.repo, name)
+        found = ABSENT if logged is ABSENT else _member(logged, name)
+        if claimed is not ABSENT and claimed != found:
+            yield (
+                f"repo.{name}",
+                repr(claimed),
+                "nothing" if found is ABSENT else repr(found),
+                session.start_line,
+            )
+
+
+def _member(record: Any, name: str) -> Any:
+    if name == "extra":
+        return ABSENT
+    return record.extra[name] if name in record.extra else getattr(record, name, ABSENT)
+
+
+def _time_claim(
+    name: str, claimed: Any, event: Event | None, line: int | None, tolerance: timedelta
+) -> Iterator[_Claim]:
+    """A time may be later than its event by *tolerance*, and earlier by no more than clocks differ."""
+    logged = ABSENT if event is None else time_of(event)
+    if not isinstance(claimed, str) or not isinstance(logged, str):
+        return
+    if not -SAME_TIME <= moment(claimed) - moment(logged) <= tolerance:
+        yield name, claimed, logged, line
+
+
+def _verification_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
+    claimed, found = receipt.verification, session.verification
+    if claimed is ABSENT or claimed is None:
+        return
+    if isinstance(claimed, LegacyVerification):
+        logged: dict[str, Any] = {
+            "commands_run": [run.command for run in found],
+            "exit_codes": [run.exit_code for run in found],
+            "verification_delta": session.verification_delta,
+        }
+        for name, value in logged.items():
+            if getattr(claimed, name) != value:
+                yield f"verification.{name}", str(getattr(claimed, name)), str(value), None
+        return
+    if len(claimed) != len(found):
+        yield "verification", f"{len(claimed)} commands", f"{len(found)}", None
+        return
+    for number, (claim, run) in enumerate(zip(claimed, found, strict=True)):
+        for name in VerificationRun._fields:
+            said, logged_value = getattr(claim, name), getattr(run, name)
+            if said is not ABSENT and said != (None if logged_value is ABSENT else logged_value):
+                place = f"verification[{number}].{name}"
+                yield place, repr(said), "nothing" if logged_value is ABSENT else repr(logged_value), None
+
+
+class _ReceiptCalls:
+    """The calls that a receipt lists, held against those of the log."""
+
+    def __init__(self, receipt: AnyReceipt, file: str, log_file: str) -> None:
+        self._receipt = receipt
+        self._file = file
+        self._log_file = log_file
+        self.findings: list[Finding] = []
+
+    def compare(self, uses: Iterable[ToolUse]) -> None:
+        matched: list[tuple[Entry, Entry]] = []
+        by_id = isinstance(self._receipt, LegacyReceipt)
+        for match in match_entries(map(entry_of, uses), _claimed_entries(self._receipt), by_id=by_id):
+            if match.ours is None or match.theirs is None or match.differing:
+                self.findings.append(self._finding(match))
+            if match.ours is not None and match.theirs is not None:
+                matched.append((match.ours, match.theirs))
+        self._check_order(matched)
+
+    def _finding(self, match: Match) -> Finding:
+        ours, theirs = match.ours, match.theirs
+        if ours is None:
+            assert theirs is not None
+            return Finding("log_lacks", f"{theirs.name} is in the receipt, not in the log", self._file)
+        if theirs is None:
+            message = f"{ours.tool} is in the log, not in the receipt"
+            return Finding("receipt_lacks", message, self._log_file, line=ours.line)
+        told = "; ".join(
+            _told(name, _say(getattr(theirs, name)), _say(getattr(ours, name))) for name in match.differing
+        )
+        return Finding("receipt_differs", f"{ours.tool}: {told}", self._log_file, line=ours.line)
+
+    def _check_order(self, matched: list[tuple[Entry, Entry]]) -> None:
+        """A receipt lists calls in the order in which they were made, or in that of their results."""
+        matched.sort(key=lambda pair: pair[1].place)
+        for order in ("line", "call_line"):
+            places = [getattr(ours, order) for ours, _ in matched]
+            if places == sorted(places):
+                return
+        for (before, _), (ours, theirs) in pairwise(matched):
+            if ours.line < before.line:
+                message = (
+                    f"{ours.tool} is call {theirs.place} of the receipt, but comes before {before.tool} here"
+                )
+                self.findings.append(Finding("receipt_order", message, self._log_file, line=ours.line))
+                return
+
+
+def _told(name: str, claimed: str, found: str) -> str:
+    return f"{name}: the receipt says {claimed}, the log {found}"
+
+
+def _say(value: Any) -> str:
+    return "nothing" if value is ABSENT else str(value)
+
+
+def _claimed_entries(receipt: AnyReceipt) -> list[Entry]:
     claimed: Any = receipt.tool_calls
     return [
         Entry(
@@ -72,57 +215,11 @@ def _claims(receipt: AnyReceipt) -> list[Entry]:
             output_hash=claim.output_hash,
             latency_ms=claim.latency_ms,
             ok=getattr(claim, "ok", ABSENT),
+            error=getattr(claim, "error", ABSENT),
             step_utility=getattr(claim, "step_utility", ABSENT),
             side_effects=claim.side_effects,
             id=getattr(claim, "id", None),
+            place=place,
         )
-        for claim in ([] if claimed is ABSENT else claimed)
+        for place, claim in enumerate([] if claimed is ABSENT else claimed, 1)
     ]
-
-
-def _is_fault(match: Match) -> bool:
-    return match.ours is None or match.theirs is None or bool(match.differing)
-
-
-def _of_match(match: Match, file: str, log_file: str) -> Finding:
-    ours, theirs = match.ours, match.theirs
-    if ours is None:
-        assert theirs is not None
-        return Finding("log_lacks", f"{theirs.name} is in the receipt, not in the log", file)
-    if theirs is None:
-        return Finding(
-            "receipt_lacks", f"{ours.tool} is in the log, not in the receipt", log_file, line=ours.line
-        )
-    told = "; ".join(
-        f"{name}: the receipt says {getattr(theirs, name)}, the log {getattr(ours, name)}"
-        for name in match.differing
-    )
-    return Finding("receipt_differs", told, log_file, line=ours.line)
-
-
-def _of_session(receipt: AnyReceipt, session: _Session, log_file: str) -> Iterator[Finding]:
-    if session.id is not None and session.id != receipt.session_id:
-        message = f"the receipt is of session {receipt.session_id!r}, the log of {session.id!r}"
-        yield Finding("receipt_session", message, log_file, line=session.line)
-
-
-def _of_trajectory(receipt: AnyReceipt, found: str, log_file: str) -> Iterator[Finding]:
-    if isinstance(receipt, Receipt) and receipt.trajectory_hash != found:
-        message = f"the receipt is for another log: it says {receipt.trajectory_hash}, this one has {found}"
-        yield Finding("trajectory_hash", message, log_file)
-
-
-def _of_verification(receipt: AnyReceipt, session: _Session, log_file: str) -> Iterator[Finding]:
-    claimed = _verified(receipt)
-    if claimed is not None and claimed != session.verified:
-        message = f"verification: the receipt says {claimed}, the log {session.verified}"
-        yield Finding("receipt_differs", message, log_file)
-
-
-def _verified(receipt: AnyReceipt) -> list[tuple[str, int]] | None:
-    verification = receipt.verification
-    if verification is ABSENT or verification is None:
-        return None
-    if isinstance(verification, list):
-        return [(one.command, one.exit_code) for one in verification]
-    return list(zip(verification.commands_run, verification.exit_codes, strict=False))

@@ -15,7 +15,7 @@ from reenact.errors import FormatError
 from reenact.formats.blocks import read_text_blocks
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect, is_published
-from reenact.formats.tool_uses import call_key
+from reenact.formats.session import call_key
 
 _LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
     "second_call": ("second_call", "error", "call {key!r} was made before"),

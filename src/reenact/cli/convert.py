@@ -16,6 +16,7 @@ from reenact.analysis.convert.source import UNREADABLE
 from reenact.cli.failure import printable, say
 from reenact.cli.progress import progress_bar
 from reenact.errors import UsageError
+from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.turn import Loss
 from reenact.store.outfile import open_output
 from reenact.store.rundir import EVENTS
@@ -26,11 +27,20 @@ STDOUT: Final = "-"
 @click.command("convert")
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="What to make of it.")
+@click.option("--dialect", type=click.Choice(["current", "legacy"]), help="The shape of a receipt [current].")
 @click.option("-o", "--out", metavar="OUT", default=STDOUT, help="Where to write it [stdout].")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there; never a capture.")
 @click.option("--lenient", is_flag=True, help="Go on behind lines that cannot be read; each is listed.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was lost as one JSON object; needs -o.")
-def command(path: Path, target: Target, out: str, force: bool, lenient: bool, as_json: bool) -> int:
+def command(
+    path: Path,
+    target: Target,
+    dialect: DialectName | None,
+    out: str,
+    force: bool,
+    lenient: bool,
+    as_json: bool,
+) -> int:
     """Write one artifact as another.
 
     PATH is a capture, a REPLAY.jsonl of either dialect, a bundle or a trace. What the target cannot
@@ -40,11 +50,15 @@ def command(path: Path, target: Target, out: str, force: bool, lenient: bool, as
         raise UsageError("--json and the output would both go to stdout; add -o OUT")
     if out == STDOUT and target == "capture":
         raise UsageError("a capture is a directory; add -o DIR")
+    if dialect is not None and target != "receipt":
+        raise UsageError(
+            "--dialect is for receipts; the dialects of logs are replay-log and replay-log-legacy"
+        )
     losses = Losses()
     if target == "capture":
         convert_to_capture(path, Path(out), on_loss=losses.add, lenient=lenient)
     else:
-        pieces = convert_artifact(path, target, on_loss=losses.add, lenient=lenient)
+        pieces = convert_artifact(path, target, on_loss=losses.add, lenient=lenient, dialect=dialect)
         with progress_bar(0 if out == STDOUT else _size_bytes(path), "converting") as advance:
             _write(pieces, out, force, advance)
     if as_json:

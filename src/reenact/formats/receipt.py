@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects.common import Confidence, Milliseconds, Utility
@@ -12,6 +12,9 @@ from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record
 from reenact.formats.rfc3339 import Time, verify_time
 
+SideEffect: TypeAlias = str | dict[str, Any]
+"""A tag as in the log, or an object that has one and says more."""
+
 
 class ToolReceipt(Record, frozen=True, kw_only=True):
     error: ToolError | str | Absent | None = ABSENT
@@ -19,7 +22,7 @@ class ToolReceipt(Record, frozen=True, kw_only=True):
     ok: bool | Absent = ABSENT
     output_hash: str
     params_hash: str
-    side_effects: list[str]
+    side_effects: list[SideEffect]
     tool: str
 
 
@@ -51,7 +54,7 @@ class LegacyToolReceipt(Record, frozen=True, kw_only=True):
     latency_ms: Milliseconds
     output_hash: str
     params_hash: str
-    side_effects: list[str]
+    side_effects: list[SideEffect]
     step_utility: Utility
     tool: str
 

@@ -2,112 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 from reenact.errors import FormatError
-from reenact.formats.dialects import Event, current
-from reenact.formats.dialects.common import UnknownEvent
+from reenact.formats.dialects import DIALECTS, Event, current, legacy
+from reenact.formats.dialects.common import DialectName, UnknownEvent
 from reenact.formats.dialects.turn import Loss
-from reenact.formats.receipt import Receipt, ToolReceipt, VerificationReceipt
-from reenact.formats.record import ABSENT
+from reenact.formats.lines import Line
+from reenact.formats.receipt import (
+    LegacyReceipt,
+    LegacyToolReceipt,
+    LegacyVerification,
+    Receipt,
+    ToolReceipt,
+    VerificationReceipt,
+)
+from reenact.formats.record import ABSENT, Absent
+from reenact.formats.session import Session, ToolUse, call_key, side_effects_of, time_of
 
-_HELD: Final[Mapping[type, frozenset[str]]] = {
-    current.ReplayHeader: frozenset(),
-    current.SessionStart: frozenset({"policy_bundle_id", "repo", "session_id"}),
-    current.ToolCall: frozenset({"params_hash", "tool"}),
-    current.ToolResult: frozenset({"error", "latency_ms", "ok", "output_hash", "side_effects"}),
-    current.Verification: frozenset({"command", "cwd", "duration_ms", "exit_code", "verification_delta"}),
-    current.SessionEnd: frozenset(),
+_Lose: TypeAlias = Callable[[Loss], None]
+
+_ALWAYS_HELD: Final = frozenset(
+    {"session_id", "step_id", "id", "ts", "t", "extra", "producer", "created_at", "replay_version"}
+)
+"""What is not missed: one receipt is of one session, its calls stand in order, and it names the log."""
+_IN_BOTH: Final = frozenset(
+    {"policy_bundle_id", "policy_version", "params_hash", "tool", "latency_ms", "output_hash", "side_effects"}
+    | {"command", "exit_code", "commands", "exit_codes", "verification_delta"}
+)
+_HELD: Final[Mapping[DialectName, frozenset[str]]] = {
+    "current": _IN_BOTH | {"repo", "error", "ok", "cwd", "duration_ms"},
+    "legacy": _IN_BOTH | {"issue_number", "plan_hash", "step_utility", "confidence"},
 }
-"""The fields that a receipt has a place for."""
-_IMPLIED: Final = frozenset({"session_id", "step_id", "ts", "extra", *current.ReplayHeader.__struct_fields__})
-"""What is not asked for: one receipt is of one session, its calls stand in order, and it names the log."""
+"""The members of a log's events that each shape of receipt has a place for."""
 
 
 def receipt_of_log(
-    events: Iterable[tuple[int, Event]], *, trajectory_hash: str, file: str, on_loss: Callable[[Loss], None]
-) -> Receipt:
-    """The receipt of a log's *events*, each with its line, in the current dialect.
+    events: Iterable[tuple[Line, Event]],
+    *,
+    shape: DialectName,
+    trajectory_hash: str,
+    file: str,
+    on_loss: _Lose,
+) -> Receipt | LegacyReceipt:
+    """The receipt of a log's *events*, of either dialect, in either shape.
 
     *trajectory_hash* is that of the log as it was written. A receipt lists calls in the order of their
     results; a call without one is a loss.
     """
-    making = _Making(on_loss)
+    session = Session()
+    uses: list[ToolUse] = []
+    for use in session.tool_uses(_with_losses(events, shape, on_loss)):
+        if use.result is None:
+            name, reason = "ToolCall", "it has no result, so a receipt has no hash for it"
+            on_loss(Loss(use.line, name, None, reason))
+        else:
+            uses.append(use)
+    if session.start is None:
+        raise FormatError("there is no SessionStart, whose session the receipt would name", file=file)
+    if shape == "legacy":
+        return _legacy_receipt(session, uses, file, on_loss)
+    return Receipt(
+        created_at=ABSENT if session.end is None else time_of(session.end),
+        policy_bundle_id=session.policy or "",
+        repo=getattr(session.start, "repo", ABSENT),
+        schema="openagents.receipt.v1",
+        session_id=session.start.session_id,
+        tool_calls=[_tool_receipt(use) for use in uses],
+        trajectory_hash=trajectory_hash,
+        verification=[
+            VerificationReceipt(
+                command=run.command,
+                cwd=run.cwd,
+                duration_ms=run.duration_ms,
+                exit_code=run.exit_code,
+                verification_delta=run.verification_delta,
+            )
+            for run in session.verification
+        ],
+    )
+
+
+def _with_losses(
+    events: Iterable[tuple[Line, Event]], shape: DialectName, on_loss: _Lose
+) -> Iterator[tuple[Line, Event]]:
+    """The same *events*; what the receipt has no place for is handed over in passing."""
+    held = _HELD[shape] | _ALWAYS_HELD
     for line, event in events:
-        making.take(line, event)
-    return making.receipt(trajectory_hash, file)
-
-
-class _Making:
-    def __init__(self, on_loss: Callable[[Loss], None]) -> None:
-        self._on_loss = on_loss
-        self._start: current.SessionStart | None = None
-        self._end: current.SessionEnd | None = None
-        self._waiting: dict[str, tuple[int, current.ToolCall]] = {}
-        self._tool_calls: list[ToolReceipt] = []
-        self._verification: list[VerificationReceipt] = []
-
-    def take(self, line: int, event: Event) -> None:
-        self._lose_fields(line, event)
-        if isinstance(event, current.SessionStart):
-            self._start = self._start or event
-        elif isinstance(event, current.ToolCall):
-            self._waiting[event.step_id] = (line, event)
-        elif isinstance(event, current.ToolResult):
-            self._returned(line, event)
-        elif isinstance(event, current.Verification):
-            self._verification.append(
-                VerificationReceipt(
-                    command=event.command,
-                    cwd=event.cwd,
-                    duration_ms=event.duration_ms,
-                    exit_code=event.exit_code,
-                    verification_delta=event.verification_delta,
-                )
-            )
-        elif isinstance(event, current.SessionEnd):
-            self._end = event
-
-    def _lose_fields(self, line: int, event: Event) -> None:
         if isinstance(event, UnknownEvent):
-            name = str(current.DIALECT.name_in(event.value))
-            self._on_loss(Loss(line, name, None, "a receipt has no such event"))
-            return
-        left = {name for name in event.__struct_fields__ if getattr(event, name) is not ABSENT}
-        left -= _HELD[type(event)] | _IMPLIED
-        for field in sorted(left | event.extra.keys()):
-            self._on_loss(Loss(line, type(event).__name__, field, "a receipt has no such field"))
+            name = next(name for each in DIALECTS.values() if (name := each.name_in(event.value)))
+            if not (shape == "legacy" and name == legacy.PlanStart.__name__):
+                on_loss(Loss(line.number, name, None, "a receipt has no such event"))
+        else:
+            present = {name for name in event.__struct_fields__ if getattr(event, name) is not ABSENT}
+            for field in sorted((present | event.extra.keys()) - held):
+                on_loss(Loss(line.number, type(event).__name__, field, "a receipt has no such field"))
+        yield line, event
 
-    def _returned(self, line: int, event: current.ToolResult) -> None:
-        _, call = self._waiting.pop(event.step_id, (0, None))
-        if call is None:
-            self._on_loss(Loss(line, "ToolResult", None, "it has no call, so a receipt has no name for it"))
-            return
-        self._tool_calls.append(
-            ToolReceipt(
-                error=event.error,
-                latency_ms=event.latency_ms,
-                ok=event.ok,
-                output_hash=event.output_hash,
-                params_hash=call.params_hash,
-                side_effects=event.side_effects,
-                tool=call.tool,
-            )
-        )
 
-    def receipt(self, trajectory_hash: str, file: str) -> Receipt:
-        if self._start is None:
-            raise FormatError("there is no SessionStart, whose session the receipt would name", file=file)
-        for line, _ in self._waiting.values():
-            self._on_loss(Loss(line, "ToolCall", None, "it has no result, so a receipt has no hash for it"))
-        return Receipt(
-            created_at=ABSENT if self._end is None else self._end.ts,
-            policy_bundle_id=self._start.policy_bundle_id,
-            repo=self._start.repo,
-            schema="openagents.receipt.v1",
-            session_id=self._start.session_id,
-            tool_calls=self._tool_calls,
-            trajectory_hash=trajectory_hash,
-            verification=self._verification,
-        )
+def _tool_receipt(use: ToolUse) -> ToolReceipt:
+    result = use.result
+    effects = side_effects_of(result)
+    return ToolReceipt(
+        error=getattr(result, "error", ABSENT),
+        latency_ms=result.latency_ms,
+        ok=result.ok if isinstance(result, current.ToolResult) else result.exit_code in (None, ABSENT, 0),
+        output_hash=result.output_hash,
+        params_hash=use.call.params_hash,
+        side_effects=[] if effects is ABSENT else effects,
+        tool=use.call.tool,
+    )
+
+
+def _legacy_receipt(session: Session, uses: list[ToolUse], file: str, on_loss: _Lose) -> LegacyReceipt:
+    start, end = session.start, session.end
+    assert start is not None
+    if end is None:
+        reason = "there is no SessionEnd, whose confidence the older receipt needs"
+        raise FormatError(reason, file=file)
+    started_at = time_of(start)
+    if started_at is ABSENT:
+        raise FormatError("SessionStart has no time, which the older receipt needs", file=file)
+    return LegacyReceipt(
+        completed_at=_or_none(time_of(end)),
+        final_confidence=end.confidence,
+        issue_number=_or_none(session.issue_number),
+        plan_hash=_or_none(session.plan_hash),
+        policy_bundle_id=session.policy or "",
+        session_id=start.session_id,
+        signature=None,
+        started_at=str(started_at),
+        tool_calls=[_legacy_tool_receipt(use, on_loss) for use in uses],
+        verification=LegacyVerification(
+            commands_run=[run.command for run in session.verification],
+            exit_codes=[run.exit_code for run in session.verification],
+            verification_delta=session.verification_delta,
+        ),
+    )
+
+
+def _legacy_tool_receipt(use: ToolUse, on_loss: _Lose) -> LegacyToolReceipt:
+    utility = use.result.step_utility
+    if utility is ABSENT:
+        utility = 0.0
+        reason = "required in the older receipt, but not in the log: 0.0 is filled in"
+        on_loss(Loss(use.line, "ToolResult", "step_utility", reason))
+    effects = side_effects_of(use.result)
+    return LegacyToolReceipt(
+        id=call_key(use.call),
+        latency_ms=use.result.latency_ms,
+        output_hash=use.result.output_hash,
+        params_hash=use.call.params_hash,
+        side_effects=[] if effects is ABSENT else effects,
+        step_utility=utility,
+        tool=use.call.tool,
+    )
+
+
+def _or_none(value: Any | Absent) -> Any:
+    """The older shape writes null for what is not known."""
+    return None if value is ABSENT else value

@@ -12,6 +12,7 @@ from reenact.analysis.convert.source import OnLoss, Source
 from reenact.analysis.convert.traces import to_bundle, to_trace
 from reenact.check.kinds import Kind
 from reenact.errors import UsageError
+from reenact.formats.dialects.common import DialectName
 
 Target: TypeAlias = Literal[
     "replay-log", "replay-log-legacy", "receipt", "bundle", "trace", "actions", "capture"
@@ -34,13 +35,17 @@ _WAYS: Final[Mapping[Kind, Mapping[Target, _Way]]] = {
 }
 
 
-def convert_artifact(path: Path, to: Target, *, on_loss: OnLoss, lenient: bool = False) -> Iterator[bytes]:
+def convert_artifact(
+    path: Path, to: Target, *, on_loss: OnLoss, lenient: bool = False, dialect: DialectName | None = None
+) -> Iterator[bytes]:
     """The artifact in *path* as the text of *to*, piece by piece; logs and actions in constant memory.
+
+    *dialect* chooses the shape of a receipt.
 
     :class:`UsageError` where no way leads from the one to the other. With *lenient*, a bad line of a
     log is a loss like any other.
     """
-    source = Source(path, on_loss=on_loss, lenient=lenient)
+    source = Source(path, on_loss=on_loss, lenient=lenient, dialect=dialect)
     way = _WAYS.get(source.kind, {}).get(to)
     if way is None:
         raise _no_way(source, to)

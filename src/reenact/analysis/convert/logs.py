@@ -12,6 +12,7 @@ from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.conversion import Conversion, Converter
 from reenact.formats.hashes import trajectory_hash
+from reenact.formats.lines import Line
 from reenact.formats.receipt import write_receipt
 from reenact.trace.to_capture import write_capture
 from reenact.trace.to_receipt import receipt_of_log
@@ -31,9 +32,13 @@ to_legacy = partial(to_log, dialect="legacy")
 
 def to_receipt(source: Source) -> Iterator[bytes]:
     """The receipt of a log; that of a capture is the receipt of its log in the current dialect."""
-    events = _events(source, "current")
-    hashed = _trajectory_hash(source)
-    receipt = receipt_of_log(events, trajectory_hash=hashed, file=str(source.path), on_loss=source.on_loss)
+    receipt = receipt_of_log(
+        ((Line(line, 0, b""), event) for line, event in _numbered(source)),
+        shape=source.dialect or "current",
+        trajectory_hash=_trajectory_hash(source),
+        file=str(source.path),
+        on_loss=source.on_loss,
+    )
     yield write_receipt(receipt)
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from reenact.check.kinds import Kind, kind_of
 from reenact.errors import FormatError
 from reenact.formats.dialects import Event
+from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.lines import Line, OnError
 from reenact.formats.replay_log import read_replay_log
@@ -23,8 +24,12 @@ OnLoss: TypeAlias = Callable[[Loss], None]
 class Source:
     """Read as often as its conversion needs."""
 
-    def __init__(self, path: Path, *, on_loss: OnLoss, lenient: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, on_loss: OnLoss, lenient: bool = False, dialect: DialectName | None = None
+    ) -> None:
+        """*dialect* is the one to write, where the target has several forms."""
         self.path = path
+        self.dialect = dialect
         self.kind: Kind = kind_of(path)
         self.on_loss = on_loss
         self._lenient = lenient

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from reenact.formats.dialects import current, legacy
-from reenact.formats.dialects.turn import Losses, Seen, Turn
+from reenact.formats.dialects.turn import Losses, Seen, Turn, name_filled_session
 from reenact.formats.record import ABSENT, Record
 
 STATUS: Final[dict[str, Literal["success", "failure", "cancelled"]]] = {
@@ -31,7 +31,9 @@ def _header(event: legacy.ReplayHeader, _seen: Seen, losses: Losses) -> Iterator
 
 
 def _session_start(event: legacy.SessionStart, _seen: Seen, losses: Losses) -> Iterator[current.Event]:
-    if event.issue_number is not None:
+    if event.issue_number is ABSENT:
+        losses.add("issue_number", "absent, which is null in the legacy dialect")
+    elif event.issue_number is not None:
         losses.add_present("issue_number")
     policy = event.policy_bundle_id
     if not isinstance(event.policy_version, str):
@@ -50,6 +52,7 @@ def _session_start(event: legacy.SessionStart, _seen: Seen, losses: Losses) -> I
 
 
 def _tool_call(event: legacy.ToolCall, seen: Seen, losses: Losses) -> Iterator[current.Event]:
+    name_filled_session(seen, losses)
     if event.step_id != event.id:
         losses.add("step_id", "the current dialect has no plan steps; its step_id ties call and result")
     params = event.params
@@ -68,8 +71,11 @@ def _tool_call(event: legacy.ToolCall, seen: Seen, losses: Losses) -> Iterator[c
 
 
 def _tool_result(event: legacy.ToolResult, seen: Seen, losses: Losses) -> Iterator[current.Event]:
+    name_filled_session(seen, losses)
     ok = event.exit_code in (None, ABSENT, 0)
-    if event.exit_code not in (None, ABSENT, 1):
+    if event.exit_code is ABSENT:
+        losses.add("exit_code", "absent, which is null in the legacy dialect: ok is true")
+    elif event.exit_code not in (None, 1):
         losses.add("exit_code", f"the current dialect says only ok: {event.exit_code} becomes {ok}")
     yield current.ToolResult(
         latency_ms=event.latency_ms,
@@ -93,6 +99,8 @@ def _verification(event: legacy.Verification, seen: Seen, losses: Losses) -> Ite
         losses.add(None, "in the current dialect a verification has a command")
     elif paired > 1:
         losses.add("commands", f"one event per command: {paired} events no longer belong together")
+    if paired:
+        name_filled_session(seen, losses)
     for index in range(paired):
         is_last = index == paired - 1
         yield current.Verification(
@@ -106,6 +114,7 @@ def _verification(event: legacy.Verification, seen: Seen, losses: Losses) -> Ite
 
 
 def _session_end(event: legacy.SessionEnd, seen: Seen, losses: Losses) -> Iterator[current.Event]:
+    name_filled_session(seen, losses)
     if event.status == "Timeout":
         losses.add("status", "the current dialect has no Timeout: failure is written")
     yield current.SessionEnd(

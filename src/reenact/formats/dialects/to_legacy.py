@@ -108,7 +108,7 @@ def _filled(value: _T | Absent, otherwise: _T, field: str, losses: Losses) -> _T
 
 def _whole(duration_ms: Milliseconds, field: str, losses: Losses) -> int:
     whole = min(round(duration_ms), _MAX_COUNT)
-    if whole != duration_ms:
+    if isinstance(duration_ms, float) or whole != duration_ms:
         losses.add(field, f"the legacy dialect counts whole milliseconds: {duration_ms} becomes {whole}")
     return whole
 

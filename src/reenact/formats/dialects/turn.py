@@ -50,6 +50,12 @@ class Losses(list[Loss]):
         return self.carry(event.extra, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)
 
 
+def name_filled_session(seen: Seen, losses: Losses) -> None:
+    """Name the session that an event is given; in the legacy dialect only SessionStart has it."""
+    if seen.session_id is not ABSENT:
+        losses.add("session_id", "filled in from SessionStart")
+
+
 class Seen(NamedTuple):
     """What the log said before the event at hand."""
 
