@@ -100,6 +100,8 @@ class Context(Protocol):
     """What a run does with the calls that reach the boundary."""
 
     mode: RunMode
+    latest_model_request: Any
+    """What the run's latest recorded model call asked; ``None`` in replay, where no tool runs."""
 
     def step(self, call: Call, lane: Lane) -> Step:
         """Begin one crossing; raises :class:`~reenact.errors.Diverged` where replay refuses it."""
@@ -135,6 +137,8 @@ class Lane(msgspec.Struct, eq=False):
     """The id of the call inside which this lane lives."""
     spawned: int = 0
     calls: int = 0
+    latest_tool: str | None = None
+    """The id of the latest tool call that was made in this lane."""
     recorded: Any = None
     """The lane of the recording this one is bound to; owned by the replay engine."""
     home: Any = None
@@ -405,6 +409,8 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             return _Off()
         self._ordinal = lane.next_call()
         step = self._step = lane.context.step(self._call, lane)
+        if self._call.kind == "tool":
+            lane.latest_tool = step.call_id
         return step
 
     def _enter(self, step: Any) -> Any:

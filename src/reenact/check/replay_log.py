@@ -161,7 +161,9 @@ class _LogCheck:
         for line in self._headers:
             if line != first:
                 self.find("second_header", "a second ReplayHeader; a log has one, on its first line", line)
-        if not self._starts and self._cut_at is None and not self._is_published:
+        # A line that could not be read may have been the start.
+        is_whole = not any(finding.code == "line_unreadable" for finding in self.findings)
+        if not self._starts and is_whole and not self._is_published:
             self.find("no_start", "the log has no SessionStart", first or 1)
         for line in self._starts[1:]:
             self.find("second_start", "a second SessionStart; a log is of one session", line)

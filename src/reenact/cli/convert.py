@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from reenact.analysis.brief import plural
 from reenact.analysis.convert import TARGETS, Target, convert_artifact, convert_to_capture
 from reenact.analysis.convert.source import UNREADABLE
 from reenact.cli.failure import printable, say
@@ -62,7 +63,8 @@ def command(
         with progress_bar(0 if out == STDOUT else _size_bytes(path), "converting") as advance:
             _write(pieces, out, force, advance)
     if as_json:
-        report = {"path": str(path), "to": target, "out": out, "losses": losses.to_json()}
+        done: dict[str, Any] = {"path": str(path), "to": target, "out": out, "skipped": losses.skipped}
+        report = done | {"losses": losses.to_json()}
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         losses.say(target)
@@ -99,12 +101,19 @@ class Losses:
         self._firsts.setdefault(kind, loss)
         self._counts[kind] += 1
 
+    @property
+    def skipped(self) -> int:
+        """How many lines could not be read."""
+        return sum(count for kind, count in self._counts.items() if kind[1] == UNREADABLE)
+
     def to_json(self) -> list[dict[str, Any]]:
         """One object per kind of loss."""
         return [loss._asdict() | {"count": self._counts[kind]} for kind, loss in self._firsts.items()]
 
     def say(self, target: str) -> None:
         """One line on stderr per kind of loss."""
+        if self.skipped:
+            say(f"skipped what could not be read: {plural(self.skipped, 'line')}")
         if self._firsts:
             say(f"not in the {target}, or filled in:")
         for kind, loss in self._firsts.items():

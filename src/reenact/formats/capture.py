@@ -16,7 +16,7 @@ from reenact.errors import DigestMismatch, FormatError, UnknownVersion
 from reenact.formats.blocks import read_records
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
-from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, Upgrade, upgrade
+from reenact.formats.record import ABSENT, Absent, Codec, Count, Int64, Record, Upgrade, upgrade
 from reenact.formats.volatile import VolatileRule
 
 VERSION: Final = 1
@@ -121,6 +121,16 @@ class ProcessData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
 
 
+class RepoData(Record, frozen=True):
+    """The repository in which the run was made, as it was when the run began."""
+
+    remote: str | Absent = ABSENT
+    branch: str | Absent = ABSENT
+    commit: str | Absent = ABSENT
+    dirty: bool | Absent = ABSENT
+    """Whether tracked files differed from the commit."""
+
+
 class RunStartData(Record, frozen=True):
     """Where and how the run began."""
 
@@ -131,6 +141,11 @@ class RunStartData(Record, frozen=True):
     """Where the gateway led to, by name; absent where it did not begin the run."""
     processes: dict[str, ProcessData] | Absent = ABSENT
     """The other Python processes of the run, by their first lane."""
+    policyBundleId: str | Absent = ABSENT  # noqa: N815
+    """The policy under which the run was made."""
+    issueNumber: Int64 | Absent = ABSENT  # noqa: N815
+    """The issue on which it worked."""
+    repo: RepoData | Absent = ABSENT
 
 
 class RunEndData(Record, frozen=True):
@@ -140,6 +155,8 @@ class RunEndData(Record, frozen=True):
     finalOutput: Any | Absent = ABSENT  # noqa: N815
     finalOutputHash: str | Absent = ABSENT  # noqa: N815
     error: str | Absent = ABSENT
+    confidence: int | float | Absent = ABSENT
+    """How sure the agent is of its output, from 0 to 1, where it says so."""
 
 
 class LlmRequestData(Record, frozen=True):
@@ -199,6 +216,8 @@ class ToolCallData(Record, frozen=True):
     parent: str | Absent = ABSENT
     derived: bool | Absent = ABSENT
     """True where the call was read from model traffic, not seen happening."""
+    sideEffects: list[str] | Absent = ABSENT  # noqa: N815
+    """What the tool is declared to do to the world: tags such as ``fs_write`` or ``payment``."""
 
 
 class ToolResultData(_OutcomeData, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
 from reenact.replayer.source import lanes_of
 from reenact.run import CaptureRun, ReplayRun, Run
+from reenact.run.provenance import origin_of_run
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 
@@ -139,6 +140,7 @@ class _Recorded(_Process):
             identity=orders.identity,
             find_names=lambda: Names.of_process(self._first_lane()),
             within=born.within if born is not None else None,
+            origin=origin_of_run() if born is None else None,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))

@@ -20,6 +20,7 @@ from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun, Identity
+from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.seams import stdlib
 from reenact.store.durable import Durability
@@ -51,6 +52,7 @@ class ServedCapture(CaptureRun):
             on_warning=None,
             identity=identity,
             find_names=lambda: Names(call_prefix=LANE),
+            origin=origin_of_run(),
         )
         self._words = words
         self._upstreams = upstreams

@@ -17,6 +17,7 @@ from reenact.replayer.guard import Guard
 class Aftermath:
     """A context that refuses every call, with a guard for what bypasses the seams."""
 
+    latest_model_request: Any = None
     mode: RunMode = "replay"
 
     def __init__(self, allow: Allow) -> None:

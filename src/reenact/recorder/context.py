@@ -68,6 +68,7 @@ class CaptureContext:
     """The context of a run that is being recorded."""
 
     mode: RunMode = "capture"
+    latest_model_request: Any = None
 
     def __init__(
         self,
@@ -118,6 +119,8 @@ class CaptureContext:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
+        if call.kind == "llm":
+            self.latest_model_request = call.request
         step = CaptureStep(self, call, self._new_call_id())
         try:
             self._record_call(step, lane)
@@ -183,7 +186,9 @@ class CaptureContext:
         """Only a replay has recorded values to give."""
         raise UsageError(f"{source}/{key}: the run is being recorded; values are given in replay only")
 
-    def finalize(self, status: RunStatus, error: str | None, final_output: Any) -> CaptureManifest | None:
+    def finalize(
+        self, status: RunStatus, error: str | None, final_output: Any, confidence: float | None = None
+    ) -> CaptureManifest | None:
         """End the run; ``None`` when not even the manifest could be written."""
         if self._is_forked:
             return None
@@ -191,7 +196,7 @@ class CaptureContext:
             try:
                 for leave in list(self._open_streams.values()):
                     leave()
-                self._events.append(b"run_end", self._end_text(status, error, final_output))
+                self._events.append(b"run_end", self._end_text(status, error, final_output, confidence))
             except Exception as failure:
                 self._fail(failure)
         if self._failure is None and next(self._call_numbers) > 1 and self._sink.count == 0:
@@ -207,8 +212,14 @@ class CaptureContext:
             self.warn(f"the manifest could not be written, recover the capture: {message_of(failure)}")
             return None
 
-    def _end_text(self, status: RunStatus, error: str | None, final_output: Any) -> bytes:
+    def _end_text(
+        self, status: RunStatus, error: str | None, final_output: Any, confidence: float | None
+    ) -> bytes:
         data: dict[str, Any] = {"status": status}
+        if confidence is not None and 0 <= confidence <= 1:
+            data["confidence"] = confidence
+        elif confidence is not None:
+            self.warn(f"run.confidence = {confidence} is not from 0 to 1; it is not recorded")
         if error is not None:
             data["error"] = self._redactor.redact_text(error)
         if final_output is not None:

@@ -60,6 +60,7 @@ class ReplayEngine:
     """The context of a run that is being replayed."""
 
     mode: RunMode = "replay"
+    latest_model_request: Any = None
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from reenact.recorder.sink import FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun
+from reenact.run.provenance import origin_of_run
 from reenact.run.redact import Redact
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import read_rules
@@ -40,6 +41,8 @@ def capture(
     modules: Collection[str] = (),
     volatile: Iterable[AnyRule] = (),
     allow: Allow | None = None,
+    policy_bundle_id: str | None = None,
+    issue_number: int | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*.
@@ -52,8 +55,11 @@ def capture(
     which modules these are, by name or pattern, and without it they are all that are no library. *volatile*
     names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
     these rules are kept in the capture. What goes out past everything that is recorded (a raw socket, a name
-    lookup) is a warning, because a replay refuses it, unless *allow* has it. With *mode*, or ``REENACT_MODE``
-    in the environment, the same block can be switched ``off`` or replayed.
+    lookup) is a warning, because a replay refuses it, unless *allow* has it. *policy_bundle_id* and
+    *issue_number* say under which policy and for which issue the run is made; without them the environment
+    does (``REENACT_POLICY_BUNDLE_ID``, ``REENACT_ISSUE_NUMBER``, and what continuous integration sets), and
+    the repository is that of git. With *mode*, or ``REENACT_MODE`` in the environment, the same block can be
+    switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
@@ -75,6 +81,7 @@ def capture(
         volatile=read_rules(volatile),
         allow=allow,
         on_warning=on_warning,
+        origin=origin_of_run(policy_bundle_id, issue_number),
     )
 
 

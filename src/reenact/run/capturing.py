@@ -27,6 +27,7 @@ from reenact.recorder.sink import CaptureSink
 from reenact.redaction import default_profile
 from reenact.replayer.allow import Allow
 from reenact.replayer.guard import Watch
+from reenact.run.provenance import RunOrigin
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.run import Run
 from reenact.seams import stdlib
@@ -63,6 +64,7 @@ class CaptureRun(Run):
         identity: Identity | None = None,
         find_names: Callable[[], Names] = Names,
         within: str | None = None,
+        origin: RunOrigin | None = None,
     ) -> None:
         """*allow* says what a replay will be allowed, so that nobody is warned of it.
 
@@ -93,6 +95,7 @@ class CaptureRun(Run):
         self._stand_ins = stand_ins
         self._allow = allow
         self._within = within
+        self._origin = origin or {}
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -101,7 +104,7 @@ class CaptureRun(Run):
         for attached in self.attachments():
             self._open.enter_context(attached)
         self._open.enter_context(entered(self._context, self._within))
-        self._context.record_event("run_start", self.surroundings())
+        self._context.record_event("run_start", {**self.surroundings(), **self._origin})
         return self
 
     @property
@@ -130,7 +133,7 @@ class CaptureRun(Run):
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        self.manifest = self._context.finalize(status, message, self.final_output)
+        self.manifest = self._context.finalize(status, message, self.final_output, self.confidence)
 
     def abandon(self) -> None:
         """Stop recording and leave what is written as it is, unfinished."""

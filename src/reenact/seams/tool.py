@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, overload
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 from reenact.boundary import Call, crossing, lane_var, open_runs
 from reenact.formats.decision import CallGate
 from reenact.seams.gate import Approve, gated
+from reenact.seams.validation import ToolSchema, validated
 
 F = TypeVar("F", bound=Callable[..., Any])
 _lane = lane_var.get
@@ -19,11 +20,23 @@ _lane = lane_var.get
 
 @overload
 def tool(
-    fn: F, /, *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+    fn: F,
+    /,
+    *,
+    name: str | None = None,
+    policy: CallGate | None = None,
+    approve: Approve | None = None,
+    schema: ToolSchema = None,
+    side_effects: Sequence[str] = (),
 ) -> F: ...
 @overload
 def tool(
-    *, name: str | None = None, policy: CallGate | None = None, approve: Approve | None = None
+    *,
+    name: str | None = None,
+    policy: CallGate | None = None,
+    approve: Approve | None = None,
+    schema: ToolSchema = None,
+    side_effects: Sequence[str] = (),
 ) -> Callable[[F], F]: ...
 def tool(
     fn: F | None = None,
@@ -32,6 +45,8 @@ def tool(
     name: str | None = None,
     policy: CallGate | None = None,
     approve: Approve | None = None,
+    schema: ToolSchema = None,
+    side_effects: Sequence[str] = (),
 ) -> F | Callable[[F], F]:
     """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
 
@@ -42,18 +57,40 @@ def tool(
     With a *policy* a call that it denies raises :class:`~reenact.formats.decision.CallRefused` instead of
     running, in a run or outside; so does one up for review, unless *approve* returns ``True``. The refusal
     is recorded as the call's outcome: replay raises it again and asks nobody.
+
+    With a *schema* the arguments are validated before the tool runs: a JSON Schema, ``"signature"`` for the
+    one that the function's annotations say, or ``"offered"`` for the one that the model was offered under
+    the tool's name. What does not fit raises :class:`~reenact.seams.validation.InvalidArguments` instead of
+    running, which is the call's outcome as well. *side_effects* declares what the tool does to the world, as
+    tags such as ``fs_write``, ``network`` or ``payment``.
     """
+    wrap = partial(
+        _wrap, name=name, policy=policy, approve=approve, schema=schema, side_effects=tuple(side_effects)
+    )
     if fn is None:
-        return partial(_wrap, name=name, policy=policy, approve=approve)
-    wrapped: F = _wrap(fn, name=name, policy=policy, approve=approve)
+        return wrap
+    wrapped: F = wrap(fn)
     return wrapped
 
 
-def _wrap(fn: Any, *, name: str | None, policy: CallGate | None, approve: Approve | None) -> Any:
+def _wrap(
+    fn: Any,
+    *,
+    name: str | None,
+    policy: CallGate | None,
+    approve: Approve | None,
+    schema: ToolSchema,
+    side_effects: tuple[str, ...],
+) -> Any:
     if isinstance(fn, classmethod | staticmethod):
-        return type(fn)(_wrap(fn.__func__, name=name, policy=policy, approve=approve))
-    call = _Caller(fn, name or _qualified_name(fn))
+        inner = tool(
+            fn.__func__, name=name, policy=policy, approve=approve, schema=schema, side_effects=side_effects
+        )
+        return type(fn)(inner)
+    call = _Caller(fn, name or _qualified_name(fn), side_effects)
     live = fn if policy is None else gated(fn, call, policy, approve)
+    if schema is not None:
+        live = validated(live, call, schema)
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
         wrapper = _async_generator(live, call)
@@ -75,8 +112,9 @@ def _qualified_name(fn: Any) -> str:
 class _Caller:
     """Binds arguments by name, so that positional and keyword calls are the same call."""
 
-    def __init__(self, fn: Callable[..., Any], name: str) -> None:
+    def __init__(self, fn: Callable[..., Any], name: str, side_effects: tuple[str, ...] = ()) -> None:
         self._name = name
+        self._facts: dict[str, Any] = {"sideEffects": list(side_effects)} if side_effects else {}
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
         self._is_method = bool(parameters) and parameters[0].name in ("self", "cls")
@@ -101,7 +139,7 @@ class _Caller:
             arguments = self._bind(args, kwargs)
         if self._is_method:
             arguments.pop(self._names[0], None)
-        return Call("tool", self._name, arguments)
+        return Call("tool", self._name, arguments, self._facts)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -14,11 +14,12 @@ from reenact import canonical
 from reenact.formats import capture
 from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.formats.dialects import current
-from reenact.formats.dialects.common import REPLAY_VERSION
+from reenact.formats.dialects.common import REPLAY_VERSION, UnknownEvent
 from reenact.formats.dialects.conversion import Conversion
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import output_hash, params_hash
-from reenact.formats.record import ABSENT
+from reenact.formats.previews import output_preview, stream_preview
+from reenact.formats.record import ABSENT, Absent
 from reenact.store.reader import CaptureReader
 from reenact.trace.derived_events import DerivedEvents
 from reenact.trace.model_calls import as_text, error_of
@@ -46,6 +47,13 @@ class _Projection:
         self._manifest: CaptureManifest = reader.manifest
         self._open: dict[str, int | float] = {}
         """When each call that has no outcome yet was made."""
+        self._parents: dict[str, str | Absent] = {}
+        """Of each open call: the call inside which it was made."""
+        self._effects: dict[str, dict[str, None]] = {}
+        """Of each open call: the tags of what it was declared, or seen, to do, in order."""
+        self._steps: dict[str, str] = {}
+        """By lane: the step of the plan that is under way there."""
+        self._utilities = _step_utilities(reader)
         self._tool_calls = 0
         self._latency_ms: int | float = 0
         self._derived = DerivedEvents(reader)
@@ -54,13 +62,14 @@ class _Projection:
 
     def take(self, event: CaptureEvent) -> Conversion:
         self._losses = []
-        events = [self._header(event)] if event.seq == 1 else []
+        events: list[current.Event | UnknownEvent] = [self._header(event)] if event.seq == 1 else []
         for each in self._derived.around(event):
             events += self._converted(each)
         return Conversion(tuple(events), tuple(self._losses))
 
-    def _converted(self, event: CaptureEvent) -> list[current.Event]:
+    def _converted(self, event: CaptureEvent) -> list[current.Event | UnknownEvent]:
         self._event = event
+        self._note_effect(event)
         match event:
             case capture.RunStart():
                 return [self._started(event)]
@@ -70,9 +79,43 @@ class _Projection:
                 return [self._returned(event)]
             case capture.RunEnd():
                 return [self._ended(event)]
+            case capture.StateMutation() if event.data.type in _TOLD:
+                return self._told(event)
             case _:
                 self._lose(None, "a replay log has no such event")
                 return []
+
+    def _note_effect(self, event: CaptureEvent) -> None:
+        """What happens inside a call is an effect of it, and of the calls around it."""
+        tag = _effect_of(event)
+        inside = getattr(event.data, "parent", ABSENT)
+        while tag is not None and isinstance(inside, str):
+            self._effects.setdefault(inside, {})[tag] = None
+            inside = self._parents.get(inside, ABSENT)
+
+    def _told(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
+        """What the run says of itself: its plan and steps, and how its work was verified."""
+        facts = plain(self._reader.resolved(event.data.details))
+        lane = event.data.lane if isinstance(event.data.lane, str) else ""
+        time = rfc3339_of_ms(event.ts)
+        match event.data.type:
+            case "verification":
+                value = event.data.value
+                timing = {} if value in (ABSENT, None) else plain(self._reader.resolved(value))
+                return [current.Verification(session_id=event.runId, ts=time, **facts, **timing)]
+            case "plan_start":
+                return [UnknownEvent({"type": "PlanStart", "ts": time, **facts})]
+            case "step_start":
+                self._steps[lane] = facts["step_id"]
+            case "step_complete":
+                self._steps.pop(lane, None)
+                return [UnknownEvent({"type": "StepComplete", "ts": time, **facts})]
+        return []
+
+    def _plan_step(self, lane: str | Absent) -> dict[str, Any]:
+        """The step of the plan in which a call in *lane* was made: that of the nearest task above it."""
+        within = [name for name in self._steps if isinstance(lane, str) and _is_below(lane, name)]
+        return {"plan_step_id": self._steps[max(within, key=len)]} if within else {}
 
     def _lose(self, field: str | None, reason: str) -> None:
         assert self._event is not None
@@ -95,10 +138,23 @@ class _Projection:
         )
 
     def _started(self, event: capture.RunStart) -> current.Event:
-        self._lose("policy_bundle_id", f"required, but not recorded: {NO_POLICY!r} is filled in")
-        self._lose_present(event.data, "argv", "cwd", "python")
+        data = event.data
+        policy = data.policyBundleId
+        if policy is ABSENT:
+            self._lose("policy_bundle_id", f"required, but not recorded: {NO_POLICY!r} is filled in")
+        self._lose_present(data, "argv", "cwd", "python")
+        repo: current.Repo | Absent = ABSENT
+        if data.repo is not ABSENT:
+            dirty = {} if data.repo.dirty is ABSENT else {"dirty": data.repo.dirty}
+            repo = current.Repo(
+                branch=data.repo.branch, commit=data.repo.commit, remote=data.repo.remote, extra=dirty
+            )
         return current.SessionStart(
-            policy_bundle_id=NO_POLICY, session_id=event.runId, ts=rfc3339_of_ms(event.ts)
+            policy_bundle_id=NO_POLICY if policy is ABSENT else policy,
+            repo=repo,
+            session_id=event.runId,
+            ts=rfc3339_of_ms(event.ts),
+            extra={} if data.issueNumber is ABSENT else {"issue_number": data.issueNumber},
         )
 
     def _called(self, event: capture.ToolCall) -> current.Event:
@@ -110,6 +166,9 @@ class _Projection:
             params = {"args": params}
         self._tool_calls += 1
         self._open[data.callId] = event.ts
+        self._parents[data.callId] = data.parent
+        declared = [] if data.sideEffects is ABSENT else data.sideEffects
+        self._effects.setdefault(data.callId, {}).update(dict.fromkeys(declared))
         return current.ToolCall(
             params=params,
             params_hash=params_hash(params),
@@ -117,29 +176,31 @@ class _Projection:
             step_id=data.callId,
             tool=data.tool,
             ts=rfc3339_of_ms(event.ts),
-            extra=_mark(data.derived),
+            extra=_mark(data.derived) | self._plan_step(data.lane),
         )
 
     def _returned(self, event: capture.ToolResult) -> current.Event:
         data = event.data
         self._lose_present(data, "opened", "opening", "inline", "closed", "exact")
-        self._lose("side_effects", "required, but not recorded: none is filled in")
-        self._lose("result", "a replay log has the hash of the output only")
+        self._lose("result", "a replay log has the hash of the output, and a preview of it")
         latency_ms = max(0, event.ts - self._open.pop(data.callId, event.ts))
         self._latency_ms += latency_ms
         error = self._error(data)
         message = None if error is None else error.message
-        content = self._content(data) if error is None else ""
+        content, previews = ("", {}) if error is not None else self._content(data)
+        self._parents.pop(data.callId, None)
+        effects = [*self._effects.pop(data.callId, ())]
         return current.ToolResult(
             error=ABSENT if error is None else error,
             latency_ms=latency_ms,
             ok=data.ok,
             output_hash=output_hash(success=data.ok, content=content, error=message),
             session_id=event.runId,
-            side_effects=[],
+            side_effects=[] if error is not None and error.name in _NEVER_RAN else effects,
             step_id=data.callId,
+            step_utility=self._utilities.get(data.callId, ABSENT),
             ts=rfc3339_of_ms(event.ts),
-            extra=_mark(data.derived),
+            extra=_mark(data.derived) | previews,
         )
 
     def _error(self, data: capture.ToolResultData) -> current.ToolError | None:
@@ -151,20 +212,33 @@ class _Projection:
         told = error_of(self._reader.resolved(data.error))
         return current.ToolError(name=told["error_type"], message=told["message"])
 
-    def _content(self, data: capture.ToolResultData) -> str:
-        """What the tool returned, as the text that an output hash covers."""
+    def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, Any]]:
+        """What the tool returned as the text that an output hash covers, and what is shown of it."""
         stored = data.pieces if data.result is ABSENT else data.result
         value = None if stored is ABSENT else self._plain("result", stored)
-        return value if isinstance(value, str) else canonical.encode(value).decode()
+        content = value if isinstance(value, str) else canonical.encode(value).decode()
+        previews: dict[str, Any] = {"output_preview": output_preview(content)}
+        if isinstance(value, dict):
+            streams = {name: value.get(name) for name in ("stdout", "stderr")}
+            previews |= {
+                name: stream_preview(text) for name, text in streams.items() if isinstance(text, str)
+            }
+            code = value.get("exit_code", value.get("returncode"))
+            if type(code) is int:
+                previews["exit_code"] = code
+        return content, previews
 
     def _ended(self, event: capture.RunEnd) -> current.Event:
         data = event.data
         is_ok = data.status == "ok"
-        self._lose("confidence", f"required, but not recorded: {float(is_ok)} is filled in")
+        confidence = data.confidence
+        if confidence is ABSENT or not 0 <= confidence <= 1:
+            confidence = float(is_ok)
+            self._lose("confidence", f"required, but not recorded: {confidence} is filled in")
         self._lose_present(data, "finalOutputHash", "error")
         output = None if data.finalOutput is ABSENT else self._plain("finalOutput", data.finalOutput)
         return current.SessionEnd(
-            confidence=float(is_ok),
+            confidence=confidence,
             session_id=event.runId,
             status="success" if is_ok else "failure",
             summary=ABSENT if output is None else as_text(output),
@@ -180,6 +254,48 @@ class _Projection:
         if value != resolved:
             self._lose(field, "Python's own types are written as plain JSON")
         return value
+
+
+_TOLD: Final = frozenset(
+    {"verification", "plan_start", "step_start", "step_complete", "step_utility", "side_effect"}
+)
+"""What a run says of itself beside its calls."""
+
+_NEVER_RAN: Final = ("InvalidArguments", "CallRefused")
+"""Errors of calls that were refused before their tool ran: they had no effect."""
+_STATE_EFFECTS: Final = {"file_write": "fs_write", "file_read": "fs_read"}
+_OUTSIDE_EFFECTS: Final = {"network": "network", "process": "process_spawn"}
+
+
+def _effect_of(event: CaptureEvent) -> str | None:
+    """The tag of what an event does to the world, if it does anything."""
+    match event:
+        case capture.LlmRequest():
+            return "network"
+        case capture.Nondeterministic():
+            return _OUTSIDE_EFFECTS.get(event.data.source)
+        case capture.StateMutation() if event.data.type == "side_effect":
+            tag = event.data.details.get("tag") if isinstance(event.data.details, dict) else None
+            return tag if isinstance(tag, str) else None
+        case capture.StateMutation():
+            return _STATE_EFFECTS.get(event.data.type)
+    return None
+
+
+def _is_below(lane: str, name: str) -> bool:
+    """Whether *lane* is the lane *name*, or of a task that it started."""
+    return lane == name or (lane.startswith(name) and not lane[len(name)].isalnum())
+
+
+def _step_utilities(reader: CaptureReader) -> dict[str, float]:
+    """By call: how it was rated, which a run says behind its result."""
+    found: dict[str, float] = {}
+    for number, line in enumerate(reader.lines(), 1):
+        if b'"type":"step_utility"' in line:
+            event = reader.event(number)
+            if isinstance(event, capture.StateMutation) and isinstance(event.data.details, dict):
+                found[event.data.details["callId"]] = event.data.details["step_utility"]
+    return found
 
 
 def _mark(derived: Any) -> dict[str, Any]:

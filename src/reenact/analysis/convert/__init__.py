@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from reenact.analysis.convert.actions import to_actions
-from reenact.analysis.convert.logs import to_capture, to_current, to_legacy, to_receipt
+from reenact.analysis.convert.logs import to_capture, to_current, to_legacy, to_receipt, to_summary
 from reenact.analysis.convert.source import OnLoss, Source
 from reenact.analysis.convert.traces import to_bundle, to_trace
 from reenact.check.kinds import Kind
@@ -15,7 +15,7 @@ from reenact.errors import UsageError
 from reenact.formats.dialects.common import DialectName
 
 Target: TypeAlias = Literal[
-    "replay-log", "replay-log-legacy", "receipt", "bundle", "trace", "actions", "capture"
+    "replay-log", "replay-log-legacy", "receipt", "summary", "bundle", "trace", "actions", "capture"
 ]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 
@@ -24,6 +24,7 @@ _LOGS: Final[Mapping[Target, _Way]] = {
     "replay-log": to_current,
     "replay-log-legacy": to_legacy,
     "receipt": to_receipt,
+    "summary": to_summary,
     "bundle": to_bundle,
     "trace": to_trace,
 }
@@ -36,7 +37,12 @@ _WAYS: Final[Mapping[Kind, Mapping[Target, _Way]]] = {
 
 
 def convert_artifact(
-    path: Path, to: Target, *, on_loss: OnLoss, lenient: bool = False, dialect: DialectName | None = None
+    path: str | Path,
+    to: Target,
+    *,
+    on_loss: OnLoss,
+    lenient: bool = False,
+    dialect: DialectName | None = None,
 ) -> Iterator[bytes]:
     """The artifact in *path* as the text of *to*, piece by piece; logs and actions in constant memory.
 
@@ -45,7 +51,7 @@ def convert_artifact(
     :class:`UsageError` where no way leads from the one to the other. With *lenient*, a bad line of a
     log is a loss like any other.
     """
-    source = Source(path, on_loss=on_loss, lenient=lenient, dialect=dialect)
+    source = Source(Path(path), on_loss=on_loss, lenient=lenient, dialect=dialect)
     way = _WAYS.get(source.kind, {}).get(to)
     if way is None:
         raise _no_way(source, to)

@@ -17,6 +17,7 @@ from reenact.formats.receipt import write_receipt
 from reenact.trace.to_capture import write_capture
 from reenact.trace.to_receipt import receipt_of_log
 from reenact.trace.to_replay_log import replay_log_of_capture
+from reenact.trace.to_summary import summary_of_log
 
 
 def to_log(source: Source, dialect: DialectName) -> Iterator[bytes]:
@@ -42,6 +43,15 @@ def to_receipt(source: Source) -> Iterator[bytes]:
     yield write_receipt(receipt)
 
 
+def to_summary(source: Source) -> Iterator[bytes]:
+    """What was asked, done, changed and verified, for people."""
+    reader = source.capture() if source.kind == "capture" else None
+    file = "events.jsonl" if reader is not None else source.path.name
+    lines = ((Line(line, 0, b""), event) for line, event in _numbered(source, quiet=True))
+    for text in summary_of_log(lines, file=file, reader=reader):
+        yield text.encode("utf-8", "replace") + b"\n"
+
+
 def to_capture(source: Source, out: Path) -> None:
     """The skeleton of a log, written into *out*, which must be new or empty."""
     write_capture(
@@ -63,13 +73,14 @@ def _events(source: Source, dialect: DialectName) -> Iterator[tuple[int, Event]]
             yield line, converted
 
 
-def _numbered(source: Source) -> Iterator[tuple[int, Event]]:
+def _numbered(source: Source, *, quiet: bool = False) -> Iterator[tuple[int, Event]]:
     if source.kind != "capture":
         for line, event in source.log():
             yield line.number, event
         return
     for seq, conversion in enumerate(replay_log_of_capture(source.capture()), 1):
-        _lose(source, conversion)
+        if not quiet:
+            _lose(source, conversion)
         for event in conversion.events:
             yield seq, event
 

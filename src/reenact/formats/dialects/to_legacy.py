@@ -1,7 +1,8 @@
 """Each event of the current dialect in the legacy one.
 
-Rules where the two do not match: ``step_id`` becomes ``id`` and stands for the plan step too; a failed
-result gets exit code 1, a good one null; a required value that is missing is filled in and named.
+Rules where the two do not match: ``step_id`` becomes ``id`` and stands for the plan step too, unless
+``plan_step_id`` names one; a failed result gets exit code 1, a good one null, unless ``exit_code`` says it;
+a required value that is missing is filled in and named.
 """
 
 from __future__ import annotations
@@ -35,25 +36,27 @@ def _header(event: current.ReplayHeader, _seen: Seen, losses: Losses) -> Iterato
 
 def _session_start(event: current.SessionStart, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     losses.add_present("lane", "repo")
+    issue, held = _additional(event, "issue_number", int)
     yield legacy.SessionStart(
-        issue_number=None,
+        issue_number=issue,
         policy_bundle_id=event.policy_bundle_id,
         session_id=event.session_id,
         t=_filled(event.ts, seen.time, "ts", losses),
-        extra=losses.carry_extra(event, legacy.SessionStart),
+        extra=losses.carry_extra(event, legacy.SessionStart, but=held),
     )
 
 
 def _tool_call(event: current.ToolCall, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     _leave_session(event, seen, losses)
+    step, held = _additional(event, "plan_step_id", str)
     yield legacy.ToolCall(
         id=event.step_id,
         params=event.params,
         params_hash=event.params_hash,
-        step_id=event.step_id,
+        step_id=event.step_id if step is None else step,
         t=_filled(event.ts, seen.time, "ts", losses),
         tool=event.tool,
-        extra=losses.carry_extra(event, legacy.ToolCall),
+        extra=losses.carry_extra(event, legacy.ToolCall, but=held),
     )
 
 
@@ -62,14 +65,17 @@ def _tool_result(event: current.ToolResult, seen: Seen, losses: Losses) -> Itera
     losses.add_present("error")
     if event.side_effects:
         losses.add_present("side_effects")
+    code, held = _additional(event, "exit_code", int)
+    if code is None and not event.ok:
+        code = 1
     yield legacy.ToolResult(
-        exit_code=None if event.ok else 1,
+        exit_code=code,
         id=event.step_id,
         latency_ms=_whole(event.latency_ms, "latency_ms", losses),
         output_hash=event.output_hash,
         step_utility=_filled(event.step_utility, 0.0, "step_utility", losses),
         t=_filled(event.ts, seen.time, "ts", losses),
-        extra=losses.carry_extra(event, legacy.ToolResult),
+        extra=losses.carry_extra(event, legacy.ToolResult, but=held),
     )
 
 
@@ -97,6 +103,14 @@ def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Itera
         total_tool_calls=_filled(event.total_tool_calls, seen.tool_calls, "total_tool_calls", losses),
         extra=losses.carry_extra(event, legacy.SessionEnd),
     )
+
+
+def _additional(event: Record, name: str, kind: type[_T]) -> tuple[_T | None, str | None]:
+    """A field that only reenact's own logs have in the current dialect, and its name where it is there."""
+    value = event.extra.get(name)
+    if type(value) is not kind or (isinstance(value, int) and abs(value) > _MAX_COUNT):
+        return None, None
+    return value, name
 
 
 def _filled(value: _T | Absent, otherwise: _T, field: str, losses: Losses) -> _T:

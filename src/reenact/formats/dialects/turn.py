@@ -45,9 +45,10 @@ class Losses(list[Loss]):
             self.add(field, "the target dialect uses this name itself")
         return {field: value for field, value in fields.items() if field not in taken}
 
-    def carry_extra(self, event: Record, kind: type[Record]) -> dict[str, Any]:
-        """The event's unknown fields for an event of *kind*."""
-        return self.carry(event.extra, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)
+    def carry_extra(self, event: Record, kind: type[Record], *, but: str | None = None) -> dict[str, Any]:
+        """The event's unknown fields for an event of *kind*, *but* the one that has found its place there."""
+        left = {name: value for name, value in event.extra.items() if name != but}
+        return self.carry(left, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)
 
 
 def name_filled_session(seen: Seen, losses: Losses) -> None:

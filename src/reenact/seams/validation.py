@@ -1,0 +1,130 @@
+"""A JSON Schema in front of a tool: arguments that do not fit it never reach the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, NoReturn, TypeAlias, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+
+from reenact.boundary import Call, current_lane
+from reenact.canonical import child_path
+from reenact.errors import CheckFailed, UsageError
+from reenact.formats.values import to_text
+from reenact.providers import read_request
+
+JsonSchema: TypeAlias = dict[str, Any]
+ToolSchema: TypeAlias = JsonSchema | Literal["signature", "offered"] | None
+"""Where the schema of a tool's arguments comes from."""
+
+
+class InvalidArguments(CheckFailed):
+    """A tool was called with arguments that its schema does not allow; *problems* says where."""
+
+    def __init__(self, tool: str, problems: list[str]) -> None:
+        self.tool = tool
+        self.problems = problems
+        super().__init__(f"{tool}: {'; '.join(problems)}")
+
+
+def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSchema) -> Callable[..., Any]:
+    """*fn*, but it runs only when its arguments fit *schema*.
+
+    It serves all kinds of functions: a coroutine or generator is made, but not begun, after the check.
+    """
+    if schema == "signature":
+        schema = schema_of_signature(fn)
+    if isinstance(schema, dict):
+        _validator(msgspec.json.encode(schema))  # one that is none is refused where it is written
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        made = call(args, kwargs)
+        wanted = _offered_schema(made.name) if schema == "offered" else schema
+        if isinstance(wanted, dict):
+            problems = _problems(made.request, wanted)
+            if problems:
+                raise InvalidArguments(made.name, problems)
+        return fn(*args, **kwargs)
+
+    return checked
+
+
+def schema_of_signature(fn: Callable[..., Any]) -> JsonSchema:
+    """What the annotations of *fn* say of its arguments; a parameter without one may be anything."""
+    import inspect
+
+    hints = get_type_hints(inspect.unwrap(fn))
+    properties: JsonSchema = {}
+    required: list[str] = []
+    definitions: JsonSchema = {}
+    allows_more = False
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.name in ("self", "cls") or parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            allows_more = True
+            continue
+        properties[parameter.name] = _schema_of_type(hints.get(parameter.name, Any), definitions)
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+    schema: JsonSchema = {"type": "object", "properties": properties, "required": required}
+    if not allows_more:
+        schema["additionalProperties"] = False
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _schema_of_type(kind: Any, definitions: JsonSchema) -> JsonSchema:
+    """The schema of one type; an empty one, which allows anything, where there is none."""
+    try:
+        (schema,), found = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    except TypeError:
+        return {}
+    definitions |= found
+    return schema
+
+
+def _offered_schema(tool: str) -> JsonSchema | None:
+    """The schema that the latest model call of the run offered for *tool*; ``None`` where it offered none."""
+    lane = current_lane()
+    asked = None if lane is None else lane.context.latest_model_request
+    if not isinstance(asked, dict):
+        return None
+    request = read_request(urlsplit(str(asked.get("url", ""))).path, asked.get("body"))
+    for offered in () if request is None else request.tools:
+        if offered.name == tool and isinstance(offered.schema, dict):
+            return offered.schema
+    return None
+
+
+def _problems(arguments: Any, schema: JsonSchema) -> list[str]:
+    value = msgspec.json.decode(to_text(arguments))
+    validator = _validator(msgspec.json.encode(schema))
+    return sorted(_problem(error) for error in validator.iter_errors(value))
+
+
+@cache
+def _validator(schema: bytes) -> Any:
+    import jsonschema_rs  # few tools need it
+
+    try:
+        return jsonschema_rs.validator_for(
+            msgspec.json.decode(schema),
+            retriever=_refuse_fetching,
+            pattern_options=jsonschema_rs.RegexOptions(),
+        )
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"schema of a tool: not a JSON Schema: {reason}") from None
+
+
+def _refuse_fetching(address: str) -> NoReturn:
+    raise ValueError(f"{address} is not fetched; put it under $defs")
+
+
+def _problem(error: Any) -> str:
+    path = "$"
+    for step in error.instance_path:
+        path = child_path(path, step)
+    return f"{path}: {error.message:.200}"
