@@ -359,6 +359,9 @@ class _Off:
     def piece(self, value: Any) -> None:
         """Nobody looks."""
 
+    def give_up(self, error: Exception) -> None:
+        """Nobody looks."""
+
     def wait(self) -> None:
         """Nothing to wait for."""
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 import orjson
@@ -27,9 +29,56 @@ Profile: TypeAlias = Literal["replay", "jcs"]
 MAX_DEPTH: Final = 254
 """Deeper nesting is refused; it is where the strictest JSON library we use stops."""
 
+_E = TypeVar("_E", bound=Callable[..., bytes])
+_ROOM_PER_CHARACTER: Final = 20
+"""orjson keeps eight bytes ready for each, up to twice that when it grows, and the old place meanwhile."""
+_SMALL_BYTES: Final = 1 << 20
+
+
+def _is_memory_limited() -> bool:
+    return any(getrlimit(kind)[0] != RLIM_INFINITY for kind in (RLIMIT_AS, RLIMIT_DATA))
+
+
+def guarded(encode: _E) -> _E:
+    """*encode* itself, or where this process was started with limited memory one that asks for it first.
+
+    The libraries end the process when they get none; asking raises :class:`MemoryError` instead.
+    """
+    if not _is_memory_limited():
+        return encode
+
+    def encode_if_it_fits(value: Any, *options: Any) -> bytes:
+        room_bytes = _room_bytes(value)
+        if room_bytes > _SMALL_BYTES:
+            bytearray(room_bytes)
+        return encode(value, *options)
+
+    return cast("_E", encode_if_it_fits)
+
+
+def _room_bytes(value: Any) -> int:
+    """About how much the text of *value* needs while it is made."""
+    characters, left = 0, [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, str | bytes | bytearray):
+            characters += len(found)
+        elif isinstance(found, msgspec.Raw):
+            characters += memoryview(found).nbytes
+        elif isinstance(found, dict):
+            characters += 8 * len(found)
+            left += found.values()
+        elif isinstance(found, list | tuple):
+            characters += 8 * len(found)
+            left += found
+        if characters * _ROOM_PER_CHARACTER > sys.maxsize:  # it contains itself
+            break
+    return characters * _ROOM_PER_CHARACTER
+
+
 _encoder = msgspec.json.Encoder(order="sorted")
 _bits = msgspec.msgpack.Encoder().encode
-_dump = orjson.dumps
+_dump = guarded(orjson.dumps)
 _STRICT: Final = (
     orjson.OPT_SORT_KEYS
     | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -42,8 +91,10 @@ _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 """A key that stands in a path as it is; patterns of paths read no more without quotes."""
 
-encode_clean: Final[Callable[[Any], bytes]] = _encoder.encode
+encode_clean: Final[Callable[[Any], bytes]] = guarded(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
+encode_ordered: Final[Callable[[Any], bytes]] = guarded(msgspec.json.Encoder().encode)
+"""The same with the members of objects in their own order."""
 
 
 def encode(value: Any, profile: Profile = "replay") -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.check.capture import check_capture
 from reenact.errors import StoreError
 from reenact.recorder.recovery import recover
 from reenact.store.reader import CaptureReader
@@ -304,3 +305,74 @@ def test_a_failed_recording_is_not_taken_up_again(tmp_path: Path):
         event.data.args["value"] for event in events_in(tmp_path / "run") if hasattr(event.data, "args")
     ] == [1, 2]
     assert context.seq == 3
+
+
+# Short of memory
+
+_HUNGRY = """
+import sys, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import httpx2, reenact
+SIZE = 30_000_000
+
+class Large(BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-length", str(SIZE))
+        self.end_headers()
+        for _ in range(30):
+            self.wfile.write(b"y" * 1_000_000)
+
+@reenact.tool
+def large(): return "x" * SIZE
+@reenact.tool
+def listed(): return [{"text": "x" * 1_000_000} for _ in range(30)]
+@reenact.tool
+def streamed():
+    for _ in range(3):
+        yield "x" * (SIZE // 3)
+@reenact.tool
+def small(number): return number
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Large)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+with reenact.capture(sys.argv[2]) as run:
+    small(1)
+    if sys.argv[1] == "fetched":
+        url = f"http://127.0.0.1:{server.server_port}/"
+        assert len(httpx2.get(url, trust_env=False, timeout=60).content) == SIZE
+    elif sys.argv[1] == "streamed":
+        assert sum(map(len, streamed())) == SIZE
+    else:
+        assert globals()[sys.argv[1]]()
+    assert small(2) == 2
+print(run.manifest.error)
+"""
+
+
+@pytest.mark.parametrize("what", ["large", "listed", "streamed", "fetched"])
+@pytest.mark.parametrize("limit_mb", [300, 500])
+def test_a_result_too_large_for_memory_ends_recording_not_the_agent(
+    what: str, limit_mb: int, tmp_path: Path
+) -> None:
+    """The libraries that write JSON would end the process; they are not asked."""
+    words = [sys.executable, "-c", _HUNGRY, what, str(tmp_path / "run")]
+    limited = ["bash", "-c", f'ulimit -v {limit_mb}000; exec "$@"', "-", *words]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "recording failed: MemoryError\n"), done.stderr
+    assert [finding.code for finding in check_capture(tmp_path / "run").findings] == ["recording_failed"]
+
+
+def test_a_capture_whose_recording_failed_is_not_called_good(tmp_path: Path) -> None:
+    """It is whole as a file, but not as a record of the run."""
+    full = OSError(28, "No space left on device")
+    with recorded_by(tmp_path / "run", wrap=lambda sink: Failing(sink, "append", 3, full)):
+        for number in range(5):
+            echo(number)
+    report = check_capture(tmp_path / "run")
+    assert not report.is_good
+    finding = next(finding for finding in report.findings if finding.code == "recording_failed")
+    assert finding.message == (
+        "not all of the run is here: recording failed: [Errno 28] No space left on device"
+    )

@@ -13,7 +13,7 @@ from reenact.check.links import LinkFault, Links, Suspects, follow
 from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.blocks import read_text_blocks
-from reenact.formats.capture import CaptureManifest, read_manifest
+from reenact.formats.capture import RECORDING_FAILED, CaptureManifest, read_manifest
 from reenact.formats.volatile import read_rules
 from reenact.store.blobs import BlobStore
 from reenact.store.rundir import MANIFEST, RunDir, RunState
@@ -171,6 +171,10 @@ class _CaptureCheck:
             self.find("event_count", reason, self._file)
         if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
             self.find("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
+        for told in (manifest.error or "", *(manifest.warnings or ())):
+            if told.startswith(RECORDING_FAILED):
+                self.find("recording_failed", f"not all of the run is here: {told}", MANIFEST)
+                break
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)
 

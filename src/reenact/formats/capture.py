@@ -25,6 +25,8 @@ BLOB_THRESHOLD_BYTES: Final = 16 * 1024
 MAX_BLOB_THRESHOLD_BYTES: Final = MAX_LINE_BYTES // 4
 """So that the few payloads of one event still fit into a line."""
 INTERRUPTED: Final = "interrupted"
+RECORDING_FAILED: Final = "recording failed"
+"""How a manifest's error, or a warning in it, begins where recording ended before the run did."""
 
 R = TypeVar("R")
 

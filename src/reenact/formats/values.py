@@ -23,7 +23,7 @@ JSON_TEXT: Final = "$json"
 _RESERVED: Final = b'"$'
 _DOLLAR: Final = ord("$")
 _encode: Final = canonical.encode_clean
-_encode_ordered: Final = msgspec.json.Encoder().encode
+_encode_ordered: Final = canonical.encode_ordered
 _decode: Final = msgspec.json.Decoder().decode
 _ORDERED: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -32,7 +32,7 @@ _SORTED: Final = _ORDERED | orjson.OPT_SORT_KEYS
 _PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
-_dump: Final = orjson.dumps
+_dump: Final = canonical.guarded(orjson.dumps)
 _marshal: Final = marshal.dumps
 _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 _MARSHAL_VERSION: Final = 2
@@ -132,6 +132,8 @@ def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None
             # Only tuples and NaN are taken here and are not JSON's.
             if (may_hold_tuple or _NAN in bits or _MINUS_NAN in bits) and _decode(text) != value:
                 return None
+    except MemoryError:
+        raise
     except Exception:  # comparing and encoding may run code of the value's own
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.

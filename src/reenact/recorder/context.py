@@ -18,7 +18,7 @@ import msgspec
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError, UsageError
-from reenact.formats.capture import NO_MODEL, CaptureManifest, CaptureSeed, Model, RunStatus
+from reenact.formats.capture import NO_MODEL, RECORDING_FAILED, CaptureManifest, CaptureSeed, Model, RunStatus
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
@@ -413,12 +413,16 @@ class CaptureContext:
         if self._is_forked and _FORKED not in self.warnings:
             self.warn(_FORKED)
 
+    def give_up(self, error: Exception) -> None:
+        self._fail(error)
+
     def _fail(self, error: BaseException) -> None:
         """Recording stops here; what is written so far stays."""
         if self._failure is None:
+            self._failure = RECORDING_FAILED  # for the case that there is no memory for more words
             reason = message_of(error) or type(error).__name__
-            self._failure = self._redactor.redact_text(f"recording failed: {reason}")
-            self.warn(f"recording failed, the run goes on unrecorded: {reason}")
+            self._failure = self._redactor.redact_text(f"{RECORDING_FAILED}: {reason}")
+            self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
 def _facts_of(call: Call) -> dict[str, Any]:

@@ -24,6 +24,9 @@ class Recorder(Protocol):
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
 
+    def give_up(self, error: Exception) -> None:
+        """Record nothing more, because of *error*; the agent goes on."""
+
 
 class CaptureStep(msgspec.Struct, eq=False):
     """See the module's docstring; a struct because one is made for every call."""
@@ -69,7 +72,15 @@ class CaptureStep(msgspec.Struct, eq=False):
         """A stream handed out *value*."""
         if self.recorded_pieces is None:
             self.begin(lambda: self.close(GeneratorExit()))
-        self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
+        try:
+            self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
+        except Exception as error:
+            self.give_up(error)
+
+    def give_up(self, error: Exception) -> None:
+        """What came cannot be told, for want of memory say: recording ends here, the call does not."""
+        self.recorded_pieces = []
+        self.recorder.give_up(error)
 
     def pieces(self) -> Iterator[Any]:
         """A live stream has no recorded pieces."""

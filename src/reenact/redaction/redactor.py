@@ -76,7 +76,7 @@ class Redactor:
 
     def redact_ordered_json(self, text: bytes) -> bytes:
         """JSON without secrets, its members in the order they had."""
-        return self._redact_json(text, msgspec.json.encode) if self._is_suspect(text) else text
+        return self._redact_json(text, canonical.encode_ordered) if self._is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
         return self._counted(text, encode(self._text.redact_value(None, _decode(text))))

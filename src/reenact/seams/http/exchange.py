@@ -106,11 +106,14 @@ class Exchange:
         self.ended()
 
     def received(self, chunk: bytes) -> None:
-        plain = self._plain_of(chunk)
         self._raw.append(chunk)
-        self._plain.append(plain)
-        if self.is_streamed:
-            self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
+        try:
+            plain = self._plain_of(chunk)
+            self._plain.append(plain)
+            if self.is_streamed:
+                self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
+        except MemoryError as error:
+            self._step.give_up(error)
 
     def ended(self, error: BaseException | None = None) -> None:
         """The answer is complete, has failed, or was abandoned; the first ending counts."""
@@ -121,7 +124,10 @@ class Exchange:
             error = None
         if self._step.live:
             _under_way.discard(self._identity)
-            self._describe(is_whole=error is None)
+            try:
+                self._describe(is_whole=error is None)
+            except MemoryError as failure:
+                self._step.give_up(failure)
         self._crossing.__exit__(None if error is None else type(error), error, None)
 
     @property
