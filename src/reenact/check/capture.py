@@ -188,7 +188,7 @@ class _CaptureCheck:
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
         try:
-            blobs.get(digest)
+            blobs.check(digest)
         except DigestMismatch:
             self.find("blob_damaged", f"the bytes of {digest} have another digest", self._file, line=line)
         except (FormatError, StoreError) as error:

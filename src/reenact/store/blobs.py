@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.store.durable import Durability, sync_folder, unwritable, write_whole
 from reenact.store.paths import inside, open_inside
 
+_PIECE_BYTES: Final = 1024 * 1024
 _FOLDER_NAME: Final = re.compile("[0-9a-f]{2}")
 
 
@@ -41,12 +43,22 @@ class BlobStore:
         """The bytes of *digest*, or :class:`DigestMismatch` if the file holds others."""
         with open_inside(self.root, _name_of(digest)) as stream:
             data = stream.read()
-        if canonical.digest_of_bytes(data) != digest:
-            raise DigestMismatch(
-                f"the bytes have the digest {canonical.digest_of_bytes(data)}; copy the blob again",
-                file=str(self.path_of(digest)),
-            )
+        self._refuse_other(digest, canonical.digest_of_bytes(data))
         return data
+
+    def check(self, digest: str) -> None:
+        """Raise what :meth:`get` would, in constant memory."""
+        found = sha256()
+        with open_inside(self.root, _name_of(digest)) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                found.update(piece)
+        self._refuse_other(digest, f"sha256:{found.hexdigest()}")
+
+    def _refuse_other(self, digest: str, found: str) -> None:
+        if found != digest:
+            raise DigestMismatch(
+                f"the bytes have the digest {found}; copy the blob again", file=str(self.path_of(digest))
+            )
 
     def path_of(self, digest: str) -> Path:
         """Where *digest* is kept, whether or not it is."""

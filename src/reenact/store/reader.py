@@ -75,7 +75,7 @@ class EventLog:
     def check_blobs(self, digests: Iterator[str]) -> None:
         """Raise for the first of *digests* whose blob is missing or damaged."""
         for digest in digests:
-            self._blobs.get(digest)
+            self._blobs.check(digest)
 
     def _find_call(self, call_id: str) -> tuple[int, bytes]:
         seq = self._seq_of(call_id)
