@@ -187,11 +187,46 @@ def capture_cases() -> Iterator[Case]:
         Found("no_end"),
         forged=True,
     )
+    yield capture_case(
+        "start-twice",
+        "A second run_start was put in, and the manifest made to fit.",
+        lambda events: (
+            events.insert(3, EVENTS[0] | {"ts": EVENTS[3]["ts"]}),
+            [event.update(seq=seq) for seq, event in enumerate(events, 1)],
+        ),
+        Found("second_start", 4),
+        forged=True,
+    )
+    yield capture_case(
+        "recording-failed",
+        "The disk was full, and recording ended before the run did.",
+        lambda events: events.pop(),
+        Found("recording_failed"),
+        manifest=manifest_of(
+            lines_of(EVENTS[:-1]), status="error", error="recording failed: No space left on device"
+        ),
+        forged=True,
+    )
     good = manifest_of(lines_of(EVENTS))
     unhashed = changed(json.loads(good), lambda manifest: manifest["integrity"].pop("manifestHash"))
     for name, about, fields, path in MANIFESTS:
         case = capture_case(name, about, manifest=canonical.encode(unhashed | fields))
         yield case._replace(findings=(Found("manifest_unreadable", path=path),))
+    unhashed_case = capture_case(
+        "manifest-unhashed",
+        "The digest of the manifest was cut out, so that it could be changed.",
+        manifest=canonical.encode(unhashed | {"exitStatus": 0}),
+    )
+    yield unhashed_case._replace(findings=(Found("manifest_hash"),))
+    added = capture_case(
+        "recovered-added", "The mark of a recovery was put into a run that was not interrupted."
+    )
+    mark = {"capture/recovered.json": b'{"recoveredAt":1771113600020,"removedBytes":0}\n'}
+    yield added._replace(files=added.files | mark, findings=(Found("recovered_mark"),))
+    extra = capture_case("extra-files", "Files that belong to no capture are worth a word.")
+    strangers = {"capture/notes.txt": b"mine", "capture/blobs/sha256/notes.txt": b"mine"}
+    warnings = (Found("extra_file", severity="warning"),) * 2
+    yield extra._replace(files=extra.files | strangers, findings=warnings)
     out = canonical.encode(unhashed | {"eventLogPath": "../events.jsonl"})
     yield capture_case("path-out", "A path leads out of the directory.", manifest=out)._replace(exit=2)
     yield capture_case(

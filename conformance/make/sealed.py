@@ -176,6 +176,12 @@ def published_cases() -> Iterator[Case]:
         "leaves-removed", "The leaves were cut out.", lambda lines: lines.pop(1), Found("seal_leaves")
     )
     yield published_case(
+        "leaves-moved",
+        "The list of leaves was moved.",
+        lambda lines: lines.insert(3, lines.pop(1)),
+        Found("seal_leaves", 4),
+    )
+    yield published_case(
         "leaves-of-another-run",
         "The list of leaves is that of another run.",
         lambda lines: lines.__setitem__(1, OTHER_LINES[1]),

@@ -13,10 +13,11 @@ from reenact.check.links import LinkFault, Links, Suspects, follow
 from reenact.check.segments import SEGMENT_BYTES, Progress, scan_segments
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.blocks import read_text_blocks
-from reenact.formats.capture import RECORDING_FAILED, CaptureManifest, read_manifest
+from reenact.formats.capture import INTERRUPTED, RECORDING_FAILED, CaptureManifest, read_manifest
+from reenact.formats.record import ABSENT
 from reenact.formats.volatile import read_rules
 from reenact.store.blobs import BlobStore
-from reenact.store.rundir import MANIFEST, RunDir, RunState
+from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 
 _LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
     "second_call": ("second_call", "error", "call {key} was made before"),
@@ -48,6 +49,7 @@ def check_capture(
     if manifest is not None:
         check.compare(manifest)
     check.read_blobs()
+    check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
     return Report("capture", str(path), check.findings, {"state": state.value} | check.facts())
 
 
@@ -163,6 +165,8 @@ class _CaptureCheck:
         self.find(code, message.format(key=fault.key), self._file, line=fault.line, severity=severity)
 
     def compare(self, manifest: CaptureManifest) -> None:
+        if manifest.integrity.manifestHash is ABSENT:
+            self.find("manifest_hash", "integrity.manifestHash is missing: anybody may change it", MANIFEST)
         if manifest.integrity.eventsHash != self._digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
             self.find("events_changed", f"the events {reason}, found {self._digest}", self._file)
@@ -185,6 +189,18 @@ class _CaptureCheck:
         for digest in blobs:
             if digest not in self._blobs:
                 self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
+
+    def look_around(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
+        """What else stands in the directory."""
+        if is_recovered and manifest is not None and manifest.error != INTERRUPTED:
+            self.find("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
+        for name in self._run.names():
+            if name == PARTS:
+                self.find("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
+            elif name not in (MANIFEST, RECOVERED, BLOBS, self._file):
+                self.find("extra_file", "belongs to no capture", name, severity="warning")
+        for name in self._run.blobs.strangers():
+            self.find("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
         try:

@@ -120,6 +120,8 @@ class _Scan:
                 (links.call if is_call else links.outcome)(call_id, number)
             elif _name(event) == "RunEnd":
                 segment.end = segment.end or number
+            elif _name(event) == "RunStart" and number > 1:
+                self._find("second_start", "a run starts once, with the first event", number)
         if _BLOB in block.text:
             self._note_blobs(block)
 

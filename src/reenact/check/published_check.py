@@ -23,6 +23,8 @@ from reenact.formats.seal import HASH_BYTES, Seal, base64_bytes
 
 _LEAVES_MARK: Final = f'"{LEAVES}"'.encode()
 
+_FIRST_LEAVES: Final = (1, 2)
+"""The lines on which they may begin; where that is the first, the header is missing."""
 _OpenStream = Callable[[], BinaryIO]
 _Leaves = Generator[bytes, None, None]
 
@@ -69,16 +71,21 @@ def _leaves_problem(open_stream: _OpenStream, seal: Seal, file: str, tag_field: 
 
 def _leaves(open_stream: _OpenStream, tag_field: str) -> _Leaves:
     """The leaves that a log lists, one by one."""
-    count = 0
+    count, expected = 0, 0
     with open_stream() as stream:
         for line in read_lines(stream, file="", on_error=lambda _: None):
             if _LEAVES_MARK not in line.text:
                 continue
             try:
                 value = read_json(line.text)
-                block = _leaves_in(value, count + 1) if lists_leaves(value, tag_field) else b""
+                if not lists_leaves(value, tag_field):
+                    continue
+                block = _leaves_in(value, count + 1)
+                if line.number not in ((expected,) if expected else _FIRST_LEAVES):
+                    raise FormatError(f"leaves follow the header, not line {line.number - 1}")
             except FormatError as error:
                 raise error.at(line=line.number) from None
+            expected = line.number + 1
             count += len(block) // HASH_BYTES
             for start in range(0, len(block), HASH_BYTES):
                 yield block[start : start + HASH_BYTES]

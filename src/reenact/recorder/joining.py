@@ -38,9 +38,8 @@ from reenact.store.durable import unwritable
 from reenact.store.journal import scan
 from reenact.store.paths import inside
 from reenact.store.reader import CaptureReader
-from reenact.store.rundir import MANIFEST, NEW_EVENTS, RunDir, RunState
+from reenact.store.rundir import MANIFEST, NEW_EVENTS, PARTS, RunDir, RunState
 
-_PARTS: Final = "parts"
 _PROCESS: Final = "process-"
 _JOINED: Final = "joinedParts"
 """In the manifest from the moment the parts' events are in the log until the parts are gone."""
@@ -48,7 +47,7 @@ _JOINED: Final = "joinedParts"
 
 def part_of(path: Path, name: str) -> Path:
     """Where the part *name* of the capture in *path* is recorded."""
-    return path / _PARTS / name
+    return path / PARTS / name
 
 
 def process_part(path: Path, root: str) -> Path:
@@ -68,7 +67,7 @@ def join_parts(path: Path) -> bool:
     with run.alone():
         was_left = _finish_join(run)
         whole = _read_manifest(run)
-        folders = sorted(folder for folder in path.glob(f"{_PARTS}/*") if folder.is_dir())
+        folders = sorted(folder for folder in path.glob(f"{PARTS}/*") if folder.is_dir())
         parts = [log for folder in folders if (log := _read_part(folder, whole)) is not None]
         if not parts:
             return was_left
@@ -125,14 +124,14 @@ def _finish_join(run: RunDir) -> bool:
     manifest = _read_manifest(run)
     joined = manifest.extra.get(_JOINED, [])
     for name in joined:
-        _remove(inside(run.path, f"{_PARTS}/{name}"))
+        _remove(inside(run.path, f"{PARTS}/{name}"))
     if manifest.eventLogPath == NEW_EVENTS:
         with run.open_events() as stream:
             run.write_file(EVENT_LOG_NAME, stream.read())
         extra = {name: value for name, value in manifest.extra.items() if name != _JOINED}
         manifest = msgspec.structs.replace(manifest, eventLogPath=EVENT_LOG_NAME, extra=extra)
         run.replace_manifest(write_manifest(manifest))
-    return run.tidy(_PARTS) or bool(joined)
+    return run.tidy(PARTS) or bool(joined)
 
 
 def _remove(folder: Path) -> None:

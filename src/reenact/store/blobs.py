@@ -12,7 +12,7 @@ from typing import Final
 
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, StoreError
-from reenact.store.durable import Durability, sync_folder, unwritable, write_whole
+from reenact.store.durable import TEMP_PREFIX, Durability, sync_folder, unwritable, write_whole
 from reenact.store.paths import inside, open_inside
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -84,6 +84,15 @@ class BlobStore:
                 if canonical.is_digest(digest):
                     yield digest
 
+    def strangers(self) -> Iterator[str]:
+        """The names below *root* that belong to no blob, but for what is half-written."""
+        for place, folders, files in os.walk(self.root):
+            folders.sort()
+            for name in sorted(files):
+                path = (Path(place) / name).relative_to(self.root).as_posix()
+                if not canonical.is_digest(_digest_in(path)) and not name.startswith(TEMP_PREFIX):
+                    yield path
+
     def _make_folders(self, folder: Path) -> None:
         if folder.is_dir():
             return
@@ -100,6 +109,11 @@ def _name_of(digest: str) -> str:
     if not canonical.is_digest(digest):
         raise FormatError(f"{digest!r} is not a digest; one is written sha256:<64 lowercase hex digits>")
     return f"sha256/{digest[7:9]}/{digest[9:]}"
+
+
+def _digest_in(path: str) -> str:
+    """What the blob at *path* would be the blob of."""
+    return "sha256:" + path.removeprefix("sha256/").replace("/", "", 1)
 
 
 def _size_if_file(path: Path) -> int | None:

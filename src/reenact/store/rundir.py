@@ -36,6 +36,8 @@ EVENTS: Final = "events.jsonl"
 NEW_EVENTS: Final = "events.new.jsonl"
 """The journal while it is being replaced."""
 BLOBS: Final = "blobs"
+PARTS: Final = "parts"
+"""What processes recorded that have not the directory itself."""
 
 
 class RunState(Enum):
@@ -92,6 +94,10 @@ class RunDir:
         run = RunDir(path)
         _ = run.state
         return run
+
+    def names(self) -> list[str]:
+        """What stands in the directory, but for what is half-written."""
+        return sorted(name for name in os.listdir(self.path) if not name.startswith(TEMP_PREFIX))
 
     @property
     def is_capture(self) -> bool:
