@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,40 @@ def test_policies_decide_as_the_kit_says() -> None:
     for vector in json.loads((KIT / "policy-decision" / "decisions.json").read_bytes()):
         decision = Policy.from_json(vector["policy"]).decide(vector["value"])
         assert (decision.verdict, decision.rule) == (vector["verdict"], vector["rule"]), vector["about"]
+
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
+
+
+def judged_by_node(kit: Path) -> subprocess.CompletedProcess[str]:
+    words = [str(NODE), str(KIT / "js" / "verify.mjs"), str(kit)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+
+
+@needs_node
+def test_a_verifier_in_javascript_passes_the_kit() -> None:
+    """All of it, with the files of the kit and nothing of ours."""
+    done = judged_by_node(KIT)
+    assert (done.returncode, done.stdout.splitlines()[-1].partition(", ")[2]) == (0, "0 failed"), done.stdout
+    assert int(done.stdout.split()[-4]) > len(CASES)
+
+
+@needs_node
+def test_the_verifier_in_javascript_can_fail(tmp_path: Path) -> None:
+    """A file that was changed, in each format, and a finding that is not there."""
+    kit = tmp_path / "kit"
+    shutil.copytree(KIT, kit, ignore=shutil.ignore_patterns("make", "js", "__pycache__"))
+    spoiled = sorted(kit.glob("*/good/expected.json"))
+    for path in spoiled:
+        expected = json.loads(path.read_bytes())
+        path.write_text(json.dumps(expected | {"exit": 1, "findings": [EXTRA]}))
+    done = judged_by_node(kit)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].endswith(f", {len(spoiled)} failed")
+
+
+EXTRA = {"code": "never", "line": 1, "path": None, "severity": "error"}
 
 
 def test_every_format_has_a_good_and_a_bad_case() -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from conformance.make.action import action_cases, pack_cases, record_cases
 from conformance.make.against import against_cases
@@ -25,6 +27,8 @@ from conformance.make.seal import seal_cases
 from conformance.make.sealed import disclosure_cases, published_cases
 from conformance.make.test_case import test_case_cases
 from conformance.make.trace import trace_cases
+from reenact.check.action import ACTION
+from reenact.formats.schemas import SCHEMAS, json_schema
 
 FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "replay-log": log_cases,
@@ -46,10 +50,12 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "suite-summary": summary_cases,
     "policy": policy_cases,
 }
-VECTORS: dict[str, Callable[[], list[Event]]] = {
+VECTORS: dict[str, Callable[[], Any]] = {
     "canonical-json/replay.json": lambda: vectors("replay"),
     "canonical-json/jcs.json": lambda: vectors("jcs"),
     "policy-decision/decisions.json": decisions,
+    **{f"schemas/{name}.json": partial(json_schema, name) for name in SCHEMAS},
+    f"schemas/{ACTION.manifest.id}.json": ACTION.manifest_json,
 }
 
 
