@@ -256,7 +256,7 @@ function follow(links, codes) {
       waiting.set(key, line);
     } else if (!waiting.delete(key)) findings.push(found(called.has(key) ? codes.again : codes.alone, line));
   }
-  return { findings, unanswered: [...waiting.values()].map((line) => warned(codes.open, line)) };
+  return { findings, unanswered: [...waiting.values()].map((line) => found(codes.open, line, null, codes.severity)) };
 }
 
 function replayLog(file, expected) {
@@ -265,6 +265,7 @@ function replayLog(file, expected) {
   const findings = [...log.findings];
   const named = (kind) => log.events.filter(([, , name]) => name === kind);
   const form = (name, [line, event]) => isHash(event[name].replace(/^hmac-/, "")) || findings.push(found(name, line));
+  const isPublished = log.events.slice(0, 2).some(([, event]) => "seal" in event || "published" in event || event[log.tag] === "SealLeaves");
   let before = null;
   const sessions = new Map();
   for (const [line, event, kind] of log.events.filter(([, , name]) => KNOWN.has(name))) {
@@ -274,7 +275,7 @@ function replayLog(file, expected) {
     }
     if (event.session_id !== undefined && !sessions.has(event.session_id)) sessions.set(event.session_id, line);
     if (kind === "ToolCall" && event.params !== undefined) digest(event.params) === event.params_hash || findings.push(found("params_hash", line));
-    else if (kind === "ToolCall") form("params_hash", [line, event]);
+    else if (kind === "ToolCall") isPublished || findings.push(found("no_params", line)), form("params_hash", [line, event]);
     else if (kind === "ToolResult") form("output_hash", [line, event]);
     else if (kind === "PlanStart") form("plan_hash", [line, event]);
     else if (kind === "Verification" && event.commands && event.commands.length !== event.exit_codes.length) findings.push(found("exit_codes", line));
@@ -282,13 +283,14 @@ function replayLog(file, expected) {
   const [first] = log.events;
   if (first && first[2] !== "ReplayHeader") findings.push(found("no_header", first[0]));
   named("ReplayHeader").filter(([line]) => line !== first[0]).forEach(([line]) => findings.push(found("second_header", line)));
+  if (!named("SessionStart").length && !log.findings.length && !isPublished) findings.push(found("no_start", first?.[0] ?? 1));
   named("SessionStart").slice(1).forEach(([line]) => findings.push(found("second_start", line)));
   [...sessions.values()].slice(1).forEach((line) => findings.push(found("foreign_event", line)));
   const [end] = named("SessionEnd");
   const behind = end && log.events.find(([line]) => line > end[0]);
   if (behind) findings.push(found("after_end", behind[0]));
   const uses = log.events.filter(([, , kind]) => kind === "ToolCall" || kind === "ToolResult");
-  const links = follow(uses.map(([line, event, kind]) => [line, kind === "ToolCall", event[key]]), { second: "second_call", again: "second_result", alone: "result_without_call", open: "no_result" });
+  const links = follow(uses.map(([line, event, kind]) => [line, kind === "ToolCall", event[key]]), { second: "second_call", again: "second_result", alone: "result_without_call", open: "no_result", severity: named("SessionEnd").length && !isPublished ? "error" : "warning" });
   findings.push(...links.findings);
   if (log.cut !== null) return [...findings, warned("not_checked", log.cut)];
   findings.push(...links.unanswered);
@@ -308,9 +310,9 @@ function usesOf(log) {
     const key = event[DIALECTS[log.tag].key];
     if (kind === "ToolCall") waiting.set(key, [line, event]);
     else if (kind === "ToolResult" && waiting.has(key)) {
-      const [, call] = waiting.get(key);
+      const [callLine, call] = waiting.get(key);
       waiting.delete(key);
-      uses.push({ ...event, tool: call.tool, params_hash: call.params_hash, id: key, line });
+      uses.push({ ...event, tool: call.tool, params_hash: call.params_hash, id: key, line, callLine });
     }
   }
   return [...uses, ...[...waiting].map(([id, [line, call]]) => ({ tool: call.tool, params_hash: call.params_hash, output_hash: "none", id, line, isOpen: true }))];
@@ -332,21 +334,60 @@ function match(ours, theirs, keys) {
 const BY_CONTENT = [(e) => [e.tool, e.params_hash, e.output_hash], (e) => [e.tool, e.params_hash], (e) => [e.tool]];
 const differs = (a, b) => a !== undefined && b !== undefined && !(isNumber(a) && isNumber(b) ? Math.fround(Number(a)) === Math.fround(Number(b)) : canonical(a) === canonical(b));
 
+const tagOf = (effect) => (isObject(effect) ? ["type", "kind", "tag", "effect", "name"].map((name) => effect[name]).find((tag) => typeof tag === "string") ?? canonical(effect) : String(effect));
+
+function entryDiffers(name, ours, theirs) {
+  if (ours === undefined || theirs === undefined) return false;
+  if (name === "side_effects") return canonical(ours.map(tagOf).sort()) !== canonical(theirs.map(tagOf).sort());
+  if (name === "error" && typeof theirs === "string" && ours) return ![ours.name, ours.message, `${ours.name}: ${ours.message}`].includes(theirs);
+  return differs(ours, theirs);
+}
+
 function withReceipt(file, receiptFile) {
   const [log, claim] = [readLog(file), parse(readFileSync(receiptFile))];
-  const { pairs, ours, theirs } = match(usesOf(log).filter((use) => !use.isOpen), claim.tool_calls ?? [], "schema" in claim ? BY_CONTENT : [(entry) => [entry.id]]);
-  const start = log.events.find(([, , kind]) => kind === "SessionStart");
-  const compared = ["tool", "params_hash", "output_hash", "ok", "latency_ms", "step_utility", "side_effects"];
-  const ran = log.events.filter(([, , kind]) => kind === "Verification").flatMap(([, e]) => (e.commands ? e.commands.map((command, i) => [command, e.exit_codes[i]]) : [[e.command, e.exit_code]]));
-  const stated = Array.isArray(claim.verification) ? claim.verification.map((one) => [one.command, one.exit_code]) : claim.verification?.commands_run.map((command, i) => [command, claim.verification.exit_codes[i]]);
-  return [
-    ...(start && start[1].session_id !== claim.session_id ? [found("receipt_session", start[0])] : []),
-    ...("schema" in claim && claim.trajectory_hash !== hash(Buffer.from(log.trajectory, "latin1")) ? [found("trajectory_hash")] : []),
-    ...pairs.filter(([use, entry]) => compared.some((name) => differs(use[name], entry[name]))).map(([use]) => found("receipt_differs", use.line)),
-    ...ours.map((use) => found("receipt_lacks", use.line)),
-    ...theirs.map(() => found("log_lacks")),
-    ...(stated && canonical(stated) !== canonical(ran) ? [found("receipt_differs")] : []),
-  ];
+  const isCurrent = "schema" in claim;
+  const uses = usesOf(log).filter((use) => !use.isOpen).map((use) => ({ ...use, error: log.tag === "type" ? use.error ?? null : undefined }));
+  const { pairs, ours, theirs } = match(uses, (claim.tool_calls ?? []).map((call, place) => ({ ...call, place })), isCurrent ? BY_CONTENT : [(entry) => [entry.id]]);
+  const compared = ["tool", "params_hash", "output_hash", "ok", "error", "latency_ms", "step_utility", "side_effects"];
+  const [start, end] = ["SessionStart", "SessionEnd"].map((name) => log.events.find(([, , kind]) => kind === name) ?? [null, null]);
+  const findings = [];
+  const claimed = (isOther, line) => isOther && findings.push(found("receipt_differs", line));
+  if (start[1] && start[1].session_id !== claim.session_id) findings.push(found("receipt_session", start[0]));
+  if (isCurrent && claim.trajectory_hash !== hash(Buffer.from(log.trajectory, "latin1"))) findings.push(found("trajectory_hash"));
+  pairs.forEach(([use, entry]) => claimed(compared.some((name) => entryDiffers(name, use[name], entry[name])), use.line));
+  findings.push(...ours.map((use) => found("receipt_lacks", use.line)), ...theirs.map(() => found("log_lacks")));
+  const listed = pairs.sort((a, b) => a[1].place - b[1].place).map(([use]) => use);
+  const isOrdered = (order) => listed.every((use, i) => !i || listed[i - 1][order] <= use[order]);
+  const moved = listed.find((use, i) => i && use.line < listed[i - 1].line);
+  if (!isOrdered("line") && !isOrdered("callLine")) findings.push(found("receipt_order", moved.line));
+  if (start[1]) claimed(claim.policy_bundle_id !== (start[1].policy_bundle_id ?? start[1].policy_version ?? null), start[0]);
+  const late = (text, [line, event], seconds) => {
+    const by = text && event?.[DIALECTS[log.tag].time] ? (moment(text) - moment(event[DIALECTS[log.tag].time])) / 1000 : 0;
+    claimed(by < -1 || by > seconds, line);
+  };
+  const ran = log.events.filter(([, , kind]) => kind === "Verification").flatMap(([, e]) => e.commands ? e.commands.map((command, i) => ({ command, exit_code: e.exit_codes[i], delta: i ? 0n : e.verification_delta })) : [{ ...e, delta: e.verification_delta ?? 0n }]);
+  if (isCurrent) {
+    for (const [name, value] of Object.entries(start[1] ? claim.repo ?? {} : {})) claimed(value !== start[1].repo?.[name], start[0]);
+    late(claim.created_at, end, 60);
+    if (claim.verification && claim.verification.length !== ran.length) claimed(true, null);
+    else (claim.verification ?? []).forEach((one, i) => ["command", "exit_code", "cwd", "duration_ms", "verification_delta"].forEach((name) => claimed(one[name] !== undefined && !equal(one[name], ran[i][name]), null)));
+    return findings;
+  }
+  late(claim.started_at, start, 1);
+  late(claim.completed_at, end, 1);
+  if (end[1]) claimed(differs(claim.final_confidence, end[1].confidence), end[0]);
+  if (log.tag === "event") {
+    claimed(claim.issue_number !== undefined && claim.issue_number !== (start[1]?.issue_number ?? null), start[0]);
+    const plan = log.events.find(([, , kind]) => kind === "PlanStart")?.[1].plan_hash ?? null;
+    claimed(claim.plan_hash !== undefined && claim.plan_hash !== plan, null);
+  }
+  const checks = claim.verification;
+  if (checks) {
+    claimed(canonical(checks.commands_run) !== canonical(ran.map((run) => run.command)), null);
+    claimed(canonical(checks.exit_codes) !== canonical(ran.map((run) => run.exit_code)), null);
+    claimed(!equal(checks.verification_delta, ran.reduce((sum, run) => sum + run.delta, 0n)), null);
+  }
+  return findings;
 }
 
 function withOtherLog(file, other) {
@@ -413,7 +454,7 @@ function capture(directory) {
   if (behind) findings.push(found("after_end", behind[0]));
   const linked = events.filter(([, event]) => event.data.callId !== undefined && event.type !== "state_mutation");
   const isCall = ({ type, data }) => (type === "nondeterministic" ? data.request !== undefined : type === "tool_call" || type === "llm_request");
-  const links = follow(linked.map(([number, event]) => [number, isCall(event), event.data.callId]), { second: "second_call", again: "second_outcome", alone: "outcome_without_call", open: "no_outcome" });
+  const links = follow(linked.map(([number, event]) => [number, isCall(event), event.data.callId]), { second: "second_call", again: "second_outcome", alone: "outcome_without_call", open: "no_outcome", severity: "warning" });
   findings.push(...links.findings, ...(end ? links.unanswered : []));
   if (manifest.version !== undefined) {
     if (manifest.integrity.eventsHash !== hash(bytes)) findings.push(found("events_changed"));
