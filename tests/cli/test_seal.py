@@ -1,6 +1,7 @@
 """Sealing, publishing, disclosing and verifying on the command line."""
 
 import json
+import re
 import stat
 from contextlib import suppress
 
@@ -411,3 +412,21 @@ def test_force_replaces_what_is_there(place):
     assert main(["publish", "run", "-o", "out.jsonl", *SEALED]) == 0
     assert main(["publish", "run", "-o", "out.jsonl", *SEALED, "--force"]) == 0
     assert main(["verify", "out.jsonl", *CHECKED]) == 0
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_an_open_log_tells_nothing_of_outputs_in_its_summary(is_sealed, tmp_path, monkeypatch):
+    """What a tool returned is never published, and a summary likes to repeat it."""
+    monkeypatch.chdir(tmp_path)
+    with reenact.capture("run") as run:
+        found = find_customer("wilhelmina@example.com")
+        run.final_output = f"{found['name']} lives in {found['city']}; her parcel is on its way."
+    seal = []
+    if is_sealed:
+        assert main(["keygen", "-o", "signer"]) == 0
+        assert main(["seal", "run", "--key", "signer"]) == 0
+        seal = ["--seal", "run.seal.json"]
+    assert main(["publish", "run", "-o", "log.jsonl", "--policy", "open", *seal]) == 0
+    text = (tmp_path / "log.jsonl").read_text()
+    assert "parcel is on its way" in text
+    assert not {"Wilhelmina", "Vandersloot", "Rotterdam"} & set(re.findall(r"\w+", text))

@@ -1,11 +1,15 @@
 """The folder between a command and its processes."""
 
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from reenact.injected.handover import Handover
-from reenact.injected.launch import run
+from reenact.injected.handover import Handover, ToReplay
+from reenact.injected.launch import diverted, handover_folder, run
+from reenact.injected.surroundings import hide
 
 
 def test_no_first_lane_is_taken_twice(tmp_path):
@@ -37,3 +41,32 @@ def test_a_command_goes_on_diverged_when_others_outlast_the_one_that_did(tmp_pat
 def test_a_command_that_is_of_no_use_any_more_is_ended():
     """As by anybody who asks it to end."""
     assert run(["sleep", "60"], os.environ, is_of_no_use=lambda: True) == 128 + 15
+
+
+def test_no_base_url_is_written_to_the_folder(tmp_path, monkeypatch):
+    """It may hold a password; it stays in the environment, where it was."""
+    base = {"OPENAI_BASE_URL": "https://bob:hunter2@h.example/v1"}
+    environ, changes = diverted(base, "http://127.0.0.1:1")
+    handover = Handover(tmp_path)
+    handover.give(ToReplay("run", "strict", changes))
+    assert "hunter2" not in "".join(path.read_text() for path in tmp_path.iterdir())
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert os.environ["OPENAI_BASE_URL"].startswith("http://127.0.0.1:1/")
+    monkeypatch.setenv("REENACT_MODE", "replay")
+    hide()
+    assert os.environ["OPENAI_BASE_URL"] == base["OPENAI_BASE_URL"]
+    assert "REENACT_BEFORE" not in os.environ
+
+
+def test_what_a_killed_command_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    """A folder whose command still runs stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "import os\nfrom reenact.injected.launch import handover_folder\nwith handover_folder():\n "
+    kill = "os.kill(os.getpid(), 9)"
+    environ = os.environ | {"TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code + kill], env=environ, check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    with handover_folder() as first, handover_folder() as second:
+        assert {path.name for path in tmp_path.iterdir()} == {first.folder.name, second.folder.name}
+    assert list(tmp_path.iterdir()) == []

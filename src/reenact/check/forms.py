@@ -27,13 +27,15 @@ class Publisher:
         dialect: Dialect[Any],
         seed: bytes,
         policies: Collection[PolicyName] = POLICIES,
+        outputs: Iterable[Any] = (),
     ) -> None:
+        """*outputs* are what the tools returned, where more of it is known than the log has."""
         self._to_json = dialect.to_json
         key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
         cleaner = Cleaner(key)
         masked: Callable[[str], str] = str
         if "open" in policies:
-            masked = _masker(events, dialect, wording("open", key, cleaner, str))
+            masked = _masker(events, dialect, wording("open", key, cleaner, str), outputs)
         self._words: dict[PolicyName, Wording] = {
             policy: wording(policy, key, cleaner, masked) for policy in policies
         }
@@ -50,9 +52,11 @@ class Publisher:
         return SealedLine(original=line, **known)
 
 
-def _masker(events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording) -> Callable[[str], str]:
+def _masker(
+    events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording, outputs: Iterable[Any]
+) -> Callable[[str], str]:
     """What takes the words of everything that is removed from the log out of its texts."""
-    words: set[str] = set()
+    words = {word for output in outputs for word in words_of(output)}
     names: set[str] = set()
     for event in events:
         line = dialect.to_json(event)

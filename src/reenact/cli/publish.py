@@ -105,7 +105,8 @@ def unsealed_lines(
     run: RunLog, policy: PolicyName, withhold: Collection[int] = ()
 ) -> Iterator[dict[str, Any] | None]:
     """The lines of a published log that proves nothing; ``None`` for one of which nothing is shown."""
-    publisher = Publisher(run.events(), run.dialect, secrets.token_bytes(SEED_BYTES), [policy])
+    seed = secrets.token_bytes(SEED_BYTES)
+    publisher = Publisher(run.events(), run.dialect, seed, [policy], run.outputs())
     for position, event in enumerate(run.events(), 1):
         line = None if position in withhold else publisher.publish(event, policy)
         yield {**line, PUBLISHED: policy} if line is not None and position == 1 else line

@@ -77,7 +77,7 @@ def _tell(seal_path: Path, seal: Seal, keyid: str, as_json: bool) -> None:
 
 def _sealed_log(run: RunLog, seed: bytes, secret: BinaryIO) -> Tree:
     """Write the log in all its forms to *secret*; the tree over it."""
-    publisher = Publisher(run.events(), run.dialect, seed)
+    publisher = Publisher(run.events(), run.dialect, seed, outputs=run.outputs())
 
     def lines() -> Iterator[SealedLine]:
         for event in run.events():

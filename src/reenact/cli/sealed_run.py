@@ -10,6 +10,7 @@ from typing import Any, Final
 from reenact.check.merkle import root_of
 from reenact.cli.progress import progress_bar, with_progress
 from reenact.errors import CheckFailed, StoreError
+from reenact.formats.capture import ToolResult
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import Dialect
 from reenact.formats.hashes import trajectory_hash
@@ -18,6 +19,7 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
 from reenact.formats.seal_secret import SealedLine, read_sealed_lines, read_seed
 from reenact.store.reader import CaptureReader
+from reenact.trace.plain import plain
 from reenact.trace.to_replay_log import replay_log_of_capture
 
 _SEAL: Final = ".seal.json"
@@ -37,6 +39,15 @@ class RunLog:
     def events(self) -> Iterator[Event]:
         """The log, from its header on; the first bad line raises."""
         return self._log_events() if self.capture is None else self._capture_events(self.capture)
+
+    def outputs(self) -> Iterator[Any]:
+        """What the tools of a capture returned; a log has only the hash of it."""
+        if self.capture is None:
+            return
+        for event in self.capture.events():
+            if isinstance(event, ToolResult):
+                stored = (event.data.result, event.data.pieces)
+                yield from (plain(self.capture.resolved(value)) for value in stored if value is not ABSENT)
 
     def _log_events(self) -> Iterator[Event]:
         with self.path.open("rb") as stream:

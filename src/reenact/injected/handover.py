@@ -38,12 +38,17 @@ SITE: Final = Path(__file__).parent / "site"
 Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged"]
 
 
+BEFORE_VARIABLE: Final = "REENACT_BEFORE"
+"""What the variables held that lead programs to the gateway, as JSON.
+
+They may hold passwords: they stay in the environment, where they were, and are written to no file.
+"""
+
+
 class Diverted(msgspec.Struct, frozen=True):
-    """How programs without seams are led to the gateway, and how to undo it."""
+    """How programs without seams are led to the gateway."""
 
     address: str
-    before: dict[str, str | None]
-    """What the variables held that were set for it; ``None`` for nothing."""
 
 
 class ToRecord(msgspec.Struct, frozen=True, tag="record"):

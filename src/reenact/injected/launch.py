@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from threading import Event, Thread
 from types import FrameType
 from typing import IO, Final, Literal
@@ -16,18 +19,38 @@ from typing import IO, Final, Literal
 from reenact.errors import UsageError
 from reenact.gateway.upstreams import variables
 from reenact.injected.fence import Fence
-from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Diverted, Handover
+from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted, Handover
 from reenact.run import MODE_VARIABLE
 
 _LOOK_S: Final = 0.5
+_FOLDER: Final = "reenact-handover-"
+_OWNER: Final = "owner"
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def handover_folder() -> Iterator[Handover]:
-    """A folder to hand orders over in, for the block."""
-    with TemporaryDirectory(prefix="reenact-") as folder:
-        yield Handover(Path(folder))
+    """A folder to hand orders over in, for the block; what killed commands left is removed."""
+    for left in Path(gettempdir()).glob(f"{_FOLDER}*"):
+        _remove_unowned(left)
+    with TemporaryDirectory(prefix=_FOLDER) as folder:
+        # Held as long as this process lives, however it ends.
+        owner = os.open(Path(folder) / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            yield Handover(Path(folder))
+        finally:
+            os.close(owner)
+
+
+def _remove_unowned(folder: Path) -> None:
+    with suppress(OSError):  # of another user, or just being made or removed
+        owner = os.open(folder / _OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(owner)
 
 
 def injecting(
@@ -44,9 +67,10 @@ def injecting(
 
 
 def diverted(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
-    """*base* with what leads programs to the gateway at *address*, and what there was before."""
+    """*base* with what leads programs to the gateway at *address*, and with what there was before."""
     changes = variables(address, base)
-    return {**base, **changes}, Diverted(address, {name: base.get(name) for name in changes})
+    before = json.dumps({name: base.get(name) for name in changes})
+    return {**base, **changes, BEFORE_VARIABLE: before}, Diverted(address)
 
 
 def addressed(command: Sequence[str], address: str) -> list[str]:

@@ -60,9 +60,9 @@ def _begin(handover: Handover, born: Born | None) -> None:
     orders = handover.orders()
     part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
-    hide(orders.diverted)
+    before = hide()
     if isinstance(orders, ToRecord):
-        divert_programs_below(orders.diverted)
+        divert_programs_below(orders.diverted, before)
     at_the_end(part.end)
     follow(part)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import variables
-from reenact.injected.handover import HANDOVER_VARIABLE, SITE, Diverted
+from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted
 from reenact.run import MODE_VARIABLE
 
 
-def hide(diverted: Diverted) -> None:
+def hide() -> str | None:
     """Leave the program the surroundings it would have without us; what it starts is not ours.
 
-    With seams it goes to its upstreams by itself, so that no call is seen twice.
+    With seams it goes to its upstreams by itself, so that no call is seen twice. What the variables of the
+    upstreams held before is returned, for what the program starts.
     """
-    for name, value in diverted.before.items():
+    text = os.environ.pop(BEFORE_VARIABLE, None)
+    before: dict[str, str | None] = json.loads(text) if text else {}
+    for name, value in before.items():
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
@@ -25,12 +29,15 @@ def hide(diverted: Diverted) -> None:
         os.environ["PYTHONPATH"] = rest
     # A `with reenact.capture(...)` of the program's own stands back: the whole program is the run.
     os.environ[MODE_VARIABLE] = "off"
+    return text
 
 
-def divert_programs_below(diverted: Diverted) -> None:
+def divert_programs_below(diverted: Diverted, before: str | None) -> None:
     """What the program starts is one call of it, but the model calls in there are worth seeing.
 
     ``putenv`` past ``os.environ``: the program itself must not be led there.
     """
     for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
         os.putenv(name, value)
+    if before is not None:
+        os.putenv(BEFORE_VARIABLE, before)

@@ -198,7 +198,7 @@ _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
 _HTTP_CLIENT: Final = re.compile(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
 _OPTION_VALUE: Final = re.compile(
-    r"[ \t]+(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
+    r"(?:[ \t]+|[\"'],\s*)(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
     r"|(?P<bare>(?!-)[^\s\"'`\\;&<>(){}|]{1,1024}+))"
 )
 _GOES_ON: Final = re.compile(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")

@@ -10,7 +10,7 @@ around a replayed command sees the first two.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -20,7 +20,7 @@ from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.audited import audited
 from reenact.replayer.blocked import BlockedCall
-from reenact.replayer.egress import KINDS, READERS, Connect, Egress, Kind, connections
+from reenact.replayer.egress import KINDS, READERS, Connect, Egress, Kind, Spawn, connections
 from reenact.replayer.forked import ForkReports
 
 _guards: tuple[Guard, ...] = ()
@@ -51,10 +51,13 @@ class Guard:
         allow: Allow | None = None,
         applies: Callable[[], bool] = always,
         on_blocked: Callable[[BlockedCall], None] | None = None,
+        redact: Callable[[Sequence[str]], list[str]] = list,
     ) -> None:
+        """*redact* takes the secrets out of the arguments of a program before they are told to anybody."""
         self._allow = allow or Allow()
         self._applies = applies
         self._on_blocked = on_blocked
+        self._redact = redact
         self._blocked: list[BlockedCall] = []
         self._forks = ForkReports()
 
@@ -87,7 +90,8 @@ class Guard:
         """Raise :class:`LiveCallBlocked` if *egress* must not happen here."""
         if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
             return
-        call = BlockedCall.here(egress)
+        told = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
+        call = BlockedCall.here(told)
         self._note(call)
         self._forks.send(call)
         raise call.error()

@@ -93,7 +93,7 @@ class ReplayRun(Run):
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(allow_passthrough_tools)
-        self._guard = Guard(allow or Allow(), self._is_guarded)
+        self._guard = Guard(allow or Allow(), self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._open = ExitStack()
 

@@ -1,0 +1,183 @@
+"""Real captures with secrets planted in every call: no file of the directory holds one, and they replay.
+
+Each client really asks a server on loopback that sends secrets back, in its headers and its body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp
+import httpx2
+import pytest
+import requests
+import urllib3
+
+import reenact
+from reenact.errors import LiveCallBlocked
+from tests.cli.commands import PYTHON, run
+
+from . import planted
+
+HEADERS = {name: f"plain-{number}-secret" for number, name in enumerate(planted.HEADER_NAMES)}
+HEADERS["cookie"] = f"sid={HEADERS['cookie']}"
+FORM = {name: f"form-{number}-secret" for number, name in enumerate(planted.SECRET_NAMES)}
+SHAPED = planted.families(random.Random("captures"))
+ANSWERED = {"session": "answer-1-secret", "x-session-id": "answer-2-secret", "key": "answer-3-secret"}
+TOLD = {
+    "access_token": "told-1-secret",
+    "pairs": [["client_secret", "told-2-secret"]],
+    "text": [*SHAPED.values()],
+}
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Says in its headers and its body what must not be kept."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps(TOLD).encode()
+        is_packed = "gzip" in self.path
+        body = gzip.compress(body) if is_packed else body
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.send_header("set-cookie", "sid=cookie-1-secret; Path=/")
+        if is_packed:
+            self.send_header("content-encoding", "gzip")
+        for name, value in ANSWERED.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_address[1]}"
+        serving.shutdown()
+
+
+def with_httpx2(url: str) -> None:
+    httpx2.post(url, headers=HEADERS, data=FORM)
+    httpx2.post(url, headers=HEADERS, files={"client_secret": (None, "part-1-secret")})
+
+
+def with_requests(url: str) -> None:
+    requests.post(url, headers=HEADERS, data=FORM, timeout=9)
+    requests.post(url, headers=HEADERS, files={"client_secret": (None, "part-1-secret")}, timeout=9)
+
+
+def with_urllib3(url: str) -> None:
+    with urllib3.PoolManager() as pool:
+        pool.request("POST", url, headers=HEADERS, fields=FORM, encode_multipart=False)
+        part = {"client_secret": "part-1-secret"}
+        pool.request("POST", url, headers=HEADERS, fields=part, multipart_boundary="b1")
+
+
+def with_aiohttp(url: str) -> None:
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            answer = await session.post(url, headers=HEADERS, data=FORM)
+            await answer.read()
+
+    asyncio.run(ask())
+
+
+CLIENTS = {
+    "httpx2": with_httpx2,
+    "requests": with_requests,
+    "urllib3": with_urllib3,
+    "aiohttp": with_aiohttp,
+}
+
+
+def survivors(folder: Path) -> set[str]:
+    """The planted secrets that any file below *folder* still holds."""
+    secrets = [value.removeprefix("sid=") for value in HEADERS.values()]
+    secrets += [*FORM.values(), *SHAPED.values(), *ANSWERED.values()]
+    secrets += ["told-1-secret", "told-2-secret", "cookie-1-secret", "part-1-secret", "argument-1-secret"]
+    data = b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert len(data) > 500
+    return {secret for secret in secrets if planted.holds(data, secret)}
+
+
+@pytest.mark.parametrize("path", ["/plain", "/gzip?api_key=form-2-secret"], ids=["plain", "gzip"])
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_leaves_no_secret_and_its_run_replays(
+    client: str, profile: str, path: str, server: str, tmp_path: Path
+) -> None:
+    """Headers, forms, parts, answers, whichever library sends them."""
+    ask: Callable[[str], None] = CLIENTS[client]
+    with reenact.capture(tmp_path / "run", redact=profile):  # type: ignore[arg-type]
+        ask(server + path)
+    assert survivors(tmp_path) == set()
+    with reenact.replay(tmp_path / "run") as run:
+        ask(server + path)
+    assert run.divergences == []
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_a_command_line_leaves_no_secret(profile: str, tmp_path: Path) -> None:
+    """Arguments of programs, as lists and as one text, and the output that repeats them."""
+    words = [sys.executable, "-c", "import sys; print(sys.argv)", "--api-key", "argument-1-secret"]
+
+    def work() -> None:
+        subprocess.run([*words, "-H", "X-Session-Id: argument-1-secret"], capture_output=True, check=True)
+        subprocess.run("true --client-secret argument-1-secret", shell=True, check=True)
+
+    with reenact.capture(tmp_path / "run", redact=profile, sources=["subprocess"], modules=[__name__]):  # type: ignore[arg-type]
+        work()
+    assert survivors(tmp_path) == set()
+    with reenact.replay(tmp_path / "run"):
+        work()
+
+
+def test_a_refused_program_is_named_without_its_secret(tmp_path: Path) -> None:
+    """In the error, in the receipt, and in what the run keeps of it."""
+    with reenact.capture(tmp_path / "run", sources=[]):
+        pass
+    words = ["/bin/echo", "--api-key", "argument-1-secret", "-u", "bob:argument-1-secret"]
+    with (
+        pytest.raises(LiveCallBlocked) as caught,
+        reenact.replay(tmp_path / "run", receipt=tmp_path / "receipt.json") as run,
+    ):
+        subprocess.run(words, check=False)
+    assert "--api-key" in str(caught.value)
+    assert "argument-1-secret" not in str(caught.value)
+    assert "argument-1-secret" not in str(run.blocked)
+    assert survivors(tmp_path) == set()
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_the_gateway_leaves_no_secret(profile: str, server: str, tmp_path: Path) -> None:
+    """An agent in any language, with a key among its own arguments."""
+    agent, told = tmp_path / "agent.py", tmp_path / "told.json"
+    agent.write_text(
+        "import sys, json, urllib.request as u\nh, f = json.load(open(sys.argv[1]))\n"
+        "u.urlopen(u.Request(sys.argv[2] + '/x/form', f.encode(), h)).read()\n"
+    )
+    told.write_text(json.dumps([HEADERS, urlencode(FORM)]))
+    words = (PYTHON, "-S", "-E", agent, told, "{gateway}", "--api-key", "argument-1-secret")
+    options = ("-o", "run", "--redact", profile, "--upstream", f"x={server}")
+    done = run("record", *options, "--", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told.unlink()
+    assert survivors(tmp_path) == set()
