@@ -39,6 +39,10 @@ class Call(msgspec.Struct, frozen=True):
     """A function where they take time to find out: only a recording asks for them."""
     is_json: bool = False
     """Request and answer were read from JSON, or from text: all their values are JSON's own, or bytes."""
+    beside: str = ""
+    """What it is, where it is traffic beside the run: of a library's own, and no part of what the run did."""
+    is_background: bool = False
+    """It is taken to be beside the run for how it is made alone: by a library, in a thread of its own."""
     may_leave_first: bool = False
     """It may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is."""
 
@@ -410,7 +414,8 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             if open_runs and lane_var.get() is not OUTSIDE:
                 _refuse_unplaced(self._call)
             return _Off()
-        self._ordinal = lane.next_call()
+        # Not every run makes calls beside it, so they do not count.
+        self._ordinal = 0 if self._call.beside else lane.next_call()
         step = self._step = lane.context.step(self._call, lane)
         if self._call.kind == "tool":
             lane.latest_tool = step.call_id

@@ -28,6 +28,12 @@ def is_library(filename: str) -> bool:
     return filename.startswith(_ROOTS) or any(mark in filename for mark in _MARKS)
 
 
+@cache
+def is_standard(filename: str) -> bool:
+    """Whether the code in *filename* is Python's own or ours."""
+    return filename.startswith(_ROOTS) and not any(mark in filename for mark in _MARKS)
+
+
 _libraries: Final[dict[str, Any]] = {}
 """By name: loaded modules that were found to be libraries, so that the next run need not look again."""
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import CalledProcessError
 
-from tests.frameworks.installed import ROOT, Framework, frameworks
+from tests.frameworks.installed import Framework, frameworks
 from tests.frameworks.table import is_exact, keep
 from tests.frameworks.trial import REPLAYS, Result, try_agent
 
-SCRATCH = ROOT / ".venv" / "frameworks" / "runs"
+SCRATCH = Path(tempfile.gettempdir()) / "reenact-frameworks"
+"""Outside of any repository, which agents that look for one would find."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -44,8 +44,11 @@ class Framework:
         if (self.folder / "package.json").exists():
             pinned = json.loads((self.folder / "package.json").read_bytes())["dependencies"]
             return next(f"{name} {version}" for name, version in pinned.items())
-        found = _PINNED.search((self.folder / "requirements.txt").read_text())
-        return f"{found[1]} {found[2]}" if found else ""
+        if (self.folder / "requirements.txt").exists():
+            found = _PINNED.search((self.folder / "requirements.txt").read_text())
+            return f"{found[1]} {found[2]}" if found else ""
+        told = subprocess.run(_VERSIONS[self.name], capture_output=True, text=True, check=True).stdout
+        return " ".join(told.split()[: 2 if self.name == "curl" else 3])
 
     def install(self) -> None:
         """Make its environment if it is not as pinned; reenact is installed from this tree."""
@@ -70,6 +73,8 @@ class Framework:
 
 
 _PINS = ("requirements.txt", "package.json")
+_VERSIONS = {"curl": ("curl", "--version"), "go": ("go", "version")}
+"""For what the system has, how it tells its version."""
 
 
 def frameworks() -> list[Framework]:

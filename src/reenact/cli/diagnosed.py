@@ -46,6 +46,8 @@ class Findings(NamedTuple):
     rules: list[VolatileRule]
     """Those that were not there before; they are written if the proof is good."""
     proof: Proof
+    beside: list[str]
+    """What libraries sent or looked up by themselves, which is not compared."""
 
     @property
     def written(self) -> list[VolatileRule]:
@@ -59,6 +61,8 @@ class Findings(NamedTuple):
 def as_text(findings: Findings) -> str:
     """The whole report."""
     lines = [*_sources(findings.diagnosis), *_strays(findings.diagnosis)]
+    if findings.beside:
+        lines += ["beside the run, not compared:", *(f"  {request}" for request in findings.beside)]
     if findings.written:
         lines.append(f"wrote {plural(len(findings.written), 'rule')} to {findings.file}")
     lines += _proved(findings.captures[-1], findings.proof)
@@ -72,11 +76,12 @@ def as_text(findings: Findings) -> str:
 
 def as_json(findings: Findings) -> dict[str, Any]:
     """The same as one object."""
-    captures, diagnosis, file, _, proof = findings
+    captures, diagnosis, file, _, proof, beside = findings
     return {
         "captures": [str(path) for path in captures],
         "sources": [msgspec.to_builtins(source) for source in diagnosis.sources()],
         "notInEveryRun": diagnosis.strays,
+        "beside": beside,
         "uncovered": diagnosis.reasons,
         "written": {"file": str(file), "rules": [rule_codec.to_json(rule) for rule in findings.written]},
         "notWritten": [rule_codec.to_json(rule) for rule in findings.not_written],

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import datetime
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from reenact.analysis.brief import plural
 from reenact.cli.command import invoke
 from reenact.cli.diagnosed import Findings, Proof, as_json, as_text
 from reenact.cli.failure import DIFFERS, INTERRUPTED, say
@@ -30,7 +32,7 @@ from reenact.gateway.lane import is_of_gateway
 from reenact.injected.subject import subject
 from reenact.redaction import PROFILES, without_marks
 from reenact.replayer.source import ReplaySource
-from reenact.run.rules import project_rules
+from reenact.run.rules import project_beside, project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
 from reenact.store.rundir import make_empty_folder
 from reenact.volatile.alignment import Asked, aligned
@@ -84,6 +86,7 @@ def command(
     the replay passes and 1 when something remains that no rule can cover.
     """
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_beside(Path.cwd())
     folder = Path(output) if output is not None else _new_folder(words, datetime.now().astimezone())
     options = [f"--redact={redact}"] if redact else []
     options += [f"--upstream={name}" for name in upstream]
@@ -118,7 +121,14 @@ def _examined(captures: list[Path], how: Command) -> Findings:
             break
     if proof.is_good and rules:
         append_to_project(file, "\n".join(rule.to_toml() for rule in rules))
-    return Findings(captures, diagnosis, file, rules, proof)
+    return Findings(captures, diagnosis, file, rules, proof, _beside(captures[-1]))
+
+
+def _beside(path: Path) -> list[str]:
+    """What was sent beside the run, each once."""
+    source = ReplaySource(path, beside_hosts=project_beside(Path.cwd()))
+    requests = Counter((call.name.partition("/")[2], call.beside) for call in source.beside)
+    return [f"{name}: {what}, {plural(count, 'request')}" for (name, what), count in requests.items()]
 
 
 def _recorded(path: Path, how: Command, number: str) -> Path:
@@ -163,7 +173,7 @@ def _compared(captures: list[Path]) -> Diagnosis:
 
 
 def _asked(path: Path) -> Iterator[Asked]:
-    source = ReplaySource(path)
+    source = ReplaySource(path, beside_hosts=project_beside(Path.cwd()))
     seqs = {call.call_id: call.seq for call in source.calls}
     for call in source.calls:
         parent_seq = None if call.parent is None else seqs.get(call.parent)

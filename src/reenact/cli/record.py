@@ -32,6 +32,7 @@ from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
 from reenact.redaction import PROFILES
 from reenact.run.capturing import Identity
+from reenact.run.rules import project_beside
 from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir, RunState, claim_folder
 
@@ -68,6 +69,7 @@ def command(
     stands for its address. What was recorded is said on stderr at the end.
     """
     upstreams = upstreams_of(os.environ, upstream)
+    project_beside(Path.cwd())  # what is wrong with it is said before anything runs
     if print_env:
         return _print_environment(port)
     if not words:

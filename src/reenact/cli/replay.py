@@ -32,7 +32,7 @@ from reenact.injected.served import ServedReplay
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
-from reenact.run.rules import project_rules
+from reenact.run.rules import project_beside, project_rules
 from reenact.store.outfile import write_output
 from reenact.store.reader import CaptureReader
 
@@ -69,6 +69,7 @@ def command(
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_beside(Path.cwd())
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
     began = beginning(reader)
@@ -123,6 +124,7 @@ def _both(first: Replayed, second: Replayed) -> Replayed:
         liveCallsRefused=[*one.liveCallsRefused, *other.liveCallsRefused],
         notes=[*one.notes, *other.notes],
         acrossTasks=merge_across_tasks(one.acrossTasks, other.acrossTasks),
+        beside=[*(one.beside or ()), *(other.beside or ())] or ABSENT,
         verdict="reproduced" if one.verdict == other.verdict == "reproduced" else "diverged",
     )
     return Replayed(first.answered + second.answered, receipt)
@@ -166,7 +168,9 @@ def _cut_off(directory: str, handover: Handover, recorded: dict[str, ProcessData
 def _never_came(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
     """The calls of recorded processes that nobody was; those inside a call come with it, or not at all."""
     for root in roots:
-        for divergence in left_over(ReplaySource(directory, lanes_of(root), root)):
+        for divergence in left_over(
+            ReplaySource(directory, lanes_of(root), root, project_beside(Path.cwd()))
+        ):
             if "parent" not in (divergence.expected or {}).get("data", {}):
                 yield divergence
 

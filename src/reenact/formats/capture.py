@@ -247,6 +247,10 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """Present where the value took time: one event for the call, one for its outcome."""
     request: Any | Absent = ABSENT
     """What the call asked; in the first of the two events."""
+    beside: str | Absent = ABSENT
+    """What the call is, where it is traffic beside the run; in the first of the two events."""
+    background: bool | Absent = ABSENT
+    """That it is beside the run is known only by how it was made: by a library in a thread of its own."""
 
 
 class StateMutationData(Record, frozen=True):

@@ -68,6 +68,17 @@ class AcrossTasks(Record, frozen=True):
     """The first hundred pairs of tasks."""
 
 
+class BesideTraffic(Record, frozen=True):
+    """Requests that a library made by itself: answered from the recording or not at all, and not compared."""
+
+    request: str
+    """Method and address."""
+    what: str
+    recorded: Count
+    made: Count
+    """How often, in the recorded run and in this one."""
+
+
 class ReplayReceipt(Record, frozen=True):
     """Written at the end of every replay."""
 
@@ -80,6 +91,8 @@ class ReplayReceipt(Record, frozen=True):
     notes: list[str]
     finalOutputHash: str | None  # noqa: N815
     verdict: Literal["reproduced", "diverged"]
+    beside: list[BesideTraffic] | Absent = ABSENT
+    """Traffic beside the run, in either run."""
     replayedAt: int | Absent = ABSENT  # noqa: N815
     """Milliseconds since the epoch."""
     acrossTasks: AcrossTasks | Absent = ABSENT  # noqa: N815

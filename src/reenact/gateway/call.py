@@ -100,7 +100,8 @@ class ForwardedCall:
         return self._exchange
 
     async def _open(self) -> Exchange:
-        exchange = Exchange(self._head.above(await self._body.whole()), is_streamed=True)
+        sent = self._head.above(await self._body.whole())
+        exchange = Exchange(sent, is_streamed=True, is_elsewhere=True)
         self._on_open()
         with running_in(self._lane):
             await exchange.aopen()

@@ -22,7 +22,8 @@ from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun, Identity
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
-from reenact.seams import stdlib
+from reenact.run.rules import project_beside
+from reenact.seams import stdlib, telemetry
 from reenact.store.durable import Durability
 
 
@@ -58,7 +59,7 @@ class ServedCapture(CaptureRun):
         self._upstreams = upstreams
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
-        return ()
+        return (telemetry.beside_hosts(project_beside(Path.cwd())),)
 
     def surroundings(self) -> dict[str, Any]:
         argv = self._redactor.redact_arguments(self._words)
@@ -109,7 +110,7 @@ class ServedReplay(ReplayRun):
         self._upstreams = upstreams
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
-        return (entered(self.context),)
+        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:

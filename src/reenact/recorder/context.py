@@ -277,6 +277,10 @@ class CaptureContext:
         else:
             data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
             data |= self._payloads.facts(_facts_of(call)) | {"request": self._payloads.stored(text)}
+            if call.beside:
+                data["beside"] = call.beside
+                if call.is_background:
+                    data["background"] = True
         self._events.append(shape.call_type, encode_clean(data))
 
     def _record_model_call(self, call: Call, data: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode
+from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
@@ -27,6 +27,7 @@ from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
+from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
@@ -99,6 +100,7 @@ class ReplayEngine:
         self._lanes = Lanes(source.calls, self._key_of, source.root)
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
+        self.beside = BesideCalls(source.beside)
         self.turns = Turns(
             source.by_seq,
             source.times_ms,
@@ -115,14 +117,17 @@ class ReplayEngine:
             find_root, self._find_root = self._find_root, None
             root = self.source.root if find_root is None else find_root()
             if root != self.source.root:
-                self._read(ReplaySource(self.source.reader.path, lanes_of(root), root))
+                hosts = self.source.beside_hosts
+                self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts))
 
     # The boundary's side
 
-    def step(self, call: Call, lane: Lane) -> ReplayStep:
+    def step(self, call: Call, lane: Lane) -> Step:
         event_type = _CALL_TYPES[call.kind]
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
+        if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
+            return step
         key = Key(event_type, name, sha256(text).digest())
         is_live = call.kind == "tool" and name in self._passthrough
         recorded = self._find(lane, key, text)
@@ -135,6 +140,16 @@ class ReplayEngine:
             self._live_calls.add(found.call_id)
         self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])
         return ReplayStep(self, found, lane, is_live=is_live)
+
+    def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
+        """``None`` where the recording has such calls, but all of them as part of the run."""
+        with self._lock:
+            self.settle()
+            self.refuse_when_over(_CALL_TYPES[call.kind], name)
+            if not self.beside.knows(name) and self.source.named(_CALL_TYPES[call.kind], name):
+                return None
+            recorded = self.beside.take(call, name, sha256(text).digest())
+        return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         if instant.is_read:
@@ -486,6 +501,28 @@ class ReplayStep:
     def _raise_recorded_error(self) -> None:
         if "error" in self._data:
             raise rebuild(self._engine.source.reader.resolved(self._data["error"]))
+
+
+class BesideStep(ReplayStep):
+    """An answer that has no turn: it neither waits nor is waited for."""
+
+    __slots__ = ()
+
+    def wait(self) -> None:
+        self._take(True)
+
+    async def turn(self) -> None:
+        self._take(True)
+
+    def _end_of_pieces(self) -> None:
+        self._raise_recorded_error()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self.pieces():
+            yield piece
+
+    def close(self, error: BaseException | None) -> None:
+        """No event of the run's has happened."""
 
 
 def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:

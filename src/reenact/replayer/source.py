@@ -20,6 +20,7 @@ from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.store.reader import CaptureReader
 from reenact.store.references import blobs_in
+from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """What the event of an instant says beside its request."""
@@ -37,6 +38,8 @@ class _Data(msgspec.Struct):
     request: msgspec.Raw = msgspec.Raw()
     requestHash: str | None = None  # noqa: N815
     derived: bool = False
+    beside: str = ""
+    background: bool = False
     inline: bool = False
     cancelled: bool = False
     opened: int | None = None
@@ -74,10 +77,12 @@ class RecordedCall:
     """One recorded call, or instant, and where its outcome is."""
 
     __slots__ = (
+        "beside",
         "call_id",
         "due_after",
         "ended_ms",
         "inline",
+        "is_background",
         "is_instant",
         "is_stream",
         "lane",
@@ -120,6 +125,9 @@ class RecordedCall:
         """The answer came without the call giving way to the event loop."""
         self.never_ends = not is_instant
         """The caller went away before there was an answer: cancelled, or the recording broke off."""
+        self.beside = head.data.beside
+        """What it is, where it is traffic beside the run, which need not come."""
+        self.is_background = head.data.background
         self.taken = False
         self.lent = False
         """Lenient replay has answered a call with it that was not recorded."""
@@ -140,15 +148,24 @@ class ReplaySource:
     """A capture opened for replay; raises at once where it is missing, damaged or not replayable.
 
     Calls of lanes that are not *is_ours* are as if they were not there. *root* is the lane from which those
-    of this process descend.
+    of this process descend. What was asked of *beside_hosts* is beside the run, whatever the capture says.
     """
 
-    def __init__(self, path: str | Path, is_ours: LaneTest = every_lane, root: str = ROOT) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        is_ours: LaneTest = every_lane,
+        root: str = ROOT,
+        beside_hosts: tuple[str, ...] = (),
+    ) -> None:
         self.reader = CaptureReader(path)
         self.is_ours = is_ours
         self.root = root
+        self.beside_hosts = beside_hosts
         self.calls: list[RecordedCall] = []
         """All calls and instants, in recorded order."""
+        self.beside: list[RecordedCall] = []
+        """Calls beside the run; they are not among the others."""
         self.by_seq: dict[int, RecordedCall] = {}
         """The call to which the event of that number belongs, be it the call or its outcome."""
         self.times_ms: list[int | float] = []
@@ -224,6 +241,8 @@ class ReplaySource:
             self.times_ms.append(head.ts)
             if not head.data.derived:
                 self._index_event(head, open_calls)
+        if self.beside:
+            self._take_back_busy()
 
     def _head(self, number: int, line: bytes) -> _Head:
         try:
@@ -250,10 +269,31 @@ class ReplaySource:
             call = RecordedCall(head, _name(head), digest, is_instant=is_instant)
             if call_id is not None and not is_instant:
                 open_calls[call_id] = call
+            if self.beside_hosts and is_of_hosts(call.name.rpartition(" ")[2], self.beside_hosts):
+                call.beside = NAMED
             if self.is_ours(call.lane):
-                self.calls.append(call)
-        if self.is_ours(call.lane):
+                (self.beside if call.beside else self.calls).append(call)
+        if self.is_ours(call.lane) and not call.beside:
             self.by_seq[head.seq] = call
+
+    def _take_back_busy(self) -> None:
+        """A thread that asked a model or a tool was not a library's own: all it did belongs to the run."""
+        busy = {call.lane for call in self.calls if call.type in ("llm_request", "tool_call")}
+        lanes = {call.lane for call in self.beside if call.is_background}
+        shared = {lane for lane in lanes if any(other == lane or _is_below(other, lane) for other in busy)}
+        taken_back = [call for call in self.beside if call.is_background and call.lane in shared]
+        for call in taken_back:
+            call.beside = ""
+            self.by_seq[call.seq] = call
+            if call.outcome_seq:
+                self.by_seq[call.outcome_seq] = call
+        if taken_back:
+            self.beside = [call for call in self.beside if call.beside]
+            self.calls = sorted([*self.calls, *taken_back], key=lambda call: call.seq)
+
+
+def _is_below(lane: str, other: str) -> bool:
+    return lane.startswith(tuple(other + mark for mark in "./~:"))
 
 
 def _name(head: _Head) -> str:

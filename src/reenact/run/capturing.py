@@ -29,8 +29,9 @@ from reenact.replayer.allow import Allow
 from reenact.replayer.guard import Watch
 from reenact.run.provenance import RunOrigin
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
+from reenact.run.rules import project_beside
 from reenact.run.run import Run
-from reenact.seams import stdlib
+from reenact.seams import stdlib, telemetry
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -114,6 +115,7 @@ class CaptureRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
+        yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._context)
         yield Watch(self._allow, self._is_unseen, self._context.warn)
 

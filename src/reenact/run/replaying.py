@@ -31,9 +31,9 @@ from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
-from reenact.run.rules import project_rules
+from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
-from reenact.seams import stdlib
+from reenact.seams import stdlib, telemetry
 from reenact.store.outfile import write_output
 
 STALL_S: Final = 10.0
@@ -70,7 +70,7 @@ class ReplayRun(Run):
         first call is made, and *within* is the call inside which it lives.
         """
         super().__init__()
-        source = ReplaySource(path, is_ours, root)
+        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = profile_and_secrets(redact)
@@ -123,6 +123,7 @@ class ReplayRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         """What is put into this process so that its calls come to us and none gets past."""
         yield seams.attached()
+        yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
         yield entered(self._engine, self._within)
         yield self._guard
@@ -190,6 +191,7 @@ class ReplayRun(Run):
                 for call in self.blocked
             ],
             notes=list(self.notes),
+            beside=self._engine.beside.told() or ABSENT,
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time.time() * 1000),

@@ -6,7 +6,9 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 
 
 async def main():
-    team = RoundRobinGroupChat([make_agent("one"), make_agent("two")], MaxMessageTermination(5))
+    team = RoundRobinGroupChat(
+        [make_agent("one"), make_agent("two")], termination_condition=MaxMessageTermination(5)
+    )
     result = await team.run(task="How is the weather in Paris and Rome?")
     print([(message.source, message.to_text()) for message in result.messages])
 

@@ -1,4 +1,5 @@
 import { ask, makeAgent } from "./_weather.mjs";
 
 const asked = ["Paris", "Oslo", "Lima", "Cairo"].map((city) => ask(`How is the weather in ${city} and Rome?`));
-for (const { messages } of await makeAgent().batch(asked)) console.log(messages.at(-1).text);
+const answers = await Promise.all(asked.map((question) => makeAgent().invoke(question)));
+for (const { messages } of answers) console.log(messages.at(-1).text);

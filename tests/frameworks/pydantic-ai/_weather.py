@@ -4,7 +4,7 @@ MODELS = (
     "openai-chat:gpt-4o-mini",
     "openai-responses:gpt-4o-mini",
     "anthropic:claude-sonnet-4-5",
-    "google-gla:gemini-2.5-flash",
+    "google:gemini-2.5-flash",
 )
 
 

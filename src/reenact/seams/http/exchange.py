@@ -35,15 +35,22 @@ class Exchange:
     """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
 
     def __init__(
-        self, sent: Sent, *, is_streamed: bool, is_decoded: bool = False, may_leave_first: bool = False
+        self,
+        sent: Sent,
+        *,
+        is_streamed: bool,
+        is_decoded: bool = False,
+        may_leave_first: bool = False,
+        is_elsewhere: bool = False,
     ) -> None:
         """*is_decoded*: the client hands over bodies with their content coding undone already.
 
         *may_leave_first*: the client says by :meth:`left` when the request is on its way, which is at once; a
         call that asks a model is recorded then, while the model reads it.
+        *is_elsewhere*: the call is passed on for another program.
         """
         self._asked = Asked.by(sent)
-        call = self._asked.call(may_leave_first=may_leave_first)
+        call = self._asked.call(may_leave_first=may_leave_first, is_elsewhere=is_elsewhere)
         self._crossing = crossing(call, streaming=True)
         self.may_leave_first = call.may_leave_first
         self.is_streamed = is_streamed

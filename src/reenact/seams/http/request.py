@@ -12,6 +12,8 @@ from reenact.errors import FormatError
 from reenact.providers import Provider, recognise, request_fields
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs, by_name
+from reenact.seams.telemetry import traffic_beside
+from reenact.volatile.beside import Request
 
 _left_to_gateway: list[str] = []
 
@@ -55,14 +57,20 @@ class Asked(NamedTuple):
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
         return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway))
 
-    def call(self, *, may_leave_first: bool) -> Call:
-        """Headers are recorded, never matched."""
+    def call(self, *, may_leave_first: bool, is_elsewhere: bool = False) -> Call:
+        """Headers are recorded, never matched; *is_elsewhere*: another program asks."""
+        beside = None
+        if self.provider is None:
+            request = Request(self.sent.method, self.sent.url, self.headers, self.says.get("body"))
+            beside = traffic_beside(request, is_elsewhere=is_elsewhere)
         return Call(
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
             facts=lambda: {**self.model_fields(), "headers": self.headers},
             is_json=True,
+            beside=beside.what if beside else "",
+            is_background=beside is not None and beside.is_background,
             may_leave_first=may_leave_first and self.provider is not None,
         )
 

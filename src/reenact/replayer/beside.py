@@ -1,0 +1,94 @@
+"""Traffic beside the run in replay: answered as far as the recording can, never live, never minded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any
+
+from reenact.boundary import Call
+from reenact.formats.replay_receipt import BesideTraffic
+from reenact.replayer.source import RecordedCall
+from reenact.volatile.beside import empty_answer
+
+
+class BesideCalls:
+    """The recorded calls beside the run, and how often each was made now."""
+
+    def __init__(self, recorded: Iterable[RecordedCall]) -> None:
+        self._what: dict[str, str] = {}
+        self._recorded: Counter[str] = Counter()
+        self._made: Counter[str] = Counter()
+        self._answers: dict[str, list[RecordedCall]] = {}
+        for call in recorded:
+            self._what[call.name] = call.beside
+            self._recorded[call.name] += 1
+            answers = self._answers.setdefault(call.name, [])
+            if call.outcome_seq and not call.never_ends:
+                answers.append(call)
+
+    def knows(self, name: str) -> bool:
+        """Whether calls of that name were recorded beside the run."""
+        return name in self._recorded
+
+    def take(self, call: Call, name: str, digest: bytes) -> RecordedCall | None:
+        """Whose answer a call gets: an equal one's, else the next of that name, the last for all further."""
+        self._what.setdefault(name, call.beside)
+        self._made[name] += 1
+        left = self._answers.get(name, [])
+        if not left:
+            return None
+        found = next((one for one in left if one.request_digest == digest), left[0])
+        if len(left) > 1:
+            left.remove(found)
+        return found
+
+    def told(self) -> list[BesideTraffic]:
+        """For the receipt."""
+        return [
+            BesideTraffic(
+                request=name.partition("/")[2],
+                what=what,
+                recorded=self._recorded[name],
+                made=self._made[name],
+            )
+            for name, what in sorted(self._what.items())
+        ]
+
+
+class EmptyStep:
+    """A call beside the run that nothing recorded can answer."""
+
+    __slots__ = ("answer", "call_id", "exact", "facts", "live")
+
+    def __init__(self, call: Call) -> None:
+        self.live = False
+        self.call_id = ""
+        self.answer: Any = empty_answer(call.name.partition(" ")[0])
+        self.exact: Any = None
+        self.facts: dict[str, Any] = {}
+
+    def left(self) -> None:
+        """It goes nowhere."""
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        """Nothing comes."""
+
+    def piece(self, value: Any) -> None:
+        """Nothing comes."""
+
+    def pieces(self) -> Iterator[Any]:
+        return iter(())
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self.pieces():
+            yield piece
+
+    def wait(self) -> None:
+        """It has no turn."""
+
+    async def turn(self) -> None:
+        """It has no turn."""
+
+    def close(self, error: BaseException | None) -> None:
+        """Nothing was open."""

@@ -1,0 +1,243 @@
+"""Traffic beside the run: what libraries report or look up by themselves, whatever the agent is asked.
+
+Telemetry, traces, update checks and price lists go out when a timer fires, with ids and times of their own;
+no model is asked, and what comes back changes nothing that the run says. Such a request is recorded as what
+it is. A replay answers it from the recording or with nothing, and minds neither another one nor none.
+
+A row holds for requests that only these libraries make: by address, path and, where the address serves other
+things too, by who asks. It never holds for a request that the agent's own code makes. Feature flags, prompts
+and datasets that the same services hand out are used by the run, so no row names their paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from reenact.errors import FormatError
+
+NAMED: Final = "named in reenact.toml"
+TABLE_NAME: Final = "beside"
+"""The table in ``reenact.toml`` that names further hosts."""
+
+
+class Request(NamedTuple):
+    """What a row looks at."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    body: Any = None
+    """Its JSON, where it is JSON."""
+
+    @property
+    def host(self) -> str:
+        return (urlsplit(self.url).hostname or "").lower()
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.url).path
+
+
+class Row(NamedTuple):
+    """One kind of traffic beside the run."""
+
+    what: str
+    """As it is told: whose, and what for."""
+    path: re.Pattern[str]
+    """Of the whole path."""
+    hosts: tuple[str, ...] = ("*",)
+    by: tuple[str, ...] = ()
+    """Top-level packages of which one must have asked; any library where none is named."""
+    methods: tuple[str, ...] = ("POST",)
+    test: Callable[[Request], bool] = lambda _: True
+    """What else must hold, where the path alone says too little."""
+
+    def holds(self, request: Request, asker: str | None) -> bool:
+        """*asker* is the package that asks; ``None`` where another program does, and nobody can say which."""
+        if request.method not in self.methods or (self.by and asker not in self.by):
+            return False
+        is_there = any(fnmatchcase(request.host, host) for host in self.hosts)
+        return is_there and self.path.fullmatch(request.path) is not None and self.test(request)
+
+
+def _is_otlp(request: Request) -> bool:
+    if request.headers.get("content-type", "").startswith("application/x-protobuf"):
+        return True
+    members = ("resourceSpans", "resourceMetrics", "resourceLogs")
+    return isinstance(request.body, dict) and any(member in request.body for member in members)
+
+
+def _is_sentry(request: Request) -> bool:
+    return (
+        "x-sentry-auth" in request.headers
+        or request.headers.get("content-type", "") == "application/x-sentry-envelope"
+    )
+
+
+def _is_posthog(request: Request) -> bool:
+    client = request.headers.get("user-agent", "")
+    return client.startswith("posthog-") or request.host.endswith(".posthog.com")
+
+
+_PRICES: Final = ("litellm", "aider", "browser_use", "crewai", "dspy")
+_ANY: Final = re.compile(r".*")
+
+TABLE: Final[tuple[Row, ...]] = (
+    # The paths of the OTLP specification ("OTLP/HTTP Request"), below whatever a collector's address has.
+    # Also CrewAI's, Logfire's, Langfuse's, Phoenix's and Traceloop's, which are OTLP.
+    Row("OpenTelemetry export", re.compile(r".*/v1/(traces|metrics|logs)/?"), test=_is_otlp),
+    # develop.sentry.dev/sdk/foundations/transport: envelopes, and the store endpoint before them.
+    Row("Sentry reports", re.compile(r".*/api/\d+/(envelope|store)/"), test=_is_sentry),
+    # posthog.com/docs/api/capture and posthog-python's request.py; what /flags and /decide say is used.
+    Row("PostHog events", re.compile(r".*/(batch|capture|e|i/v\d+/e)/?"), test=_is_posthog),
+    # langfuse.com/docs/api: what its SDKs send; prompts and datasets are read from other paths.
+    Row(
+        "Langfuse traces",
+        re.compile(r".*/api/public/(ingestion|otel/v1/traces)"),
+        by=("langfuse", "opentelemetry"),
+    ),
+    # langsmith's client.py: runs are created and updated, and /info says in which batches.
+    Row(
+        "LangSmith traces",
+        re.compile(r".*/(runs(/batch|/multipart|/[0-9a-f-]+)?|info)"),
+        by=("langsmith",),
+        methods=("POST", "PATCH", "GET"),
+        test=lambda request: request.method != "GET" or request.path.endswith("/info"),
+    ),
+    # agents/tracing/processors.py of the OpenAI Agents SDK.
+    Row("OpenAI Agents traces", re.compile(r".*/v1/traces/ingest"), hosts=("*.openai.com",), by=("agents",)),
+    # agno/api/routes.py: what ran, unless telemetry=False.
+    Row("Agno usage statistics", re.compile(r"/telemetry/.*"), hosts=("*.agno.com",), by=("agno",)),
+    # litellm/__init__.py and get_model_cost_map.py: fetched as the package is imported; a copy comes with it.
+    Row(
+        "LiteLLM tables of prices and headers",
+        re.compile(r"/BerriAI/litellm/.*\.json"),
+        hosts=("raw.githubusercontent.com",),
+        by=_PRICES,
+        methods=("GET",),
+    ),
+    # crewai/events/listeners/tracing: traces of a run, also of users without an account.
+    Row(
+        "CrewAI traces",
+        re.compile(r"/crewai_plus/api/v\d+/tracing/.*"),
+        hosts=("*.crewai.com",),
+        by=("crewai", "crewai_core"),
+        methods=("POST", "PATCH", "PUT"),
+    ),
+    # aider/versioncheck.py, browser_use/utils.py, fastmcp/utilities/version_check.py, crewai_core/version.py.
+    Row(
+        "a check for updates",
+        re.compile(r"/pypi/[\w.-]+/json"),
+        hosts=("pypi.org",),
+        by=("aider", "browser_use", "crewai", "crewai_cli", "crewai_core", "fastmcp", "agnoctl"),
+        methods=("GET",),
+    ),
+    # huggingface_hub/utils/_telemetry.py.
+    Row(
+        "Hugging Face usage statistics",
+        re.compile(r"/api/telemetry/.*"),
+        hosts=("huggingface.co",),
+        by=("huggingface_hub",),
+        methods=("HEAD", "POST"),
+    ),
+    # gradio/analytics.py.
+    Row("Gradio usage statistics", _ANY, hosts=("api.gradio.app",), by=("gradio",), methods=("GET", "POST")),
+    # browser_use/browser/profile.py: extensions for the browser it starts.
+    Row(
+        "components of a browser",
+        re.compile(r"/service/update2/.*|/edgedl/.*"),
+        hosts=("clients2.google.com", "update.googleapis.com", "*.gvt1.com"),
+        methods=("GET", "POST", "HEAD"),
+    ),
+    # developer.mixpanel.com/reference/ingestion-api.
+    Row("Mixpanel events", re.compile(r"/(track|engage|groups|import).*"), hosts=("api*.mixpanel.com",)),
+    # segment.com/docs/connections/sources/catalog/libraries/server/http-api.
+    Row(
+        "Segment events",
+        re.compile(r"/v1/(batch|track|identify|page|group|alias|import|[bipt])"),
+        hosts=("api.segment.io", "events.*.segmentapis.com"),
+    ),
+    # amplitude.com/docs/apis/analytics/http-v2.
+    Row(
+        "Amplitude events",
+        re.compile(r"/(2/httpapi|batch)"),
+        hosts=("api*.amplitude.com", "api.*.amplitude.com"),
+    ),
+    # docs.scarf.sh/gateway: a pixel or a ping tells that a package is used.
+    Row("Scarf pings", _ANY, hosts=("*.scarf.sh",), methods=("GET", "POST", "HEAD")),
+    # docs.statsig.com/http-api/overview: exposures and events; values of flags come from other paths.
+    Row(
+        "Statsig events",
+        re.compile(r"/v1/(rgstr|log_event)"),
+        hosts=("*.statsigapi.net", "statsig.anthropic.com"),
+    ),
+    # ddtrace's writer, to the agent on this host, and the intake of telemetry.
+    Row(
+        "Datadog traces",
+        re.compile(r"/(v0\.\d+/(traces|stats)|telemetry/proxy/.*|api/v2/apmtelemetry|evp_proxy/.*)"),
+        by=("ddtrace", "datadog"),
+        methods=("POST", "PUT"),
+    ),
+    # opik's rest_api: traces and spans in batches.
+    Row(
+        "Opik traces",
+        re.compile(r".*/v1/private/(traces|spans)(/batch)?"),
+        by=("opik",),
+        methods=("POST", "PATCH", "PUT"),
+    ),
+    # weave/trace_server_bindings: calls as they start and end.
+    Row("Weave traces", re.compile(r"/(call/(start|end|upsert_batch)|calls/complete)"), by=("weave",)),
+    # braintrust's logger.py.
+    Row("Braintrust logs", re.compile(r"/logs3"), by=("braintrust",)),
+    # Claude Code, which is led to the gateway by ANTHROPIC_BASE_URL and sends this to the same address.
+    Row(
+        "Claude Code usage statistics",
+        re.compile(r".*/api/(event_logging/(v\d+/)?batch|claude_code/metrics|claude_cli_feedback)"),
+    ),
+    # Codex, the same way.
+    Row("Codex usage statistics", re.compile(r".*/codex/analytics-events/events")),
+)
+
+
+def reason(request: Request, asker: str | None) -> str | None:
+    """What *request* is, where the table knows it as traffic beside the run."""
+    return next((row.what for row in TABLE if row.holds(request, asker)), None)
+
+
+def empty_answer(method: str) -> dict[str, Any]:
+    """What a request gets that no recorded answer fits, as answers of HTTP are recorded.
+
+    A report is taken and nobody tries again; what was to be looked up is not there.
+    """
+    status, reason = (404, "Not Found") if method in ("GET", "HEAD") else (200, "OK")
+    head = {
+        "headers": [{"content-length": "0"}],
+        "httpVersion": "HTTP/1.1",
+        "reason": reason,
+        "status": status,
+    }
+    return {"body": "", "bytes": 0, **head}
+
+
+def hosts_in(project: Mapping[str, Any], *, file: str) -> tuple[str, ...]:
+    """The hosts of a ``reenact.toml`` to which nothing belongs to the run, ``*`` for any part of a name."""
+    table = project.get(TABLE_NAME, {})
+    hosts = table.get("hosts", []) if isinstance(table, Mapping) else None
+    if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
+        place = f"$.{TABLE_NAME}.hosts"
+        raise FormatError(
+            'expected a list of names, such as ["stats.example.com"]', file=file, json_path=place
+        )
+    return tuple(host.lower() for host in hosts)
+
+
+def is_of_hosts(url: str, hosts: Iterable[str]) -> bool:
+    """Whether *url* leads to one of *hosts*; a host with a port holds for that port alone."""
+    place = urlsplit(url)
+    name = (place.hostname or "").lower()
+    return any(fnmatchcase(name, host) or fnmatchcase(place.netloc.lower(), host) for host in hosts)
