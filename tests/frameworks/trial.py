@@ -19,6 +19,7 @@ from tests.frameworks.installed import FRAMEWORKS, Framework
 REPLAYS = ("same folder", "other folder", "other home and date")
 LATER = "+40d"
 TIMEOUT_S = 100
+_NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
 _KEPT = ("LANG", "TMPDIR")
 _STARTERS = {".py": ("python",), ".mjs": ("node",), ".sh": ("sh",), ".go": ()}
 """What runs an agent, by the ending of its file; a Go program was compiled when it was installed."""
@@ -62,7 +63,7 @@ def try_agent(framework: Framework, agent: Path, scratch: Path) -> Result:
         home = _surroundings(framework, provider, scratch / "home")
         words = command(framework, agent)
         recorded = run(["reenact", "record", "-o", capture, "--", *words], here, home)
-        if problem := _recording_problem(recorded, provider):
+        if problem := _recording_problem(recorded, capture, provider):
             return Result(framework.name, agent.stem, problem, replays)
         later = {**_surroundings(framework, provider, scratch / "other"), "TZ": "Asia/Kathmandu"}
         for name, folder, surroundings in zip(
@@ -84,7 +85,7 @@ def try_agent(framework: Framework, agent: Path, scratch: Path) -> Result:
 def _lay_out(framework: Framework, folder: Path) -> None:
     """Make *folder* what the recorded run found: what an earlier run left there would be a difference."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(framework.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(framework.folder, folder, ignore=_NOT_THE_AGENT)
     if (framework.place / "node_modules").exists():
         (folder / "node_modules").symlink_to(framework.place / "node_modules")
 
@@ -145,7 +146,7 @@ def _surroundings(framework: Framework, provider: ScriptedProvider, home: Path) 
     }
 
 
-def _recording_problem(recorded: Ended, provider: ScriptedProvider) -> str:
+def _recording_problem(recorded: Ended, capture: Path, provider: ScriptedProvider) -> str:
     if recorded.status is None:
         return f"the recorded run did not end within {TIMEOUT_S} s"
     if recorded.status:
@@ -154,6 +155,9 @@ def _recording_problem(recorded: Ended, provider: ScriptedProvider) -> str:
         return f"the scripted model had no answer: {provider.unanswered[0]}"
     if not any(request.wire for request in provider.requests):
         return "the recorded run asked no model"
+    if not (capture / "manifest.json").exists():
+        said = (line for line in recorded.errors.splitlines() if line.startswith("reenact: "))
+        return next(said, "nothing was recorded").removeprefix("reenact: ")
     return ""
 
 
