@@ -74,7 +74,11 @@ def command(
     recorded = reader.manifest.exitStatus
     began = beginning(reader)
     served = ServedReplay(
-        Path(directory), upstreams_of(os.environ) | (began.upstreams or {}), policy=policy, volatile=volatile
+        Path(directory),
+        upstreams_of(os.environ) | (began.upstreams or {}),
+        policy=policy,
+        volatile=volatile,
+        words=words,
     )
     fence = None if network else Fence(os.environ)
     with handover_folder() as handover:
@@ -126,8 +130,27 @@ def _both(first: Replayed, second: Replayed) -> Replayed:
         acrossTasks=merge_across_tasks(one.acrossTasks, other.acrossTasks),
         beside=[*(one.beside or ()), *(other.beside or ())] or ABSENT,
         verdict="reproduced" if one.verdict == other.verdict == "reproduced" else "diverged",
+        renamed=[*(one.renamed or ()), *(other.renamed or ())] or ABSENT,
+        times=[*(one.times or ()), *(other.times or ())] or ABSENT,
     )
-    return Replayed(first.answered + second.answered, receipt)
+    return _with(Replayed(first.answered + second.answered, receipt), *_renamed_twice(one, other))
+
+
+def _renamed_twice(one: ReplayReceipt, other: ReplayReceipt) -> Iterator[ReplayDivergence]:
+    """Names that two processes of the run paired with different ones."""
+    by_recorded = {each.recorded: each for each in one.renamed or ()}
+    by_live = {each.live: each for each in one.renamed or ()}
+    for each in other.renamed or ():
+        earlier = by_recorded.get(each.recorded, by_live.get(each.live, each))
+        if (earlier.recorded, earlier.live) != (each.recorded, each.live):
+            yield ReplayDivergence(
+                code="event_payload_mismatch",
+                detail=f"{earlier.recorded} was {earlier.live} at event {earlier.eventSeq} "
+                f"{earlier.jsonPath}, and at {each.jsonPath} {each.recorded} was {each.live}, "
+                "in another process",
+                event_seq=each.eventSeq,
+                json_path=each.jsonPath,
+            )
 
 
 def _in_processes(directory: str, handover: Handover, began: RunStartData) -> Replayed:
@@ -223,7 +246,7 @@ def _explain(directory: str, replayed: Replayed, alone: str) -> None:
     receipt = replayed.receipt
     answered = f"{plural(replayed.answered, 'call')} answered from the capture"
     if receipt.verdict == "reproduced":
-        say(f"{directory}: reproduced, {answered}, {alone}")
+        say(f"{directory}: reproduced, {answered}, {alone}{_accepted(receipt)}")
     else:
         say(f"{directory}: diverged, {answered}")
     for refused in receipt.liveCallsRefused:
@@ -239,6 +262,13 @@ def _explain(directory: str, replayed: Replayed, alone: str) -> None:
         _indented(f"note: {moved} matched that had been recorded in another task")
     for note in receipt.notes:
         _indented(f"note: {note}")
+
+
+def _accepted(receipt: ReplayReceipt) -> str:
+    """How much differed that means nothing; which it was is in the receipt."""
+    kinds = (receipt.renamed or (), "generated name"), (receipt.times or (), "time")
+    counted = " and ".join(plural(len(found), kind) for found, kind in kinds if found)
+    return f"; {counted} differed, as in every run" if counted else ""
 
 
 def _indented(text: str) -> None:

@@ -40,6 +40,25 @@ class Matching(Record, frozen=True):
     """Those that always hold, the capture's, the project's and those given for this replay."""
 
 
+class RenamedValue(Record, frozen=True):
+    """A generated name of the recorded run, and what it was called in the replay."""
+
+    recorded: str
+    live: str
+    eventSeq: Count  # noqa: N815
+    jsonPath: str  # noqa: N815
+    """Where it was seen first, in what the call of that event asked."""
+
+
+class AcceptedTime(Record, frozen=True):
+    """A time that was now in the recorded run, and the one that was now in the replay."""
+
+    recorded: Any
+    live: Any
+    eventSeq: Count  # noqa: N815
+    jsonPath: str  # noqa: N815
+
+
 class RefusedCall(Record, frozen=True):
     """Something that tried to go live."""
 
@@ -97,6 +116,9 @@ class ReplayReceipt(Record, frozen=True):
     """Milliseconds since the epoch."""
     acrossTasks: AcrossTasks | Absent = ABSENT  # noqa: N815
     """Absent where every task made the calls that were recorded for it."""
+    renamed: list[RenamedValue] | Absent = ABSENT
+    times: list[AcceptedTime] | Absent = ABSENT
+    """Both: what differed and was accepted, since chance drew it or a clock told it; absent for nothing."""
 
 
 def merge_across_tasks(one: AcrossTasks | Absent, other: AcrossTasks | Absent) -> AcrossTasks | Absent:

@@ -142,6 +142,11 @@ class Handover:
         except msgspec.DecodeError as error:
             raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
 
+    @property
+    def began_s(self) -> float:
+        """When the command gave its orders, and so the run began."""
+        return (self.folder / "orders.json").stat().st_mtime
+
     def take(self, choose: Callable[[list[str]], str], then: Callable[[str], None]) -> str:
         """Take a first lane, chosen knowing those taken before; *then* is done before another may choose."""
         fd = os.open(self.folder / "taken", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

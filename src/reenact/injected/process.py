@@ -27,14 +27,17 @@ from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToRe
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
+from reenact.library import possible_agents
 from reenact.recorder.joining import process_part
 from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
 from reenact.replayer.source import lanes_of
 from reenact.run import CaptureRun, ReplayRun, Run
+from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
+from reenact.seams.stdlib.draws import Draws
 
 
 class _Part(Parent, Protocol):
@@ -186,6 +189,7 @@ class _Replayed(_Process):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
+            evidence=_evidence(handover),
         )
         self._run.__enter__()
         if born is None:
@@ -228,6 +232,20 @@ class _Replayed(_Process):
 def _allowed(orders: Orders) -> Allow:
     port = urlsplit(orders.diverted.address).port
     return Allow(loopback_ports=[port] if port else [], children=is_bearing)
+
+
+def _evidence(handover: Handover) -> RunEvidence:
+    """All of the program is the run, so that what it was given is what was there when it began."""
+    began_s = handover.began_s
+    given = Given(sys.orig_argv, os.environ, Path.cwd(), before_s=began_s, more=_own_files)
+    return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s)
+
+
+def _own_files() -> Iterator[Path]:
+    for _, namespace in possible_agents():
+        file = namespace.get("__file__")
+        if isinstance(file, str):
+            yield Path(file)
 
 
 def _leave(run: Run, error: BaseException | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun, Identity
+from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside
@@ -103,9 +106,19 @@ class ServedReplay(ReplayRun):
         policy: Policy,
         volatile: Sequence[VolatileRule] = (),
         stall_s: float = STALL_S,
+        words: Sequence[str] = (),
     ) -> None:
+        """*words* are the command's; what it draws by lot nobody sees, but what it was given is known."""
+        began_s = time.time()
+        given = Given(words, os.environ, Path.cwd(), before_s=began_s)
         super().__init__(
-            path, policy=policy, volatile=volatile, stall_s=stall_s, is_ours=is_of_gateway, is_causal=True
+            path,
+            policy=policy,
+            volatile=volatile,
+            stall_s=stall_s,
+            is_ours=is_of_gateway,
+            is_causal=True,
+            evidence=RunEvidence("any", given=given, began_s=began_s),
         )
         self._upstreams = upstreams
 

@@ -29,10 +29,13 @@ from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
+from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.nearest import Nearest
+from reenact.replayer.renaming import Evidence, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
+from reenact.volatile.likeness import family
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _decode: Final = msgspec.json.Decoder().decode
@@ -75,8 +78,12 @@ class ReplayEngine:
         is_causal: bool = False,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
         find_root: Callable[[], str] | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
-        """*find_root* tells with the first call which process of the recorded run this one is."""
+        """*find_root* tells with the first call which process of the recorded run this one is.
+
+        *evidence* tells which names were generated in this run; without it none may differ, and no time.
+        """
         self.policy: Policy = policy
         self._redactor = redactor
         self._passthrough = frozenset(passthrough)
@@ -87,6 +94,7 @@ class ReplayEngine:
         self._stall_s = stall_s
         self._is_causal = is_causal
         self._find_root = find_root
+        self._evidence = evidence or Unknown()
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._is_over = False
@@ -101,6 +109,7 @@ class ReplayEngine:
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
         self.beside = BesideCalls(source.beside)
+        self.likeness = RunLikeness(source, self._volatile.request_of, self._evidence)
         self.turns = Turns(
             source.by_seq,
             source.times_ms,
@@ -170,9 +179,10 @@ class ReplayEngine:
             return produce()
         self.turns.happened([found.seq, *self.set_aside(found)])
         data = self.source.data(found.seq)
+        answers = self.likeness.answers
         if "error" in data:
-            raise rebuild(self.source.reader.resolved(data["error"]))
-        return from_json(self.source.reader.resolved(data.get("value")))
+            raise rebuild(answers.in_value(self.source.reader.resolved(data["error"])))
+        return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
 
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
@@ -251,6 +261,8 @@ class ReplayEngine:
             recorded = self._lanes.take(lane, key)
             if recorded is None:
                 recorded = self.find_equal(lane, self.keys(key, request_text))
+            if recorded is None and not self._may_still_come(lane, key, request_text):
+                recorded = self._take_alike(lane, key, request_text)
             return recorded
 
     def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
@@ -273,7 +285,14 @@ class ReplayEngine:
         with self._lock:
             unmade = self._lanes.unmade(lane, key)
         divergence = report.mismatch(
-            self.source, lane, key, request, expected, unmade, volatile=self._volatile
+            self.source,
+            lane,
+            key,
+            request,
+            expected,
+            unmade,
+            volatile=self._volatile,
+            likeness=self.likeness,
         )
         if self.policy == "strict":
             self.diverge(divergence)
@@ -288,6 +307,24 @@ class ReplayEngine:
         """*key* and, where rules are about such calls, the key without volatile parts."""
         masked = self._volatile.of_live(key, request_text)
         return [key] if masked is None else [key, masked]
+
+    def _take_alike(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        """The call that this one is up to generated names and times, see :mod:`renaming`."""
+        translated = self.likeness.in_recorded_words(request_text.decode("utf-8", "surrogatepass"))
+        if translated is not None:
+            text = translated.encode("utf-8", "surrogatepass")
+            name = self.likeness.in_recorded_words(key.name) or key.name
+            known = Key(key.type, name, sha256(text).digest())
+            recorded = self.find_equal(lane, self.keys(known, text))
+            if recorded is not None:
+                return recorded
+        kind = key.type, family(key.name)
+        calls = (call for call in self._lanes.may_come_now(lane) if (call.type, family(call.name)) == kind)
+        request = self._volatile.without_volatile(key.type, key.name, _decode(request_text))
+        found = self.likeness.take_first(calls, request)
+        if found is not None:
+            self._lanes.claim(lane, found)
+        return found
 
     def _as_recorded(self, instant: Instant) -> dict[str, Any]:
         if instant.is_plain:
@@ -357,7 +394,7 @@ class ReplayEngine:
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
             digest = digest_of_bytes(text)
-            found += report.differing_output(self.source, text, digest)
+            found += report.differing_output(self.source, text, digest, self.likeness)
         for divergence in found:
             self._latch(divergence)
         return digest
@@ -397,6 +434,7 @@ class ReplayStep:
         "_engine",
         "_is_plain",
         "_lane",
+        "_pieces",
         "_recorded",
         "answer",
         "call_id",
@@ -424,6 +462,8 @@ class ReplayStep:
         self.answer: Any = None
         self.exact: Any = None
         self.facts: dict[str, Any] = {}
+        self._pieces: list[Any] | None = None
+        """Where they have names of this run's; the recorded ones otherwise."""
 
     def _is(self, recorded: RecordedCall) -> None:
         self._recorded = recorded
@@ -453,17 +493,20 @@ class ReplayStep:
         """Nor are its pieces."""
 
     def pieces(self) -> Iterator[Any]:
-        yield from self._payload("pieces") or ()
+        yield from self._recorded_pieces()
         self._end_of_pieces()
 
     async def async_pieces(self) -> AsyncIterator[Any]:
-        for piece in self._payload("pieces") or ():
+        for piece in self._recorded_pieces():
             if not self._recorded.inline:
                 await asyncio.sleep(0)
             yield piece
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)
         self._end_of_pieces()
+
+    def _recorded_pieces(self) -> list[Any]:
+        return self._payload("pieces") or [] if self._pieces is None else self._pieces
 
     def _end_of_pieces(self) -> None:
         self._raise_recorded_error()
@@ -491,6 +534,8 @@ class ReplayStep:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
         self.exact = self._payload("exact")
+        if self._engine.likeness.renamed:
+            self._rename()
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
@@ -498,9 +543,22 @@ class ReplayStep:
             return stored
         return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
 
+    def _rename(self) -> None:
+        """Answer with the names of this run; what is coded cannot be, and is given plain."""
+        answers = self._engine.likeness.answers
+        answer, pieces = self.answer, self._payload("pieces")
+        self.answer = answers.in_value(answer)
+        if pieces is not None:
+            self._pieces = answers.in_pieces(pieces)
+        if self.answer != answer or self._pieces != pieces:
+            self.exact = None
+            if isinstance(self.answer, dict) and _size(self._pieces) != _size(pieces):
+                self.answer["isResized"] = True
+
     def _raise_recorded_error(self) -> None:
         if "error" in self._data:
-            raise rebuild(self._engine.source.reader.resolved(self._data["error"]))
+            stored = self._engine.source.reader.resolved(self._data["error"])
+            raise rebuild(self._engine.likeness.answers.in_value(stored))
 
 
 class BesideStep(ReplayStep):
@@ -531,6 +589,10 @@ def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:
         if call.parent is not None:
             nested.setdefault(call.parent, []).append(call)
     return nested
+
+
+def _size(pieces: list[Any] | None) -> int:
+    return sum(len(piece) for piece in pieces or () if isinstance(piece, str | bytes))
 
 
 def diverged(divergence: ReplayDivergence) -> Diverged:

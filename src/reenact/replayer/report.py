@@ -15,6 +15,7 @@ from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.replayer.frames import agent_frame
 from reenact.replayer.lanes import Key
+from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.volatile import VolatileKeys
 from reenact.volatile.likeness import family
@@ -36,6 +37,7 @@ def mismatch(
     unmade: RecordedCall | None,
     *,
     volatile: VolatileKeys,
+    likeness: RunLikeness,
 ) -> ReplayDivergence:
     """The call *key* was made in *lane* where the recording has *expected*, or nothing.
 
@@ -60,8 +62,11 @@ def mismatch(
     recorded_as = spoken(expected.type, expected.name)
     is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
+    renamed_twice = ""
     if is_same:
         base, places = _request_path(expected), volatile.differences(expected, request)
+        renamed_twice = likeness.explain(expected, volatile.without_volatile(key.type, key.name, request))
+        places = likeness.remaining(expected, places)
     elif code == "event_payload_mismatch":
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
     else:
@@ -70,6 +75,7 @@ def mismatch(
     if is_same:
         is_reordered = _parts(source.request(expected)) == _parts(request)
         detail = f"{asked} {'has the same results in another order' if is_reordered else 'differs'}"
+        detail += f" ({renamed_twice})" if renamed_twice else ""
     return ReplayDivergence(
         code=code,
         detail=f"{detail}; {moved}" if moved else detail,
@@ -181,7 +187,9 @@ def differing_end(source: ReplaySource, error: BaseException | None) -> list[Rep
     ]
 
 
-def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[ReplayDivergence]:
+def differing_output(
+    source: ReplaySource, text: bytes, digest: str, likeness: RunLikeness
+) -> list[ReplayDivergence]:
     """The final output is compared where both runs have one."""
     seq = len(source.reader)
     event = _event(source, seq)
@@ -189,7 +197,10 @@ def differing_output(source: ReplaySource, text: bytes, digest: str) -> list[Rep
     if recorded.get("finalOutputHash") in (None, digest):
         return []
     output = msgspec.json.decode(text)
-    places = differences(source.reader.resolved(recorded["finalOutput"]), output)
+    expected = source.reader.resolved(recorded["finalOutput"])
+    if likeness.is_same(seq, expected, output):
+        return []
+    places = differences(expected, output)
     return [
         ReplayDivergence(
             code="event_payload_mismatch",

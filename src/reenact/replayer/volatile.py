@@ -51,6 +51,16 @@ class VolatileKeys:
             found = self._recorded[call.seq] = self._key(call.type, call.name, self._source.request(call))
         return found
 
+    def request_of(self, call: RecordedCall) -> Any:
+        """What a recorded call asked, without its volatile parts."""
+        return self.without_volatile(call.type, call.name, self._source.request(call))
+
+    def without_volatile(self, event_type: str, name: str, request: Any) -> Any:
+        """*request* without its volatile parts."""
+        if not self._masking.may_apply(event_type, name):
+            return request
+        return self._masking.masked(event_type, name, request)
+
     def differences(self, call: RecordedCall, request: Any) -> tuple[Difference, ...]:
         """Where *request* differs from that of the recorded *call*, volatile parts aside."""
         return self._masking.differences(call.type, call.name, self._source.request(call), request)

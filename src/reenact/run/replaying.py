@@ -18,8 +18,10 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
     SCHEMA,
+    AcceptedTime,
     Matching,
     RefusedCall,
+    RenamedValue,
     ReplayedCapture,
     ReplayReceipt,
     receipt_codec,
@@ -30,10 +32,12 @@ from reenact.replayer.engine import Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
+from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
+from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 
 STALL_S: Final = 10.0
@@ -62,12 +66,14 @@ class ReplayRun(Run):
         root: str = ROOT,
         find_root: Callable[[], str] | None = None,
         within: str | None = None,
+        evidence: RunEvidence | None = None,
     ) -> None:
         """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
 
         With *is_causal* a call may not come before one that had ended by then in the recording. Where several
         processes replay a run, *root* is the first lane of this one, unless *find_root* knows better when the
-        first call is made, and *within* is the call inside which it lives.
+        first call is made, and *within* is the call inside which it lives. *evidence* tells of names in
+        requests whether they were generated; without it, only those that are seen drawn here were.
         """
         super().__init__()
         source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
@@ -78,6 +84,7 @@ class ReplayRun(Run):
         redactor = make_redactor(
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
         )
+        self._evidence = evidence or RunEvidence("none", draws=Draws())
         self._engine = ReplayEngine(
             source,
             redactor,
@@ -88,6 +95,7 @@ class ReplayRun(Run):
             is_causal=is_causal,
             on_divergence=on_divergence,
             find_root=find_root,
+            evidence=self._evidence,
         )
         self._within = within
         self._redactor = redactor
@@ -114,6 +122,7 @@ class ReplayRun(Run):
     def __enter__(self) -> Self:
         for attached in self.attachments():
             self._open.enter_context(attached)
+        self._evidence.begin(time.time())
         return self
 
     @property
@@ -125,6 +134,8 @@ class ReplayRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
+        if self._evidence.draws is not None:
+            yield watched_by(self._evidence.draws)
         yield entered(self._engine, self._within)
         yield self._guard
 
@@ -196,6 +207,16 @@ class ReplayRun(Run):
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time.time() * 1000),
             acrossTasks=self._engine.across_tasks(),
+            renamed=[
+                RenamedValue(recorded=each.recorded, live=each.live, eventSeq=each.seq, jsonPath=each.path)
+                for each in self._engine.likeness.renamed
+            ]
+            or ABSENT,
+            times=[
+                AcceptedTime(recorded=each.recorded, live=each.live, eventSeq=each.seq, jsonPath=each.path)
+                for each in self._engine.likeness.times
+            ]
+            or ABSENT,
         )
 
 

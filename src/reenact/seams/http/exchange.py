@@ -199,11 +199,12 @@ class Exchange:
 
     @property
     def head(self) -> Head:
-        """As recorded; where redaction went into a coded body, above a plain one."""
+        """As recorded; above a plain body where redaction went into a coded one, or names made it longer."""
         answer = self._step.answer
         head = Head.from_json(answer)
         size_bytes = len(from_piece(answer["body"])) if "body" in answer else None
         is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
+        is_altered = is_altered or "isResized" in answer
         return head.above(size_bytes) if is_altered and self._step.exact is None else head
 
     @property

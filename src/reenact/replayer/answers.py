@@ -1,0 +1,165 @@
+"""Recorded answers under this run's names: whole ones, and streams in pieces that are cut where they were.
+
+A model writes a name in several pieces, each in a JSON text of its own, as server-sent events do. What the
+texts of such a stream say at one place belongs together, and the name is found there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, TypeAlias
+
+_EVENT: Final = re.compile(r"^(?:data: ?)?(?P<json>\{.*\}) *\r?$", re.MULTILINE)
+_TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\]|\\.)*)"|(?P<mark>[{}\[\],:])')
+_WHICH: Final = re.compile(r'"(?:\w*index|item_id)": ?("[^"]*"|\d+)')
+"""Members that tell to which of several texts an event adds."""
+_LONG: Final = 12
+"""A name of so many characters is nothing else wherever it stands."""
+
+
+class Edit(NamedTuple):
+    """*text* in the place of what stands from *start* to *end*."""
+
+    start: int
+    end: int
+    text: str
+
+
+_Fragment: TypeAlias = tuple[int, str]
+"""A part of a text, and where it begins."""
+
+
+class Substitution:
+    """Texts of the recording as this run would have them: each name *there* is called otherwise *here*."""
+
+    def __init__(self, names: Iterable[tuple[str, str]]) -> None:
+        self._names = dict(names)
+        forms = sorted(self._names, key=len, reverse=True)
+        self._found = re.compile("|".join(map(_bounded, forms))) if forms else None
+
+    def in_value(self, value: Any) -> Any:
+        """A payload with every name replaced; itself where it has none."""
+        if self._found is None:
+            return value
+        if isinstance(value, str):
+            return self._found.sub(self._replace, value)
+        if isinstance(value, bytes):
+            return self._found.sub(self._replace, value.decode("latin-1")).encode("latin-1")
+        if isinstance(value, dict):
+            return {self.in_value(key): self.in_value(child) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.in_value(child) for child in value]
+        return value
+
+    def in_pieces(self, pieces: list[Any]) -> list[Any]:
+        """The same for the pieces of a stream."""
+        if self._found is None or not pieces:
+            return pieces
+        if all(isinstance(piece, str) for piece in pieces):
+            return self._recut(pieces)
+        if all(isinstance(piece, bytes) for piece in pieces):
+            plain = self._recut([piece.decode("latin-1") for piece in pieces])
+            return [piece.encode("latin-1") for piece in plain]
+        return [self.in_value(piece) for piece in pieces]
+
+    def _recut(self, pieces: list[str]) -> list[str]:
+        text = "".join(pieces)
+        whole = list(self._edits([(0, text)]))
+        apart = [
+            edit
+            for fragments in fragments_by_place(text)
+            for edit in self._edits(fragments)
+            if not any(other.start < edit.end and edit.start < other.end for other in whole)
+        ]
+        edits = sorted({*whole, *apart})
+        return _applied(pieces, text, edits) if edits else pieces
+
+    def _edits(self, fragments: list[_Fragment]) -> Iterator[Edit]:
+        """What has to be changed in a text that consists of *fragments*."""
+        assert self._found is not None
+        for found in self._found.finditer("".join(part for _, part in fragments)):
+            yield from _spread(fragments, found.span(), self._names[found[0]])
+
+    def _replace(self, found: re.Match[str]) -> str:
+        return self._names[found[0]]
+
+
+def fragments_by_place(text: str) -> list[list[_Fragment]]:
+    """What the events of a stream say, by place: the parts of one text, each with where it begins."""
+    places: dict[tuple[Any, ...], list[_Fragment]] = {}
+    for event in _EVENT.finditer(text):
+        which = tuple(_WHICH.findall(event["json"]))
+        for path, start, content in _strings(event["json"]):
+            places.setdefault((which, path), []).append((event.start("json") + start, content))
+    return [fragments for fragments in places.values() if len(fragments) > 1]
+
+
+def _strings(text: str) -> Iterator[tuple[tuple[Any, ...], int, str]]:
+    """Every string of a JSON text that is no key: its path, where it begins, and itself as it is written."""
+    path: list[Any] = []
+    key: str | None = None
+    for token in _TOKEN.finditer(text):
+        mark = token["mark"]
+        if mark is None:
+            is_key = text[token.end() :].lstrip()[:1] == ":" if path and isinstance(path[-1], str) else False
+            if is_key:
+                key = token["string"]
+                path[-1] = key
+            else:
+                yield tuple(path), token.start("string"), token["string"]
+        elif mark in "{[":
+            path.append("" if mark == "{" else 0)
+        elif mark in "}]":
+            del path[-1:]
+        elif mark == "," and path and isinstance(path[-1], int):
+            path[-1] += 1
+
+
+def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[Edit]:
+    """*text* in the place of a name that lies across *fragments*, as many characters in each as before."""
+    ends = list(accumulate(len(part) for _, part in fragments))
+    touched = [
+        (start, part, end - len(part))
+        for (start, part), end in zip(fragments, ends, strict=True)
+        if end > span[0] and end - len(part) < span[1] and part
+    ]
+    for number, (start, part, before) in enumerate(touched):
+        begin, end = max(span[0], before), min(span[1], before + len(part))
+        is_last = number == len(touched) - 1
+        new = text[begin - span[0] :] if is_last else text[begin - span[0] : end - span[0]]
+        yield Edit(start + begin - before, start + end - before, new)
+
+
+def _applied(pieces: list[str], text: str, edits: list[Edit]) -> list[str]:
+    """*text* with *edits*, cut into pieces at the same places."""
+    whole: list[str] = []
+    position = 0
+    for edit in edits:
+        whole += [text[position : edit.start], edit.text]
+        position = edit.end
+    whole.append(text[position:])
+    moved = _mover(edits)
+    cuts = [0, *map(moved, accumulate(map(len, pieces)))]
+    result = "".join(whole)
+    return [result[cuts[number] : cuts[number + 1]] for number in range(len(pieces))]
+
+
+def _mover(edits: list[Edit]) -> Callable[[int], int]:
+    def moved(position: int) -> int:
+        shift = 0
+        for edit in edits:
+            if edit.end <= position:
+                shift += len(edit.text) - (edit.end - edit.start)
+            elif edit.start < position:
+                return edit.start + shift + min(position - edit.start, len(edit.text))
+        return position + shift
+
+    return moved
+
+
+def _bounded(name: str) -> str:
+    """A short name is one only where it stands alone."""
+    plain = re.escape(name)
+    return plain if len(name) >= _LONG else rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])"

@@ -1,0 +1,205 @@
+"""Which recorded call a live one is whose request is not equal, but the same up to names and times.
+
+Only calls without an equal one come here. What was accepted is kept for the receipt, and the names hold for
+the rest of the run, in requests as in the answers that repeat them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from reenact.canonical import encode_clean
+from reenact.formats.differences import Difference
+from reenact.replayer.answers import Substitution, fragments_by_place
+from reenact.replayer.renaming import (
+    Evidence,
+    Facts,
+    Likeness,
+    Names,
+    Renamed,
+    TimeRead,
+    Unlike,
+    compare,
+    forms_of,
+    spellings,
+)
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.volatile.times import Window
+
+_decode: Final = msgspec.json.Decoder().decode
+_SLACK_S: Final = 0.1
+"""How much later than a call a time in it may be, as clocks are rounded."""
+_NEVER: Final = 2**63
+_OUTCOMES: Final = frozenset({"llm_response", "tool_result"})
+
+
+class RunLikeness:
+    """The names and times of one replay."""
+
+    def __init__(
+        self,
+        source: ReplaySource,
+        request_of: Callable[[RecordedCall], Any],
+        evidence: Evidence,
+    ) -> None:
+        """*request_of* gives what a recorded call asked, without what rules leave out."""
+        self._source = source
+        self._request_of = request_of
+        self._evidence = evidence
+        self._names = Names()
+        self._first_known: dict[str, int] = {}
+        self._blob = lru_cache(maxsize=128)(source.reader.blob)
+        self._there_zones, self._here_zones = _zones(source)
+        self.answers = Substitution(())
+        self._requests = Substitution(())
+        self.renamed: list[Renamed] = []
+        self.times: list[TimeRead] = []
+
+    def take_first(self, calls: Iterable[RecordedCall], request: Any) -> RecordedCall | None:
+        """The first of *calls* that *request* is; what that takes to be renamed is so from now on."""
+        for call in calls:
+            try:
+                self._accept(self._compare(call, self._request_of(call), request))
+            except Unlike:
+                continue
+            return call
+        return None
+
+    def is_same(self, seq: int, recorded: Any, live: Any) -> bool:
+        """Whether two values of the event *seq* are the same; if so, its names are known from now on."""
+        try:
+            self._accept(self._facts_compare(seq, self._source.times_ms[seq - 1] / 1000, recorded, live))
+        except Unlike:
+            return False
+        return True
+
+    def in_recorded_words(self, text: str) -> str | None:
+        """What a live request would be in the recording; ``None`` where no name makes a difference.
+
+        Nor where it has a name of the recording's that is called otherwise here.
+        """
+        if not self._names or any(
+            name.recorded in text for name in self._names if name.recorded != name.live
+        ):
+            return None
+        renamed: str = self._requests.in_value(text)
+        return renamed if renamed != text else None
+
+    def explain(self, call: RecordedCall, request: Any) -> str:
+        """Why *request* is not that of *call* although its names are well formed; empty for other reasons."""
+        try:
+            self._compare(call, self._request_of(call), request)
+        except Unlike as unlike:
+            return unlike.describe()
+        return ""
+
+    def remaining(self, call: RecordedCall, places: tuple[Difference, ...]) -> tuple[Difference, ...]:
+        """Those of *places* that are real differences; all of them where that cannot be told one by one."""
+        kept = []
+        for place in places:
+            if msgspec.UNSET in (place.expected, place.observed):
+                kept.append(place)
+                continue
+            try:
+                self._compare(call, place.expected, place.observed)
+            except Unlike:
+                kept.append(place)
+        return tuple(kept) or places
+
+    def _compare(self, call: RecordedCall, recorded: Any, live: Any) -> Likeness:
+        return self._facts_compare(call.seq, call.made_ms / 1000, recorded, live)
+
+    def _facts_compare(self, seq: int, made_s: float, recorded: Any, live: Any) -> Likeness:
+        facts = Facts(
+            seq=seq,
+            there=Window(self._source.times_ms[0] / 1000, made_s + _SLACK_S, self._there_zones),
+            here=Window(self._evidence.began_s, self._evidence.now_s() + _SLACK_S, self._here_zones),
+            evidence=self._evidence,
+            is_known_there=lambda name: self._known_since(name) < seq,
+            is_known_here=lambda name: self._known_since(name) < _NEVER,
+        )
+        return compare(recorded, live, self._names, facts)
+
+    def _accept(self, likeness: Likeness) -> None:
+        self.times += likeness.times
+        if not likeness.renamed:
+            return
+        self.renamed += likeness.renamed
+        for renamed in likeness.renamed:
+            self._names.add(renamed)
+        forms = [pair for renamed in self._names for pair in forms_of(renamed)]
+        self.answers = Substitution(forms)
+        self._requests = Substitution((live, recorded) for recorded, live in forms)
+
+    # What the recorded run had from outside
+
+    def _known_since(self, name: str) -> int:
+        """The first event by which the recorded run had *name* from an answer, or was given it."""
+        found = self._first_known.get(name)
+        if found is None:
+            found = self._first_known[name] = self._find(name)
+        return found
+
+    def _find(self, name: str) -> int:
+        reader = self._source.reader
+        wanted = [spelling.encode() for spelling in spellings(name)]
+        for seq in range(1, len(reader) + 1):
+            line = reader.line(seq)
+            may_be_elsewhere = b'"$blob"' in line or b'"pieces"' in line
+            if may_be_elsewhere or any(text in line for text in wanted):
+                answer = self._answer_text(line)
+                if any(text in answer for text in wanted) or name in _streamed_text(answer):
+                    return seq
+        return _NEVER
+
+    def _answer_text(self, line: bytes) -> bytes:
+        """What an event brought into the run, as text; nothing where it tells what the run asked."""
+        event = _decode(line)
+        data = event["data"]
+        if event["type"] == "run_start":
+            return encode_clean(data)
+        if data.get("derived") or event["type"] in ("run_end", "tool_call", "llm_request"):
+            return b""
+        if event["type"] not in _OUTCOMES:
+            if "request" in data:
+                return b""
+            data = {name: data[name] for name in ("value", "pieces", "error") if name in data}
+        return self._whole_text(data)
+
+    def _whole_text(self, data: dict[str, Any]) -> bytes:
+        blobs = (value["$blob"] for value in data.values() if isinstance(value, dict) and "$blob" in value)
+        return b"\n".join([encode_clean(data), *map(self._blob, blobs)])
+
+
+def _streamed_text(answer: bytes) -> str:
+    """What the pieces of an answer say together, text by text."""
+    pieces = _pieces_in(answer) if b"pieces" in answer else []
+    return "\n".join(
+        "".join(part for _, part in fragments) for fragments in fragments_by_place("".join(pieces))
+    )
+
+
+def _pieces_in(answer: bytes) -> list[str]:
+    for text in answer.split(b"\n"):
+        try:
+            value = _decode(text)
+        except msgspec.DecodeError:
+            continue
+        pieces = value.get("pieces") if isinstance(value, dict) else value
+        if isinstance(pieces, list):
+            return [piece for piece in pieces if isinstance(piece, str)]
+    return []
+
+
+def _zones(source: ReplaySource) -> tuple[tuple[tzinfo, ...], tuple[tzinfo, ...]]:
+    """The zones in which the recorded run, and this one, tell the time where they name none."""
+    local = datetime.now(UTC).astimezone().tzinfo or UTC
+    data = source.data(1) if len(source.reader) else {}
+    offset_s = data.get("utcOffsetS")
+    recorded = timezone(timedelta(seconds=offset_s)) if isinstance(offset_s, int) else local
+    return (UTC, recorded), (UTC, local)

@@ -1,0 +1,141 @@
+"""Where the names of a replayed run come from: what was drawn in it, and what it was given."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from reenact.replayer.renaming import Forms
+from reenact.seams.stdlib.draws import Draws
+
+_MAX_FILE_BYTES: Final = 2 * 2**20
+_MAX_BYTES: Final = 64 * 2**20
+_MAX_FILES: Final = 5000
+_PASSED_BY: Final = frozenset(
+    {"node_modules", "site-packages", "dist-packages", "__pycache__", ".git", ".hg", ".venv", "venv", ".tox"}
+)
+_MAX_PATH: Final = 4096
+_CAPTURE: Final = "events.jsonl"
+_NOT_YET_S: Final = float(2**40)
+_LISTENING: Final = "0A"
+_SOCKET_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+
+
+class Given:
+    """What a command was given: its words, its environment, and the files that were there before it.
+
+    Files are those that its words name, those in its working folder and *more*. They are read when first
+    asked for; of a large folder the files that come first.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        folder: Path,
+        *,
+        before_s: float,
+        more: Callable[[], Iterable[Path]] = lambda: (),
+    ) -> None:
+        self._texts = [*words, *environ.values()]
+        self._words = words
+        self._folder = folder
+        self._before_s = before_s
+        self._more = more
+
+    def holds(self, name: str) -> bool:
+        """Whether *name* stands in any of it."""
+        if any(name in text for text in self._texts):
+            return True
+        wanted = name.encode()
+        return any(wanted in content for content in self._contents)
+
+    @cached_property
+    def _contents(self) -> list[bytes]:
+        found: list[bytes] = []
+        room_bytes = _MAX_BYTES
+        for path in dict.fromkeys(self._files()):
+            content = self._read(path)
+            if content is not None and len(content) <= room_bytes:
+                room_bytes -= len(content)
+                found.append(content)
+        return found
+
+    def _files(self) -> Iterator[Path]:
+        for word in self._words:
+            parts = word, word.partition("=")[2]
+            yield from (self._folder / part for part in parts if 0 < len(part) < _MAX_PATH)
+        yield from self._more()
+        count = 0
+        for folder, folders, names in os.walk(self._folder):
+            # A recording has the names of the recorded run, and perhaps of this one.
+            folders[:] = [] if _CAPTURE in names else sorted(set(folders) - _PASSED_BY)
+            if _CAPTURE in names:
+                continue
+            for name in sorted(names):
+                count += 1
+                if count > _MAX_FILES:
+                    return
+                yield Path(folder, name)
+
+    def _read(self, path: Path) -> bytes | None:
+        """What a file held before the run began; ``None`` where that is not known."""
+        try:
+            state = path.stat()
+            is_fit = path.is_file() and state.st_size <= _MAX_FILE_BYTES and state.st_mtime < self._before_s
+            return path.read_bytes() if is_fit else None
+        except (OSError, ValueError):
+            return None
+
+
+class RunEvidence:
+    """See :class:`~reenact.replayer.renaming.Evidence`."""
+
+    def __init__(
+        self,
+        forms: Forms,
+        *,
+        draws: Draws | None = None,
+        given: Given | None = None,
+        began_s: float | None = None,
+    ) -> None:
+        """The run begins with :meth:`begin` unless it has begun before."""
+        self.forms: Forms = forms
+        self.draws = draws
+        self._given = given
+        self.began_s = began_s if began_s is not None else _NOT_YET_S
+
+    def begin(self, at_s: float) -> None:
+        self.began_s = min(self.began_s, at_s)
+
+    def now_s(self) -> float:
+        return time.time()
+
+    def is_drawn(self, name: str) -> bool:
+        return self.draws is not None and self.draws.has_given(name)
+
+    def is_drawn_word(self, word: str) -> bool:
+        return self.draws is not None and self.draws.has_chosen(word)
+
+    def is_given(self, name: str) -> bool:
+        return self._given is not None and self._given.holds(name)
+
+    def is_own_port(self, port: int) -> bool:
+        return port in set(_listening_ports())
+
+
+def _listening_ports() -> Iterator[int]:
+    """The ports on which somebody listens here; none where the system does not tell."""
+    for table in _SOCKET_TABLES:
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _LISTENING:
+                yield int(fields[1].rpartition(":")[2], 16)

@@ -1,0 +1,195 @@
+"""Times as texts and numbers tell them, and whether one was *now* for a run.
+
+A text may tell a second or a day, with or without its zone: it stands for every instant that it may mean. It
+was now where one of these lies within the run's own time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Final, NamedTuple
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MONTH: Final = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_WEEKDAY: Final = r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?"
+_CLOCK: Final = (
+    r"(?P<hour#>\d{1,2}):(?P<minute#>\d\d)(?::(?P<second#>\d\d)(?:[.,](?P<fraction#>\d{1,9}))?)?"
+    r"(?: ?(?P<half#>[AaPp])\.?[Mm]\b\.?)?(?: ?(?P<zone#>Z|UTC|GMT|[+-]\d\d:?\d\d)(?![0-9A-Za-z:]))?"
+)
+_CLOCK_1: Final = _CLOCK.replace("#", "1")
+_CLOCK_2: Final = _CLOCK.replace("#", "2")
+_ALONE: Final = r"(?<![0-9A-Za-z])"
+_END: Final = r"(?![0-9A-Za-z])"
+
+_WRITTEN: Final = (
+    rf"(?:(?P<weekday>{_WEEKDAY}),? )?"
+    rf"(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)?[ -](?P<month2>{_MONTH})\.?)"
+    rf"(?: {_CLOCK_1})?(?:(?:,? |-)(?P<year>\d{{4}}))?(?:(?:,? at|,| -)? {_CLOCK_2})?"
+)
+_NUMBERED: Final = (
+    rf"(?:(?P<weekday>{_WEEKDAY}),? )?(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d\d)(?P=dash)(?P<day>\d\d)"
+    rf"(?:(?:[T ]|, ){_CLOCK_1}"
+    r"|[T_ -](?P<hour2>\d\d)(?P<dot>[-.])(?P<minute2>\d\d)(?P=dot)(?P<second2>\d\d)"
+    r"(?:[-.](?P<fraction2>\d{3,9}))?(?P<zone2>Z)?)?"
+)
+_TURNED: Final = (
+    r"(?P<first>\d{1,2})(?P<dash>[/.])(?P<second_number>\d{1,2})(?P=dash)(?P<year>\d{4})"
+    rf"(?:(?:,? at|,| -)? {_CLOCK_1})?"
+)
+_COMPACT: Final = (
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)"
+    r"(?:[T_-]?(?P<hour1>\d\d)(?P<minute1>\d\d)(?P<second1>\d\d)(?:[._-]?(?P<fraction1>\d{3}|\d{6}))?(?P<zone1>Z)?)?"
+)
+_CLOCK_ALONE: Final = rf"(?<![.:/-]){_CLOCK_1}(?!:)"
+_EPOCH: Final = r"(?P<s>\d{10}(?:\.\d{1,9})?)|(?P<ms>\d{13}(?:\.\d{1,6})?)|(?P<us>\d{16})|(?P<ns>\d{19})"
+_FORMS: Final = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "numbered": _NUMBERED,
+        "written": _WRITTEN,
+        "turned": _TURNED,
+        "compact": _COMPACT,
+        "epoch": _EPOCH,
+        "clock": _CLOCK_ALONE,
+    }.items()
+}
+_UNNAMED: Final = re.compile(r"\(\?P<\w+>")
+_REFERENCE: Final = {"(?P=dash)": r"[-/.]", "(?P=dot)": r"[-.]"}
+
+
+def _without_names(pattern: str) -> str:
+    for reference, plain in _REFERENCE.items():
+        pattern = pattern.replace(reference, plain)
+    return _UNNAMED.sub("(?:", pattern)
+
+
+FOUND: Final = "|".join(f"{_ALONE}(?:{_without_names(form.pattern)}){_END}" for form in _FORMS.values())
+"""Finds what may be a time; whether it is one shows when it is read."""
+_DIGITS: Final = re.compile(r"\d+")
+_SPELLING: Final = re.compile(
+    r"(?P<fraction>(?<=0:0:0)[.,]0)|(?P<ordinal>(?<=0)(?:st|nd|rd|th)\b)|(?P<half>[AP](?=\.?M\b))"
+    r"|(?P<sign>(?<=[:.,]0)[+-](?=0))",
+    re.IGNORECASE,
+)
+_SPELLED: Final = {"fraction": "", "ordinal": "th", "half": "A", "sign": "+"}
+"""A full second is often written without a fraction; the others follow from the numbers beside them."""
+_NAMES: Final = re.compile(rf"\b(?:{_MONTH}|{_WEEKDAY})\b")
+_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Window(NamedTuple):
+    """The time of a run up to some moment."""
+
+    start_s: float
+    end_s: float
+    zones: tuple[tzinfo, ...] = (UTC,)
+    """Those in which the run may have told a time without naming its zone."""
+
+    def meets(self, start_s: float, length_s: float) -> bool:
+        return start_s <= self.end_s and start_s + length_s > self.start_s
+
+
+def are_both_now(one: str, other: str, there: Window, here: Window) -> bool:
+    """Whether two texts tell, in the same form, times that were now: *there* the one, *here* the other."""
+    return form_of(one) == form_of(other) and was_now(one, there) and was_now(other, here)
+
+
+def form_of(text: str) -> str:
+    """What is left of a time's text without its digits and names."""
+    if text.isdigit():
+        return f"{len(text)} digits"
+    plain = _DIGITS.sub("0", _NAMES.sub("Mmm", text))
+    return _SPELLING.sub(lambda found: _SPELLED[found.lastgroup or ""], plain)
+
+
+def was_now(text: str, window: Window) -> bool:
+    """Whether *text* is the text of a time that lay within *window*."""
+    readings = (span for found in _readings(text) for span in _spans(*found, window))
+    return any(window.meets(start_s, length_s) for start_s, length_s in readings)
+
+
+def was_now_number(value: float, window: Window) -> bool:
+    """The same of a number: seconds, or thousandths, millionths, billionths of one since 1970."""
+    return any(window.meets(value / unit, 1.0 / unit) for unit in _UNITS.values())
+
+
+def _readings(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for name, form in _FORMS.items():
+        found = form.fullmatch(text)
+        if found:
+            yield name, {key: value for key, value in found.groupdict().items() if value is not None}
+
+
+def _spans(form: str, told: dict[str, str], window: Window) -> Iterator[tuple[float, float]]:
+    """Beginnings and lengths in seconds of what *told* may mean."""
+    if form == "epoch":
+        unit, number = next(iter(told.items()))
+        length_s = 10.0 ** -len(number.partition(".")[2]) / _UNITS[unit]
+        yield float(number) / _UNITS[unit], length_s
+        return
+    clock = _clock(told)
+    for zone in _zones(told, window):
+        for day in _days(form, told, window, zone):
+            if clock is None:
+                start = datetime(day.year, day.month, day.day, tzinfo=zone)
+                yield start.timestamp(), 86400.0
+            elif (hour := clock[0]) < 24 and clock[1] < 60 and clock[2] < 60:
+                start = datetime(day.year, day.month, day.day, hour, clock[1], int(clock[2]), tzinfo=zone)
+                yield start.timestamp() + clock[2] % 1, clock[3]
+
+
+def _clock(told: dict[str, str]) -> tuple[int, int, float, float] | None:
+    """Hour, minute, second, and how many seconds it may be later than that."""
+    number = "1" if "hour1" in told else "2"
+    if f"hour{number}" not in told:
+        return None
+    hour = int(told[f"hour{number}"])
+    half = told.get(f"half{number}", "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    second, fraction = told.get(f"second{number}"), told.get(f"fraction{number}", "")
+    length_s = 60.0 if second is None else 10.0 ** -len(fraction)
+    return hour, int(told[f"minute{number}"]), float(f"{second or 0}.{fraction or 0}"), length_s
+
+
+def _zones(told: dict[str, str], window: Window) -> tuple[tzinfo, ...]:
+    named = told.get("zone1") or told.get("zone2")
+    if named is None:
+        return window.zones
+    if named[0] not in "+-":
+        return (UTC,)
+    minutes = int(named[1:3]) * 60 + int(named[-2:])
+    return (timezone(timedelta(minutes=-minutes if named[0] == "-" else minutes)),) if minutes < 1440 else ()
+
+
+def _days(form: str, told: dict[str, str], window: Window, zone: tzinfo) -> Iterator[date]:
+    first, last = (datetime.fromtimestamp(at_s, zone).date() for at_s in (window.start_s, window.end_s))
+    if form == "clock":
+        yield from {first, last}
+        return
+    years = [int(told["year"])] if "year" in told else sorted({first.year, last.year})
+    for year in years:
+        for month, day in _months_and_days(form, told):
+            try:
+                found = date(year, month, day)
+            except ValueError:
+                continue
+            weekday = told.get("weekday", "")[:3].lower()
+            if not weekday or _DAYS[found.weekday()] == weekday:
+                yield found
+
+
+def _months_and_days(form: str, told: dict[str, str]) -> list[tuple[int, int]]:
+    if form == "turned":
+        first, second = int(told["first"]), int(told["second_number"])
+        return [(first, second), (second, first)]
+    day = int(told.get("day") or told["day2"])
+    month = told.get("month") or told["month2"]
+    return [(int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1, day)]

@@ -1,0 +1,295 @@
+"""Requests that are equal up to generated names and times: the same call; anything else is none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import secrets
+import string
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from reenact.boundary import Call, crossing
+from tests.twice import captured, replayed
+
+DAY = timedelta(days=1)
+
+
+@reenact.tool
+def do(**arguments: Any) -> Any:
+    return {"done": arguments}
+
+
+@reenact.tool
+def tell(**arguments: Any) -> str:
+    """Its answer has nothing of what it was asked."""
+    return "told"
+
+
+def ask(text: str, **body: Any) -> Any:
+    facts = {"provider": "p", "model": "m", "inputHash": "sha256:" + "0" * 64}
+    request = {"method": "POST", "url": "http://a/v1", "body": {"messages": [{"content": text}], **body}}
+    with crossing(Call("llm", "p", request, facts)) as step:
+        if step.live:
+            step.answer = f"answer to {text}"
+            step.facts = {"provider": "p", "model": "m", "stopReason": None, "usage": None}
+    return step.answer
+
+
+def nanoid() -> str:
+    letters = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return "".join(letters[byte & 63] for byte in os.urandom(21))
+
+
+def ulid() -> str:
+    letters = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    number = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    return "".join(letters[number >> 5 * place & 31] for place in reversed(range(26)))
+
+
+def uuid7() -> str:
+    number = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    number = number & ~(0xF000 << 64) & ~(0xC000 << 48) | 7 << 76 | 0x8000 << 48
+    return str(uuid.UUID(int=number))
+
+
+def slug() -> str:
+    words = random.choice(["plain", "gentle", "brave"]), random.choice(["hypatia", "turing", "noether"])
+    return f"{'-'.join(words)}-{uuid.uuid4().hex[:8]}"
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "a UUID": lambda: str(uuid.uuid4()),
+    "without dashes": lambda: uuid.uuid4().hex,
+    "in capitals": lambda: str(uuid.uuid4()).upper(),
+    "behind a prefix": lambda: f"pyd_ai_{uuid.uuid4().hex}",
+    "behind a prefix with dashes": lambda: f"msg_{uuid.uuid4()}",
+    "of time": lambda: str(uuid.uuid1()),
+    "of time, sorted": uuid7,
+    "a ULID": ulid,
+    "a nanoid": nanoid,
+    "its beginning": lambda: uuid.uuid4().hex[:8],
+    "its end": lambda: uuid.uuid4().hex[-12:],
+    "hex": lambda: secrets.token_hex(16),
+    "long hex": lambda: secrets.token_hex(32),
+    "for addresses": lambda: f"call_{secrets.token_urlsafe(18)}",
+    "letters by lot": lambda: f"run-{''.join(random.choices(string.ascii_lowercase, k=10))}",
+    "letter by letter": lambda: "".join(
+        random.choice(string.ascii_letters + string.digits) for _ in range(24)
+    ),
+    "secret letters": lambda: "".join(secrets.choice(string.ascii_letters) for _ in range(16)),
+    "bits": lambda: f"{random.getrandbits(128):032x}",
+    "few bits": lambda: f"{random.getrandbits(64):016x}",
+    "a UUID of bits": lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
+    "a slug": slug,
+    "base 32": lambda: base64.b32encode(os.urandom(10)).decode(),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+def test_a_generated_name_may_be_another(tmp_path: Path, make: Callable[[], str]) -> None:
+    """Wherever it stands: alone, in running text, as a key, in an address, in JSON in a text."""
+
+    def agent(run: reenact.Run) -> None:
+        name, other = make(), make()
+        ask(f"You are {name}. Go on!", user=name)
+        tell(name=other, first=name)
+        tell(names={name: 1, "fixed": 2}, inner=json.dumps({"a": {"id": other}, "b": [name]}))
+        tell(url=f"http://host/{name}/x?id={other}#top", path=f"/srv/{name}.json")
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+
+
+def test_what_was_renamed_is_told(tmp_path: Path) -> None:
+    """In the receipt: once each, with the first place; and the times."""
+    names: list[str] = []
+
+    def agent(run: reenact.Run) -> None:
+        names.append(str(uuid.uuid4()))
+        tell(id=names[-1])
+        tell(id=names[-1], at=time.time())
+
+    captured(tmp_path / "run", agent)
+    with reenact.replay(tmp_path / "run") as run:
+        agent(run)
+    assert run.receipt is not None
+    renamed, times = run.receipt.renamed or [], run.receipt.times or []
+    assert [(each.recorded, each.live, each.eventSeq) for each in renamed] == [(*names, 2)]
+    assert [each.jsonPath for each in (*renamed, *times)] == ["$.arguments.id", "$.arguments.at"]
+
+
+def test_an_answer_has_the_names_of_this_run(tmp_path: Path) -> None:
+    """Where the recorded answer repeats a renamed value."""
+
+    def agent(run: reenact.Run) -> bool:
+        name = uuid.uuid4()
+        whole = do(id=str(name), bare=name.hex)
+        again = tell(id=whole["done"]["id"], bare=whole["done"]["bare"])
+        return bool(whole == {"done": {"id": str(name), "bare": name.hex}} and again)
+
+    assert captured(tmp_path / "run", agent)
+    assert replayed(tmp_path / "run", agent)
+
+
+DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
+    "another id that was given": lambda ids: tell(id=ids["given"]),
+    "another one in a text": lambda ids: ask(f"Cancel the order {ids['given']}!"),
+    "another one beside a generated one": lambda ids: tell(id=ids["given"], session=ids["a"]),
+    "another one behind a prefix": lambda ids: tell(id=f"order_{ids['given']}"),
+    "one used for two": lambda ids: tell(one=ids["a"], two=ids["other"]),
+    "two for one": lambda ids: tell(one=ids["a"], two=ids["same"]),
+    "two that are swapped": lambda ids: [tell(one=ids["a"], two=ids["b"]), tell(one=ids["first"])],
+    "another word": lambda ids: tell(id=ids["a"], word=ids["word"]),
+    "another model": lambda ids: ask("Hi", model=ids["model"]),
+    "a small number": lambda ids: tell(count=ids["number"]),
+    "a generated one for a word": lambda ids: tell(id=ids["turned"]),
+    "another day": lambda ids: ask(f"Book it for {ids['day']}."),
+    "another time of day": lambda ids: ask(f"Meet me at {ids['clock']}."),
+    "a time of the past": lambda ids: tell(since=ids["since"]),
+    "a digest": lambda ids: tell(digest=ids["digest"]),
+    "a number of the past": lambda ids: tell(since=ids["epoch"]),
+}
+
+
+def _ids(*, is_replayed: bool) -> dict[str, str]:
+    a, b = str(uuid.uuid4()), str(uuid.uuid4())
+    day = datetime.now(UTC) + (3 * DAY if is_replayed else DAY)
+    return {
+        "a": a,
+        "b": b,
+        "other": a if is_replayed else b,
+        "same": b if is_replayed else a,
+        "first": b if is_replayed else a,
+        "given": GIVEN[is_replayed],
+        "word": "refund" if is_replayed else "cancel",
+        "model": "llama370b" if is_replayed else "mistral7b",
+        "number": 4712 if is_replayed else 4711,  # type: ignore[dict-item]
+        "turned": uuid.uuid4().hex if is_replayed else "search",
+        "day": day.date().isoformat(),
+        "clock": "11:17" if is_replayed else "09:43",
+        "since": (datetime.now(UTC) - (2 * DAY if is_replayed else DAY)).isoformat(),
+        "digest": ("ab12" if is_replayed else "9f4e") * 16,
+        "epoch": time.time() - (2e5 if is_replayed else 1e5),  # type: ignore[dict-item]
+    }
+
+
+GIVEN = [str(uuid.uuid4()), str(uuid.uuid4())]
+
+
+@pytest.mark.parametrize("act", DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_a_real_difference_is_one(tmp_path: Path, act: Callable[[dict[str, str]], Any]) -> None:
+    """However much it looks like a generated name or a time."""
+    captured(tmp_path / "run", lambda run: act(_ids(is_replayed=False)))
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
+        act(_ids(is_replayed=True))
+
+
+def test_a_name_from_an_answer_is_not_renamed(tmp_path: Path) -> None:
+    """It was given to both runs alike, so that another is another."""
+
+    @reenact.tool
+    def look_up() -> str:
+        return str(uuid.uuid4())
+
+    captured(tmp_path / "run", lambda run: tell(id=look_up()))
+
+    def agent(run: reenact.Run) -> None:
+        look_up()
+        tell(id=str(uuid.uuid4()))
+
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
+        agent(run)
+
+
+def test_an_inconsistent_renaming_names_both_places(tmp_path: Path) -> None:
+    """Where the name was paired first, and where it would be paired anew."""
+    captured(tmp_path / "run", lambda run: _say_twice(is_same=True))
+    with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run"):
+        _say_twice(is_same=False)
+    assert "at event 2 $.arguments.session" in str(caught.value)
+    assert "and at $.arguments.of" in str(caught.value)
+
+
+def _say_twice(*, is_same: bool) -> None:
+    one, other = str(uuid.uuid4()), str(uuid.uuid4())
+    tell(session=one)
+    tell(of=one if is_same else other)
+
+
+def test_only_real_differences_are_told(tmp_path: Path) -> None:
+    """A divergence does not name what would have been accepted."""
+    captured(tmp_path / "run", lambda run: tell(session=str(uuid.uuid4()), word="cancel"))
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
+        tell(session=str(uuid.uuid4()), word="refund")
+    assert [place.path for place in run.divergences[0].differences] == ["$.arguments.word"]
+
+
+NOW: dict[str, Callable[[datetime], Any]] = {
+    "ISO": lambda now: now.isoformat(),
+    "ISO of Node": lambda now: now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    "ISO without zone": lambda now: now.replace(tzinfo=None).isoformat(sep=" "),
+    "RFC 2822": lambda now: formatdate(now.timestamp()),
+    "of ctime": lambda now: time.ctime(now.timestamp()),
+    "a day": lambda now: now.date().isoformat(),
+    "a written day": lambda now: now.strftime("%A, %B %d, %Y"),
+    "a day without weekday": lambda now: now.strftime("%B %d, %Y"),
+    "a short day": lambda now: now.strftime("%d %b %Y"),
+    "a clock": lambda now: now.strftime("%H:%M"),
+    "a clock of two halves": lambda now: now.strftime("%I:%M %p"),
+    "seconds": lambda now: int(now.timestamp()),
+    "seconds and more": lambda now: now.timestamp(),
+    "milliseconds": lambda now: int(now.timestamp() * 1000),
+    "nanoseconds": lambda now: int(now.timestamp() * 10**9),
+    "seconds as text": lambda now: str(int(now.timestamp())),
+    "a file's name": lambda now: f"log-{now.strftime('%Y%m%d_%H%M%S')}.txt",
+    "beside a name": lambda now: f"chat_{int(now.timestamp() * 1000)}_{uuid.uuid4().hex}",
+}
+
+
+@pytest.mark.parametrize("tell_time", NOW.values(), ids=NOW.keys())
+def test_now_is_now(tmp_path: Path, tell_time: Callable[[datetime], Any]) -> None:
+    """A time that was read while the run was recorded, and is read again while it is replayed."""
+
+    def agent(run: reenact.Run) -> None:
+        told = tell_time(datetime.now(UTC))
+        tell(at=told)
+        ask(f"It is {told} now.\nWhat next?", at=[told])
+
+    captured(tmp_path / "run", agent)
+    time.sleep(1.1)
+    replayed(tmp_path / "run", agent)
+
+
+def test_a_temporary_folder_is_a_name(tmp_path: Path) -> None:
+    """``tempfile`` draws from a generator of its own."""
+
+    def agent(run: reenact.Run) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            tell(path=f"{folder}/out.txt")
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+
+
+def test_a_final_output_may_have_another_name(tmp_path: Path) -> None:
+    """It is compared as requests are."""
+
+    def agent(run: reenact.Run) -> None:
+        name = str(uuid.uuid4())
+        tell(id=name)
+        run.final_output = {"id": name, "at": time.time()}
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
