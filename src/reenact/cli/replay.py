@@ -21,7 +21,7 @@ from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_receipt import merge_across_tasks, receipt_codec
+from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence

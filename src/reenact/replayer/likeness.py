@@ -91,7 +91,7 @@ class RunLikeness:
         return renamed if renamed != text else None
 
     def explain(self, call: RecordedCall, request: Any) -> str:
-        """Why *request* is not that of *call* although its names are well formed; empty for other reasons."""
+        """What makes *request* another than that of *call*, to the word; empty where that is long."""
         try:
             self._compare(call, self._request_of(call), request)
         except Unlike as unlike:

@@ -99,9 +99,10 @@ class Unlike(Exception):
         """What one of the two was paired with before, where that is the reason."""
 
     def describe(self) -> str:
-        """Both places, where a name is paired with two."""
+        """What differs beside names and times; both places, where a name is paired with two."""
         if self.earlier is None:
-            return ""
+            is_short = max(len(str(self.recorded)), len(str(self.live))) <= _SHOWN_CHARACTERS
+            return f"{self.recorded} became {self.live}" if is_short else ""
         one = (
             f"{self.earlier.recorded} was {self.earlier.live} at event {self.earlier.seq} {self.earlier.path}"
         )
@@ -153,6 +154,7 @@ _MIN_WHOLE: Final = 16
 _MIN_NUMBER: Final = 10**6
 _TIME_CHARACTERS: Final = 80
 """More than any text of a time has."""
+_SHOWN_CHARACTERS: Final = 60
 _UNIX_1582_S: Final = 12219292800
 
 
@@ -269,7 +271,7 @@ class _Comparison:
                 self._compare_atoms(atoms, *parts, path)
             except Unlike as unlike:
                 self._restore(before)
-                failed = failed if failed is not None and failed.earlier is not None else unlike
+                failed = failed or unlike
             else:
                 return
         assert failed is not None
@@ -336,23 +338,34 @@ class _Comparison:
         if self._are_bound(one, other, path):
             return
         one, other = self._without_times(one, other, path)
+        before = self._snapshot()
+        try:
+            self._compare_units(one, other, path)
+        except Unlike as unlike:
+            begin = max(one.rfind(mark, 0, shared_beginning(one, other)) for mark in "-_") + 1
+            if unlike.earlier is not None or not self._is_one_name(one[begin:], other[begin:]):
+                raise
+            self._restore(before)
+            self._compare_wholes(one[begin:], other[begin:], path)
+
+    def _compare_units(self, one: str, other: str, path: str) -> None:
+        """Words in parts: names, and what both have beside them."""
         units, others = _SEPARATED.split(one), _SEPARATED.split(other)
-        if len(units) == len(others) and units[::2] == others[::2]:
-            pairs = [pair for pair in zip(units[1::2], others[1::2], strict=True) if pair[0] != pair[1]]
-            if not any(_is_word(unit) and not self._is_drawn_text(*pair) for pair in pairs for unit in pair):
-                for pair in pairs:
-                    self._compare_names(*pair, path)
-                return
-            if self._is_slug(pairs):
-                self._compare_wholes(one, other, path)
-                return
-        shared = shared_beginning(one, other)
-        begin = max(one.rfind(mark, 0, shared) for mark in "-_") + 1
-        if not self._is_drawn_text(one[begin:], other[begin:]) and not (
-            self._evidence.forms == "any" and _are_random(one[begin:], other[begin:], at_least=_MIN_WHOLE)
-        ):
+        if len(units) != len(others) or units[::2] != others[::2]:
             raise Unlike(path, one, other)
-        self._compare_wholes(one[begin:], other[begin:], path)
+        pairs = [pair for pair in zip(units[1::2], others[1::2], strict=True) if pair[0] != pair[1]]
+        if any(_is_word(unit) and not self._is_drawn_text(*pair) for pair in pairs for unit in pair):
+            if not self._is_slug(pairs):
+                raise Unlike(path, one, other)
+            self._compare_wholes(one, other, path)
+            return
+        for pair in pairs:
+            self._compare_names(*pair, path)
+
+    def _is_one_name(self, one: str, other: str) -> bool:
+        """Whether the marks within two words were drawn as their letters were."""
+        is_random = self._evidence.forms == "any" and _are_random(one, other, at_least=_MIN_WHOLE)
+        return is_random or self._is_drawn_text(one, other)
 
     def _without_times(self, one: str, other: str, path: str) -> tuple[str, str]:
         """Two words without the times in them that were now."""

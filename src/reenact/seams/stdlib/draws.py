@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+from weakref import WeakSet
 
 from reenact.seams.patches import Patch, attach, detach
 
@@ -128,73 +129,99 @@ def _in_base(number: int, letters: str) -> str:
     return written
 
 
-def _watch(original: Callable[..., Any]) -> Callable[..., Any]:
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        drawn = original(*args, **kwargs)
+_seeded: Final[WeakSet[random.Random]] = WeakSet()
+"""Generators that were told where to begin: what they give is no chance, but follows from that."""
+_shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
+
+
+def _see(drawn: Any, generator: random.Random | None = None) -> None:
+    if generator is None or generator not in _seeded:
         for draws in _open:
             draws.see(drawn)
-        return drawn
-
-    return draw
 
 
-def _watch_number(original: Callable[..., int]) -> Callable[..., int]:
-    def draw(*args: Any, **kwargs: Any) -> int:
-        drawn = original(*args, **kwargs)
-        if drawn >= _MIN_NUMBER:
-            for draws in _open:
-                draws.see(drawn)
-        return drawn
+def _see_number(drawn: int) -> None:
+    if drawn >= _MIN_NUMBER:
+        _see(drawn, _shared)
 
-    return draw
+
+def _see_choice(drawn: Any, generator: random.Random | None = None) -> None:
+    if type(drawn) is str:
+        _see(drawn, generator)
+
+
+def _see_choices(drawn: list[Any], generator: random.Random | None = None) -> None:
+    if drawn and all(type(one) is str for one in drawn):
+        _see(list(drawn), generator)
+
+
+def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any], Any]:
+    """Show *see* what a function gives that draws from *generator*, or from the system."""
+
+    def watch(original: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            drawn = original(*args, **kwargs)
+            see(drawn, *generator)
+            return drawn
+
+        return draw
+
+    return watch
+
+
+def _watch_method(see: Callable[..., None]) -> Callable[[Any], Any]:
+    def watch(original: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(self: random.Random, *args: Any, **kwargs: Any) -> Any:
+            drawn = original(self, *args, **kwargs)
+            see(drawn, self)
+            return drawn
+
+        return draw
+
+    return watch
 
 
 def _watch_bits(original: Callable[[int], int]) -> Callable[[int], int]:
     def draw(k: int, /) -> int:
         drawn = original(k)
         if drawn >= _MIN_NUMBER:
-            for draws in _open:
-                draws.see((k, drawn))
+            _see((k, drawn), _shared)
         return drawn
 
     return draw
 
 
-def _watch_choice(original: Callable[..., Any]) -> Callable[..., Any]:
-    def choose(*args: Any, **kwargs: Any) -> Any:
-        chosen = original(*args, **kwargs)
-        if type(chosen) is str:
-            for draws in _open:
-                draws.see(chosen)
-        return chosen
+def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
+    def seed(self: random.Random, a: Any = None, *args: Any, **kwargs: Any) -> None:
+        original(self, a, *args, **kwargs)
+        (_seeded.discard if a is None else _seeded.add)(self)
 
-    return choose
+    return seed
 
 
-def _watch_choices(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    def choose(*args: Any, **kwargs: Any) -> list[Any]:
-        chosen = original(*args, **kwargs)
-        if chosen and type(chosen[0]) is str and all(type(one) is str for one in chosen):
-            for draws in _open:
-                draws.see(list(chosen))
-        return chosen
+def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
+    def seed(a: Any = None, *args: Any, **kwargs: Any) -> None:
+        original(a, *args, **kwargs)
+        (_seeded.discard if a is None else _seeded.add)(_shared)
 
-    return choose
+    return seed
 
 
 _PATCHES: Final = [
-    Patch(os, "urandom", _watch),
-    Patch(random, "_urandom", _watch),
-    Patch(random, "randbytes", _watch),
+    Patch(os, "urandom", _watch(_see)),
+    Patch(random, "_urandom", _watch(_see)),
+    Patch(random, "randbytes", _watch(_see, _shared)),
     Patch(random, "getrandbits", _watch_bits),
-    Patch(random, "randint", _watch_number),
-    Patch(random, "randrange", _watch_number),
-    Patch(random, "choice", _watch_choice),
-    Patch(random, "choices", _watch_choices),
-    Patch(random, "sample", _watch_choices),
-    Patch(random.Random, "choice", _watch_choice),
-    Patch(random.Random, "choices", _watch_choices),
-    Patch(random.Random, "sample", _watch_choices),
-    Patch(secrets, "choice", _watch_choice),
+    Patch(random, "randint", _watch(_see_number)),
+    Patch(random, "randrange", _watch(_see_number)),
+    Patch(random, "choice", _watch(_see_choice, _shared)),
+    Patch(random, "choices", _watch(_see_choices, _shared)),
+    Patch(random, "sample", _watch(_see_choices, _shared)),
+    Patch(random, "seed", _watch_shared_seed),
+    Patch(random.Random, "choice", _watch_method(_see_choice)),
+    Patch(random.Random, "choices", _watch_method(_see_choices)),
+    Patch(random.Random, "sample", _watch_method(_see_choices)),
+    Patch(random.Random, "seed", _watch_seed),
+    Patch(secrets, "choice", _watch(_see_choice)),
 ]
 """What other draws are made of; a UUID of ``os.urandom``, a token of ``random``'s own name for it."""
