@@ -139,6 +139,8 @@ class RunStartData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
+    utcOffsetS: int | Absent = ABSENT  # noqa: N815
+    """How far the local time was ahead of UTC, in seconds."""
     upstreams: dict[str, str] | Absent = ABSENT
     """Where the gateway led to, by name; absent where it did not begin the run."""
     processes: dict[str, ProcessData] | Absent = ABSENT
@@ -159,6 +161,8 @@ class RunEndData(Record, frozen=True):
     error: str | Absent = ABSENT
     confidence: int | float | Absent = ABSENT
     """How sure the agent is of its output, from 0 to 1, where it says so."""
+    wrote: list[str] | Absent = ABSENT
+    """Files that the run wrote and left behind, below the working folder, ``~/``, or elsewhere."""
 
 
 class LlmRequestData(Record, frozen=True):

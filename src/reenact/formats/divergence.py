@@ -68,13 +68,22 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     """The event whose outcome was given all the same; ``None`` where the call was refused."""
     volatile: tuple[VolatileRule, ...] = ()
     """Rules under which the two would be equal, where all that differs looks as if it differed every time."""
+    left_behind: tuple[str, ...] = ()
+    """Files that the recorded run wrote and that were there before this one began."""
 
     @property
     def headline(self) -> str:
         """The divergence on one line."""
         place = f"event {self.event_seq}: " if self.event_seq is not None else ""
         first = f" at {self.differences[0].describe()}" if self.differences else ""
-        return f"{self.code}: {place}{self.detail}{first}"
+        return f"{self.code}: {place}{self.detail}{first}{self._left_behind_text()}"
+
+    def _left_behind_text(self) -> str:
+        if not self.left_behind:
+            return ""
+        more = f" and {len(self.left_behind) - 3} more" if len(self.left_behind) > 3 else ""
+        names = ", ".join(self.left_behind[:3]) + more
+        return f"; before this run there was already what the recorded one wrote: {names}; move it away"
 
     def explain(self) -> str:
         """The divergence in full, for a person."""

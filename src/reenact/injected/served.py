@@ -22,7 +22,7 @@ from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun, Identity
-from reenact.run.evidence import Given, RunEvidence
+from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside
@@ -60,13 +60,23 @@ class ServedCapture(CaptureRun):
         )
         self._words = words
         self._upstreams = upstreams
+        self._began_s = time.time()
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         return (telemetry.beside_hosts(project_beside(Path.cwd())),)
 
     def surroundings(self) -> dict[str, Any]:
         argv = self._redactor.redact_arguments(self._words)
-        return {"argv": argv, "cwd": str(Path.cwd()), "upstreams": dict(self._upstreams)}
+        return {
+            "argv": argv,
+            "cwd": str(Path.cwd()),
+            "upstreams": dict(self._upstreams),
+            "utcOffsetS": time.localtime().tm_gmtoff,
+        }
+
+    def left_behind(self) -> list[str]:
+        """What is newer than the run, in the working folder: nobody saw who wrote it."""
+        return changed_files(Path.cwd(), since_s=self._began_s)
 
     @contextmanager
     def served(

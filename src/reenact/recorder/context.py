@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import time
 from typing import Any, Final, NamedTuple
@@ -187,16 +187,22 @@ class CaptureContext:
         raise UsageError(f"{source}/{key}: the run is being recorded; values are given in replay only")
 
     def finalize(
-        self, status: RunStatus, error: str | None, final_output: Any, confidence: float | None = None
+        self,
+        status: RunStatus,
+        error: str | None,
+        final_output: Any,
+        confidence: float | None = None,
+        wrote: Sequence[str] = (),
     ) -> CaptureManifest | None:
-        """End the run; ``None`` when not even the manifest could be written."""
+        """End the run, which *wrote* these files; ``None`` when not even the manifest could be written."""
         if self._is_forked:
             return None
         if self._failure is None:
             try:
                 for leave in list(self._open_streams.values()):
                     leave()
-                self._events.append(b"run_end", self._end_text(status, error, final_output, confidence))
+                ended = self._end_text(status, error, final_output, confidence, wrote)
+                self._events.append(b"run_end", ended)
             except Exception as failure:
                 self._fail(failure)
         if self._failure is None and next(self._call_numbers) > 1 and self._sink.count == 0:
@@ -213,9 +219,16 @@ class CaptureContext:
             return None
 
     def _end_text(
-        self, status: RunStatus, error: str | None, final_output: Any, confidence: float | None
+        self,
+        status: RunStatus,
+        error: str | None,
+        final_output: Any,
+        confidence: float | None,
+        wrote: Sequence[str],
     ) -> bytes:
         data: dict[str, Any] = {"status": status}
+        if wrote:
+            data["wrote"] = list(map(self._redactor.redact_text, wrote))
         if confidence is not None and 0 <= confidence <= 1:
             data["confidence"] = confidence
         elif confidence is not None:

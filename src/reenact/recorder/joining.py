@@ -276,12 +276,15 @@ def _renumbered(logs: list[_Log]) -> Iterator[bytes]:
     if len(known) == len(ends):
         last = max(known, key=lambda end: end.ts)
         last.ts = max(log.events[-1].ts for log in logs)
-        yield _line(last, seq + 1, _ended([end.data for end in known]))
+        wrote = [place for log in logs if (end := log.one("run_end")) for place in end.data.get("wrote", ())]
+        yield _line(last, seq + 1, _ended([end.data for end in known], wrote))
 
 
-def _ended(ends: list[dict[str, Any]]) -> dict[str, Any]:
-    """The end of all: a failure of one is one of the whole."""
+def _ended(ends: list[dict[str, Any]], wrote: list[str]) -> dict[str, Any]:
+    """The end of all: a failure of one is one of the whole, and so is what it wrote."""
     told = {name: value for end in ends for name, value in end.items()}
+    if wrote:
+        told["wrote"] = list(dict.fromkeys(wrote))
     return told | {"status": "error" if any(end["status"] == "error" for end in ends) else "ok"}
 
 

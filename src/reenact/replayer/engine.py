@@ -79,10 +79,12 @@ class ReplayEngine:
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
         find_root: Callable[[], str] | None = None,
         evidence: Evidence | None = None,
+        left_behind: tuple[str, ...] = (),
     ) -> None:
         """*find_root* tells with the first call which process of the recorded run this one is.
 
         *evidence* tells which names were generated in this run; without it none may differ, and no time.
+        *left_behind* are files of the recorded run that were there before this one began.
         """
         self.policy: Policy = policy
         self._redactor = redactor
@@ -95,6 +97,7 @@ class ReplayEngine:
         self._is_causal = is_causal
         self._find_root = find_root
         self._evidence = evidence or Unknown()
+        self._left_behind = left_behind
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._is_over = False
@@ -300,7 +303,7 @@ class ReplayEngine:
             stand_in = self._nearest.to(lane, self.keys(key, request_text), request)
         if stand_in is not None:
             divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
-        self._latch(divergence)
+        divergence = self._latch(divergence)
         return stand_in or divergence
 
     def keys(self, key: Key, request_text: bytes) -> list[Key]:
@@ -370,15 +373,19 @@ class ReplayEngine:
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""
-        self._latch(divergence)
+        divergence = self._latch(divergence)
         if self.policy == "strict":
             raise diverged(divergence)
 
-    def _latch(self, divergence: ReplayDivergence) -> None:
+    def _latch(self, divergence: ReplayDivergence) -> ReplayDivergence:
+        """Keep it; the first one tells what may have led to it."""
         with self._lock:
+            if not self._divergences and self._left_behind:
+                divergence = msgspec.structs.replace(divergence, left_behind=self._left_behind)
             self._divergences.append(divergence)
         if self._on_divergence is not None:
             self._on_divergence(divergence)
+        return divergence
 
     def finish(self, final_output: Any, error: BaseException | None) -> str | None:
         """Report what never came, another end and another final output; returns the output's digest."""

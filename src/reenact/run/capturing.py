@@ -32,6 +32,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
+from reenact.seams.stdlib.written import Written, watched_by
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -97,6 +98,7 @@ class CaptureRun(Run):
         self._allow = allow
         self._within = within
         self._origin = origin or {}
+        self._written = Written()
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -117,6 +119,7 @@ class CaptureRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._context)
+        yield watched_by(self._written)
         yield Watch(self._allow, self._is_unseen, self._context.warn)
 
     def _is_unseen(self) -> bool:
@@ -127,7 +130,16 @@ class CaptureRun(Run):
     def surroundings(self) -> dict[str, Any]:
         """What the run says of where and how it began."""
         argv = self._redactor.redact_arguments(sys.orig_argv)
-        return {"argv": argv, "cwd": str(Path.cwd()), "python": sys.version.split()[0]}
+        return {
+            "argv": argv,
+            "cwd": str(Path.cwd()),
+            "python": sys.version.split()[0],
+            "utcOffsetS": time.localtime().tm_gmtoff,
+        }
+
+    def left_behind(self) -> list[str]:
+        """The files that the run has written."""
+        return self._written.left_behind()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -135,7 +147,9 @@ class CaptureRun(Run):
         self._open.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        self.manifest = self._context.finalize(status, message, self.final_output, self.confidence)
+        self.manifest = self._context.finalize(
+            status, message, self.final_output, self.confidence, self.left_behind()
+        )
 
     def abandon(self) -> None:
         """Stop recording and leave what is written as it is, unfinished."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from reenact.replayer.renaming import Forms
 from reenact.seams.stdlib.draws import Draws
+from reenact.seams.stdlib.written import is_users_file, tell_place
 
 _MAX_FILE_BYTES: Final = 2 * 2**20
 _MAX_BYTES: Final = 64 * 2**20
@@ -70,17 +71,7 @@ class Given:
             parts = word, word.partition("=")[2]
             yield from (self._folder / part for part in parts if 0 < len(part) < _MAX_PATH)
         yield from self._more()
-        count = 0
-        for folder, folders, names in os.walk(self._folder):
-            # A recording has the names of the recorded run, and perhaps of this one.
-            folders[:] = [] if _CAPTURE in names else sorted(set(folders) - _PASSED_BY)
-            if _CAPTURE in names:
-                continue
-            for name in sorted(names):
-                count += 1
-                if count > _MAX_FILES:
-                    return
-                yield Path(folder, name)
+        yield from _files_in(self._folder)
 
     def _read(self, path: Path) -> bytes | None:
         """What a file held before the run began; ``None`` where that is not known."""
@@ -90,6 +81,28 @@ class Given:
             return path.read_bytes() if is_fit else None
         except (OSError, ValueError):
             return None
+
+
+def changed_files(folder: Path, *, since_s: float) -> list[str]:
+    """The files in *folder* that were written since then, as a recording tells them."""
+    return [
+        tell_place(str(path))
+        for path in _files_in(folder)
+        if is_users_file(str(path)) and path.stat().st_mtime >= since_s
+    ]
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """The files of a project, but for libraries and captures: these have the names of the recorded run."""
+    count = 0
+    for place, folders, names in os.walk(folder):
+        is_capture = _CAPTURE in names
+        folders[:] = [] if is_capture else sorted(set(folders) - _PASSED_BY)
+        for name in () if is_capture else sorted(names):
+            count += 1
+            if count > _MAX_FILES:
+                return
+            yield Path(place, name)
 
 
 class RunEvidence:

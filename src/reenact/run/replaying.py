@@ -96,6 +96,7 @@ class ReplayRun(Run):
             on_divergence=on_divergence,
             find_root=find_root,
             evidence=self._evidence,
+            left_behind=_left_behind(source),
         )
         self._within = within
         self._redactor = redactor
@@ -218,6 +219,13 @@ class ReplayRun(Run):
             ]
             or ABSENT,
         )
+
+
+def _left_behind(source: ReplaySource) -> tuple[str, ...]:
+    """The files that the recorded run wrote, and that are there now."""
+    data = source.data(len(source.reader)) if len(source.reader) else {}
+    wrote = data.get("wrote") or ()
+    return tuple(place for place in wrote if os.path.isfile(os.path.expanduser(place)))
 
 
 def _after_fork_in_child() -> None:
