@@ -125,8 +125,20 @@ class Context(Protocol):
     def lane_began(self, lane: Lane) -> None:
         """A thread or job has started in *lane*."""
 
+    def lane_ending(self, lane: Lane) -> None:
+        """The thread or job of *lane* is about to be over; replay lets it when its turn has come."""
+
     def lane_ended(self, lane: Lane) -> None:
-        """The thread or job of *lane* is over."""
+        """The thread or job of *lane* is over, and who waited for it has been told."""
+
+    def task_ended(self, lane: Lane) -> None:
+        """The task of an event loop in *lane* is over."""
+
+    def putting(self, lane: Lane) -> None:
+        """*lane* is about to put an item into a queue; replay lets it when its turn has come."""
+
+    def has_put(self, lane: Lane) -> None:
+        """*lane* has put it there."""
 
 
 class Lane(msgspec.Struct, eq=False):
@@ -176,6 +188,11 @@ class Lane(msgspec.Struct, eq=False):
     @property
     def is_loose(self) -> bool:
         return self.name.endswith("~")
+
+    @property
+    def has_order(self) -> bool:
+        """Whether what it does comes again in replay, in its order: not inside a call, and not if loose."""
+        return "/" not in self.name and not self.name.endswith("~")
 
 
 ROOT: Final = "0"

@@ -27,6 +27,10 @@ MAX_BLOB_THRESHOLD_BYTES: Final = MAX_LINE_BYTES // 4
 INTERRUPTED: Final = "interrupted"
 RECORDING_FAILED: Final = "recording failed"
 """How a manifest's error, or a warning in it, begins where recording ended before the run did."""
+ENDED: Final = "!"
+"""Behind a lane's name in an event's ``order``: its task, thread or job was over."""
+PUT: Final = ">"
+"""Likewise: it put an item into a queue, or handed something to an event loop; a number says how often."""
 
 R = TypeVar("R")
 
@@ -277,12 +281,14 @@ class StateMutationData(Record, frozen=True):
     error: Any | Absent = ABSENT
 
 
-class _Event(Record, frozen=True, tag_field="type"):
+class _Event(Record, frozen=True, tag_field="type", kw_only=True):
     version: Literal[1]
     captureId: str  # noqa: N815
     runId: str  # noqa: N815
     seq: Count
     ts: int | float
+    order: list[str] | Absent = ABSENT
+    """What the run's own tasks came to between the event before and this one, in the order it happened."""
 
 
 class RunStart(_Event, frozen=True, tag="run_start"):

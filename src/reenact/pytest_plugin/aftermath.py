@@ -59,6 +59,18 @@ class Aftermath:
     def lane_began(self, lane: Lane) -> None:
         """Nor lanes to match."""
 
+    def lane_ending(self, lane: Lane) -> None:
+        """Nor in which order."""
+
+    def task_ended(self, lane: Lane) -> None:
+        """Nor in which order."""
+
+    def putting(self, lane: Lane) -> None:
+        """Nor in which order."""
+
+    def has_put(self, lane: Lane) -> None:
+        """Nor in which order."""
+
     def lane_ended(self, lane: Lane) -> None:
         """Nor to end."""
 

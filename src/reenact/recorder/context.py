@@ -18,7 +18,16 @@ import msgspec
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError, UsageError
-from reenact.formats.capture import NO_MODEL, RECORDING_FAILED, CaptureManifest, CaptureSeed, Model, RunStatus
+from reenact.formats.capture import (
+    ENDED,
+    NO_MODEL,
+    PUT,
+    RECORDING_FAILED,
+    CaptureManifest,
+    CaptureSeed,
+    Model,
+    RunStatus,
+)
 from reenact.formats.failures import message_of
 from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
@@ -160,8 +169,25 @@ class CaptureContext:
     def lane_began(self, lane: Lane) -> None:
         """Nor when it starts."""
 
+    def lane_ending(self, lane: Lane) -> None:
+        self._note_order(lane, ENDED)
+
     def lane_ended(self, lane: Lane) -> None:
-        """Nor when it ends."""
+        """It was noted before anybody could see it."""
+
+    def task_ended(self, lane: Lane) -> None:
+        self._note_order(lane, ENDED)
+
+    def putting(self, lane: Lane) -> None:
+        """Whoever comes first puts first."""
+
+    def has_put(self, lane: Lane) -> None:
+        self._note_order(lane, PUT)
+
+    def _note_order(self, lane: Lane, act: str) -> None:
+        # Before its first call a process does not know its name, and what came before is in order anyway.
+        if "_names" in self.__dict__ and lane.has_order and self._failure is None:
+            self._events.note_order(self._names.lane(lane) + act)
 
     # The seed's side
 

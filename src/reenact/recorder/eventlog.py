@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import groupby
 from threading import RLock
 from time import time_ns
+from typing import Final
 
 from reenact.canonical import encode_clean
 from reenact.formats.capture import CaptureSeed, event_codec
 from reenact.recorder.sink import CaptureSink
+
+_MOST_ACTS: Final = 10_000
+"""How many are noted between two events."""
 
 
 class EventLog:
@@ -24,7 +29,7 @@ class EventLog:
         self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
-            b'{"captureId":%b,"data":%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
+            b'{"captureId":%b,"data":%%b%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
         )
         self.lock = RLock()
         """Held by whoever writes what must stay together."""
@@ -33,6 +38,8 @@ class EventLog:
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
         """What a signal handler or a collected generator recorded in the middle of an append."""
+        self._order: list[str] = []
+        """What is to be written with the next event."""
         self._owed: deque[Callable[[], None]] = deque()
         """How to write what comes before any other event, in its order."""
 
@@ -48,7 +55,8 @@ class EventLog:
             try:
                 while True:
                     seq = self.seq + 1
-                    self._sink.append(self._line % (data, seq, time_ns() // 1_000_000, event_type))
+                    order = self._take_order() if self._order else b""
+                    self._sink.append(self._line % (data, order, seq, time_ns() // 1_000_000, event_type))
                     self.seq = seq
                     if not self._interrupting:
                         break
@@ -78,4 +86,14 @@ class EventLog:
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""
-        event_codec.from_bytes(self._line % (data, 1, 0, event_type))
+        event_codec.from_bytes(self._line % (data, b"", 1, 0, event_type))
+
+    def note_order(self, act: str) -> None:
+        """Write with the next event that *act* came before it; of very many the first ones."""
+        if len(self._order) < _MOST_ACTS:
+            self._order.append(act)
+
+    def _take_order(self) -> bytes:
+        acts, self._order = self._order, []
+        counted = ((act, len(list(alike))) for act, alike in groupby(acts))
+        return b',"order":%b' % encode_clean([f"{act}{count if count > 1 else ''}" for act, count in counted])

@@ -168,7 +168,7 @@ def _whole_lines(folder: Path) -> list[bytes]:
         return stream.read(scan(file).size_bytes).splitlines()
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, omit_defaults=True):
     captureId: str  # noqa: N815 — the wire's own names
     data: dict[str, Any]
     runId: str  # noqa: N815
@@ -176,6 +176,7 @@ class _Event(msgspec.Struct):
     ts: int | float
     type: str
     version: int
+    order: list[str] = []
 
 
 _decode_event: Final = msgspec.json.Decoder(_Event).decode

@@ -20,6 +20,7 @@ import msgspec
 from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
+from reenact.formats.capture import ENDED, PUT
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.failures import rebuild
 from reenact.formats.record import Absent
@@ -119,6 +120,7 @@ class ReplayEngine:
             stall_s=self._stall_s,
             on_note=self.notes.append,
             is_causal=self._is_causal,
+            acts=source.acts,
         )
 
     def settle(self) -> None:
@@ -207,8 +209,29 @@ class ReplayEngine:
     def lane_began(self, lane: Lane) -> None:
         self.turns.lane_began(lane)
 
+    def lane_ending(self, lane: Lane) -> None:
+        self._wait_to(ENDED, lane)
+
     def lane_ended(self, lane: Lane) -> None:
+        self._has_done(ENDED, lane)
         self.turns.lane_ended(lane)
+
+    def task_ended(self, lane: Lane) -> None:
+        self._has_done(ENDED, lane)
+
+    def putting(self, lane: Lane) -> None:
+        self._wait_to(PUT, lane)
+
+    def has_put(self, lane: Lane) -> None:
+        self._has_done(PUT, lane)
+
+    def _wait_to(self, act: str, lane: Lane) -> None:
+        if self.source.acts and lane.has_order:
+            self.turns.wait_to_act(self._lanes.name_of(lane) + act, lane)
+
+    def _has_done(self, act: str, lane: Lane) -> None:
+        if self.source.acts and lane.has_order:
+            self.turns.has_acted(self._lanes.name_of(lane) + act)
 
     # The seed's side
 

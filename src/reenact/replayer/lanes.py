@@ -170,6 +170,15 @@ class Lanes:
         recorded: RecordedLane | None = lane.recorded
         return recorded if recorded is not None else self._by_place(lane)
 
+    def name_of(self, lane: Lane) -> str:
+        """What *lane* is called in the recording, also where it made no call there."""
+        place: RecordedLane | None = lane.recorded or lane.home
+        if place is not None:
+            return place.name
+        if lane.parent is None:
+            return lane.placed(self._root)
+        return self.name_of(lane.parent) + lane.name[len(lane.parent.name) :]
+
     def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
         by_place = self._by_place(lane)
         if not _is_task(lane):

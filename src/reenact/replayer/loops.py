@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from reenact.boundary import trio_task_id
+from reenact.boundary import outside, trio_task_id
 from reenact.replayer.idle import MovingThread
 from reenact.replayer.patience import PatientClock
 
@@ -47,7 +47,8 @@ class Loop:
         if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
             self.loop.call_soon(callback)
         else:
-            with suppress(RuntimeError):  # closed meanwhile; nobody waits there any more
+            # Not in the name of the thread's lane: the agent hands nothing to its loop here.
+            with suppress(RuntimeError), outside():  # closed meanwhile; nobody waits there any more
                 self.loop.call_soon_threadsafe(callback)
 
     def stir(self) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from reenact.boundary import ROOT, Lane, process_of
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
-from reenact.formats.capture import CaptureEvent, CaptureManifest
+from reenact.formats.capture import ENDED, PUT, CaptureEvent, CaptureManifest
 from reenact.store.reader import CaptureReader
 from reenact.store.references import blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
@@ -54,6 +54,21 @@ class _Head(msgspec.Struct):
     type: str
     data: _Data
     version: Literal[1]
+    order: list[str] = []
+
+
+class Act:
+    """What a task did between two events, maybe several times: it ended, or put items into queues."""
+
+    __slots__ = ("left", "seq", "what")
+
+    def __init__(self, seq: int, what: str, count: int) -> None:
+        self.seq = seq
+        """The event before which it came."""
+        self.what = what
+        """The lane's name and what it did, as recorded."""
+        self.left = count
+        """How often it is still to come."""
 
 
 LaneTest: TypeAlias = Callable[[str], bool]
@@ -169,6 +184,8 @@ class ReplaySource:
         self.by_seq: dict[int, RecordedCall] = {}
         """The call to which the event of that number belongs, be it the call or its outcome."""
         self.times_ms: list[int | float] = []
+        self.acts: dict[int, list[Act]] = {}
+        """By the number of an event: what came between the one before and this one, in its order."""
         self._cursor = 1
         self._index()
 
@@ -239,10 +256,18 @@ class ReplaySource:
             if head.seq != number:
                 raise self._misplaced(number, "$.seq", number, head.seq)
             self.times_ms.append(head.ts)
+            if head.order:
+                self._index_order(head)
             if not head.data.derived:
                 self._index_event(head, open_calls)
         if self.beside:
             self._take_back_busy()
+
+    def _index_order(self, head: _Head) -> None:
+        for act in head.order:
+            what = act.rstrip(digits)
+            if what[-1:] in (ENDED, PUT) and self.is_ours(what[:-1]):
+                self.acts.setdefault(head.seq, []).append(Act(head.seq, what, int(act[len(what) :] or 1)))
 
     def _head(self, number: int, line: bytes) -> _Head:
         try:

@@ -2,7 +2,10 @@
 
 An outcome's turn has come when every event recorded before it has happened and what the last delivery
 set in motion has come to rest: event loops have run dry, threads have reached their next call or their
-end. That is a preference, not a condition. Where an earlier event does not come although it was waited
+end. What the agent's own tasks do among themselves, ending and putting items into queues, is part of that
+order: a thread does it when its turn has come.
+
+That is a preference, not a condition. Where an earlier event does not come although it was waited
 for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
 that was waiting is answered. Nobody waits for ever, and a synchronous call on an event loop's own thread
 does not wait at all.
@@ -12,16 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Any, Final
 
 from reenact.boundary import Lane
 from reenact.replayer.idle import MovingThread, others_run
 from reenact.replayer.loops import Loop, holds_others_up, on_loop
 from reenact.replayer.patience import PatientClock
-from reenact.replayer.source import RecordedCall
-from reenact.replayer.waiters import EarlyCall, LoopWaiter, ThreadWaiter, Waiter, resolve
+from reenact.replayer.source import Act, RecordedCall
+from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Waiter, resolve
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
@@ -29,6 +34,10 @@ _COMPUTING_S: Final = 1.0
 """How much longer while some thread still runs."""
 _EARLY_S: Final = 0.25
 """How long a call that came too early is kept waiting while nothing else happens."""
+_ACT_S: Final = 1.0
+"""How long what the agent's own tasks do is waited for at most, and a little longer."""
+_MOST_MISSED_ACTS: Final = 8
+"""After so many that did not come none is waited for: the agent's tasks are others than they were."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 
@@ -44,6 +53,7 @@ class Turns:
         stall_s: float,
         on_note: Callable[[str], None],
         is_causal: bool = False,
+        acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
     ) -> None:
         """*is_causal*: no lane tells what had to come before a call, so all that had ended had to."""
         self._is_causal = is_causal
@@ -66,6 +76,13 @@ class Turns:
         self._queue: list[tuple[int, int, int, Waiter]] = []
         self._endless: list[Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
+        self._acts = {seq: deque(listed) for seq, listed in acts.items()}
+        """By the number of an event: what the agent's own tasks do before it, as far as it is to come."""
+        self._acts_by_name: dict[str, deque[Act]] = {}
+        for act in (act for listed in acts.values() for act in listed):
+            self._acts_by_name.setdefault(act.what, deque()).append(act)
+        self._acting: list[ActWaiter] = []
+        self._missed_acts = 0
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When an event happened last."""
@@ -118,9 +135,12 @@ class Turns:
                 waiter.release()
             for early in self._early:
                 early.release()
+            for thread in self._acting:
+                thread.release()
             self._queue.clear()
             self._endless.clear()
             self._early.clear()
+            self._acting.clear()
         self._wake.set()
 
     # Waiting
@@ -258,6 +278,68 @@ class Turns:
                 self._endless.remove(waiter)
             self.happened([waiter.call.outcome_seq])
 
+    # What the agent's own tasks do among themselves
+
+    def wait_to_act(self, what: str, lane: Lane) -> None:
+        """Block the thread of *lane* until all that came before *what* in the recording has happened."""
+        if holds_others_up() or self._is_closed:
+            return
+        with self._lock:
+            act = self._next_act_of(what)
+            if act is None or self._may_act(act):
+                return
+            self._moving.pop(lane, None)
+            waiter = ActWaiter(act, lane)
+            self._acting.append(waiter)
+            self._start_ticker()
+        waiter.came.wait()
+
+    def has_acted(self, what: str) -> None:
+        """*what* was done, in its turn or not."""
+        with self._lock:
+            act = self._next_act_of(what)
+            if act is None:
+                return
+            act.left -= 1
+            if self._next == act.seq:
+                self._next_since_s = self._clock.now_s
+            self._advance()
+            if self._queue:
+                self._deliver()
+
+    def _next_act_of(self, what: str) -> Act | None:
+        acts = self._acts_by_name.get(what)
+        while acts and (acts[0].left <= 0 or acts[0].seq < self._next):
+            acts.popleft()
+        return acts[0] if acts else None
+
+    def _due_act(self) -> Act | None:
+        """What has to be done before the next event."""
+        acts = self._acts.get(self._next)
+        while acts and (acts[0].left <= 0 or acts[0].what[:-1] in self._overdue):
+            acts.popleft()
+        return acts[0] if acts else None
+
+    def _may_act(self, act: Act) -> bool:
+        return self._next > act.seq or act.left <= 0 or (self._next == act.seq and self._due_act() is act)
+
+    def _let_act(self) -> None:
+        for waiter in list(self._acting):
+            if self._may_act(waiter.act):
+                self._acting.remove(waiter)
+                self._set_moving(waiter.lane)
+                waiter.release()
+
+    def _pass_over_late_act(self, act: Act) -> None:
+        """It is not waited for any more; nor is any, where many did not come."""
+        act.left = 0
+        self._missed_acts += 1
+        if self._missed_acts >= _MOST_MISSED_ACTS:
+            self._acts.clear()
+            self._acts_by_name.clear()
+        self._next_since_s = self._clock.now_s
+        self._advance()
+
     # Delivering
 
     def _loop_is_dry(self) -> None:
@@ -295,7 +377,10 @@ class Turns:
         self._moving[lane] = MovingThread(lane.owner, self._clock)
 
     def _is_due(self, call: RecordedCall) -> bool:
-        return self._next > call.due_after
+        if self._next <= call.due_after:
+            return False
+        # When a stream began is known by the event before it only, not by what came in between.
+        return not self._acts or call.is_stream or self._next > call.due_after + 1 or self._due_act() is None
 
     def _at_rest(self) -> bool:
         if self._moving:
@@ -312,11 +397,15 @@ class Turns:
         last = len(self._times_ms)
         before = self._next
         while self._next <= last:
+            if self._acts and self._due_act() is not None:
+                break
             if not self._happened[self._next] and self._by_seq[self._next].lane not in self._overdue:
                 break
             self._next += 1
         if self._next != before:
             self._next_since_s = self._clock.now_s
+        if self._acting:
+            self._let_act()
 
     # Time passing
 
@@ -336,7 +425,7 @@ class Turns:
                 self._let_stalled_go()
                 self._let_early_go()
                 self._deliver()
-                is_idle = not self._queue and not self._endless and not self._early
+                is_idle = not (self._queue or self._endless or self._early or self._acting)
                 pause_s = _ROUND_S if self._at_rest() else _LOOK_S
             if is_idle:
                 self._wake.wait()
@@ -354,17 +443,29 @@ class Turns:
     def _late_at_s(self) -> float:
         """When the next event has been waited for long enough."""
         index = min(self._next, len(self._times_ms)) - 1
-        gap_ms = self._times_ms[index] - self._times_ms[max(0, index - 1)]
-        return self._next_since_s + max(0.0, gap_ms) / 1000 + _GRACE_S
+        gap_s = max(0.0, self._times_ms[index] - self._times_ms[max(0, index - 1)]) / 1000
+        if self._acts and self._due_act() is not None:
+            gap_s = min(gap_s, _ACT_S)
+        return self._next_since_s + gap_s + _GRACE_S
 
     def _pass_over_late_event(self) -> None:
-        if not self._queue or self._clock.now_s < self._late_at_s() or not self._at_rest():
+        if not self._queue and not self._acting:
             return
-        if self._next > len(self._times_ms) or self._is_due(self._queue[0][-1].call):
+        if self._clock.now_s < self._late_at_s() or not self._at_rest():
+            return
+        if self._next > len(self._times_ms) or (self._queue and self._is_due(self._queue[0][-1].call)):
             return
         if self._clock.now_s < self._late_at_s() + _COMPUTING_S and others_run():
             return  # who was to make the call may just have got no processor yet
-        late, call = self._by_seq[self._next], self._queue[0][-1].call
+        act = self._due_act() if self._acts else None
+        if act is not None:
+            self._pass_over_late_act(act)
+            return
+        late = self._by_seq[self._next]
+        if not self._queue:  # only what the agent's own tasks do among themselves waits for it
+            self._pass_over(late)
+            return
+        call = self._queue[0][-1].call
         if self._is_causal and 0 < late.outcome_seq < call.seq:
             if self._clock.now_s < self._next_since_s + self._stall_s:
                 return
@@ -373,6 +474,9 @@ class Turns:
             f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
             f"event {call.outcome_seq} was delivered before it"
         )
+        self._pass_over(late)
+
+    def _pass_over(self, late: RecordedCall) -> None:
         if self._next == late.seq:
             self._overdue.add(late.lane)
         else:

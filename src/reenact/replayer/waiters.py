@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from reenact.boundary import Lane
 from reenact.replayer.loops import Loop
-from reenact.replayer.source import RecordedCall
+from reenact.replayer.source import Act, RecordedCall
 
 
 class Waiter:
@@ -33,6 +33,18 @@ class EarlyCall:
         self.try_again = try_again
         self.release = release
         self.since_s = since_s
+
+
+class ActWaiter:
+    """A thread that waits to end, or to put an item into a queue."""
+
+    def __init__(self, act: Act, lane: Lane) -> None:
+        self.act = act
+        self.lane = lane
+        self.came = threading.Event()
+
+    def release(self) -> None:
+        self.came.set()
 
 
 class ThreadWaiter(Waiter):

@@ -1,20 +1,24 @@
-"""Where an agent starts something that runs beside it: tasks, threads, jobs for an executor.
+"""Where an agent starts something that runs beside it, and where that ends and hands on what it has.
 
-Each gets its lane when it is started, not when it first runs, so its name does not depend on scheduling.
-A pool's own worker threads are nobody's children: they come and go with the load, and the jobs they run
-have lanes of their own.
+Tasks, threads and jobs for an executor: each gets its lane when it is started, not when it first runs, so its
+name does not depend on scheduling. A pool's own worker threads are nobody's children: they come and go with
+the load, and the jobs they run have lanes of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import asyncio.base_events
+import concurrent.futures._base
+import itertools
+import queue
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -34,6 +38,11 @@ def patches() -> list[Patch]:
         Patch(asyncio, "as_completed", _as_completed),
         Patch(threading.Thread, "start", _start),
         Patch(ThreadPoolExecutor, "submit", _submit),
+        Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
+        Patch(asyncio.base_events.BaseEventLoop, "call_soon_threadsafe", in_turn),
+        Patch(asyncio.Queue, "put_nowait", _put_by_task),
+        Patch(queue.Queue, "put", _put_by_thread),
+        *(Patch(kind, "_put", _stored) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
     ]
 
 
@@ -56,15 +65,21 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
             task = original(self, coro, context=context, **options)
             own(id(task), child)
             weakref.finalize(task, disown, id(task))
+            task.add_done_callback(partial(_task_ended, child))
             return task
         child.owner = UNCLAIMED
         context = copy_context()
         context.run(lane_var.set, child)
         task = original(self, coro, context=context, **options)
         child.owner = id(task)
+        task.add_done_callback(partial(_task_ended, child))
         return task
 
     return create_task
+
+
+def _task_ended(lane: Lane, _: Any) -> None:
+    lane.context.task_ended(lane)
 
 
 def _is_waited_for(frame: FrameType | None) -> bool:
@@ -118,6 +133,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return _run_in(ending.lane, lambda: fn(*args, **kwargs))
             finally:
+                ending.lane.context.lane_ending(ending.lane)
                 ending.returned()
 
         future = original(self, job)
@@ -155,7 +171,66 @@ class _JobEnding:
             self._listen(future)
 
     def _listen(self, future: Future[Any]) -> None:
+        _ended[future] = next(_endings)
         future.add_done_callback(lambda _: self.lane.context.lane_ended(self.lane))
+
+
+_endings: Final = itertools.count(1)
+_ended: Final[weakref.WeakKeyDictionary[Future[Any], int]] = weakref.WeakKeyDictionary()
+"""In which order the jobs of executors ended."""
+
+
+def _yield_as_they_ended(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def yield_finished_futures(fs: list[Future[Any]], *rest: Any, **options: Any) -> Iterator[Any]:
+        """``as_completed`` has those that were over before it looked in the order of a set, last first."""
+        fs.sort(key=lambda future: -_ended.get(future, sys.maxsize))
+        return original(fs, *rest, **options)
+
+    return yield_finished_futures
+
+
+def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``call_soon_threadsafe`` of an event loop: what threads hand to it comes in an order of its own."""
+
+    def call_soon_threadsafe(self: Any, callback: Any, *args: Any, **options: Any) -> Any:
+        lane = current_lane() if lane_var.get() is not None and asyncio._get_running_loop() is None else None  # noqa: SLF001
+        if lane is not None:
+            lane.context.putting(lane)
+            lane.context.has_put(lane)
+        return original(self, callback, *args, **options)
+
+    return call_soon_threadsafe
+
+
+def _put_by_task(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def put_nowait(self: Any, item: Any) -> None:
+        original(self, item)
+        lane = current_lane()
+        if lane is not None:
+            lane.context.has_put(lane)
+
+    return put_nowait
+
+
+def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
+    def put(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        lane = current_lane()
+        if lane is not None:
+            lane.context.putting(lane)
+        original(self, item, block, timeout)
+
+    return put
+
+
+def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def put(self: Any, item: Any) -> None:
+        """Called while nobody else can put or get."""
+        original(self, item)
+        lane = current_lane()
+        if lane is not None:
+            lane.context.has_put(lane)
+
+    return put
 
 
 def run_in_thread(lane: Lane, run: Callable[[], None]) -> None:
@@ -163,6 +238,7 @@ def run_in_thread(lane: Lane, run: Callable[[], None]) -> None:
     try:
         _run_in(lane, run)
     finally:
+        lane.context.lane_ending(lane)
         lane.context.lane_ended(lane)
 
 

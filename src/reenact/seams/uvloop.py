@@ -14,12 +14,16 @@ from typing import Any, Final
 
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.spawn import bound_to_lanes
+from reenact.seams.spawn import bound_to_lanes, in_turn
 
 
 def _patches(module: ModuleType) -> list[Patch]:
     announced = [Patch(module.Loop, name, _after(announce)) for name, announce in _ANNOUNCED.items()]
-    return [Patch(module.Loop, "create_task", bound_to_lanes), *announced]
+    return [
+        Patch(module.Loop, "create_task", bound_to_lanes),
+        Patch(module.Loop, "call_soon_threadsafe", in_turn),
+        *announced,
+    ]
 
 
 def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

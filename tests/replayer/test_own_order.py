@@ -1,0 +1,214 @@
+"""The order in which the agent's own tasks finish, and hand on what they have, is part of a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from reenact.store.reader import CaptureReader
+
+
+@reenact.tool
+def ask(what: Any) -> str:
+    return f"answer to {what}"
+
+
+@reenact.tool
+async def ask_async(what: Any) -> str:
+    await asyncio.sleep(0)
+    return f"answer to {what}"
+
+
+class Pace:
+    """How long each worker takes for its own work: of no use in replay, where it is another one."""
+
+    def __init__(self, *delays_ms: int) -> None:
+        self.delays_ms = delays_ms
+
+    def work(self, worker: int) -> None:
+        threading.Event().wait(self.delays_ms[worker] / 1000)  # replay does not sleep
+
+
+SLOWING, HASTENING = Pace(0, 15, 30, 45), Pace(45, 30, 15, 0)
+
+
+def threads_into_a_queue(pace: Pace) -> list[str]:
+    done: queue.Queue[str] = queue.Queue()
+
+    def work(worker: int) -> None:
+        answer = ask(worker)
+        pace.work(worker)
+        done.put(answer)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    return [done.get() for _ in threads]
+
+
+def silent_threads_into_a_queue(pace: Pace) -> list[int]:
+    """Nothing that they do is a call."""
+    done: queue.PriorityQueue[int] = queue.PriorityQueue()
+    found = []
+
+    def work(worker: int) -> None:
+        pace.work(worker)
+        done.put(worker)
+
+    ask("first")
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        found.append(done.get())
+        ask(f"got {found}")
+    return found
+
+
+def jobs_as_completed(pace: Pace) -> list[int]:
+    def work(worker: int) -> int:
+        ask(worker)
+        pace.work(worker)
+        return worker
+
+    with ThreadPoolExecutor(4) as pool:
+        return [job.result() for job in as_completed([pool.submit(work, worker) for worker in range(4)])]
+
+
+def jobs_that_are_over(pace: Pace) -> list[int]:
+    """All have ended before anybody looks."""
+    ask("first")
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(lambda worker=worker: [pace.work(worker), worker]) for worker in range(4)]
+        wait(jobs)
+        return [job.result()[1] for job in as_completed(jobs)]
+
+
+def threads_into_a_list(pace: Pace) -> list[int]:
+    """Nobody sees the list, but a thread that gets its answer later comes later."""
+    found: list[int] = []
+
+    def work(worker: int) -> None:
+        pace.work(worker)
+        ask(worker)
+        found.append(worker)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def tasks_into_a_queue(pace: Pace) -> list[str]:
+    async def main() -> list[str]:
+        done: asyncio.Queue[str] = asyncio.Queue()
+
+        async def work(worker: int) -> None:
+            await asyncio.to_thread(pace.work, worker)
+            await done.put(await ask_async(worker))
+
+        tasks = [asyncio.create_task(work(worker)) for worker in range(4)]
+        found = [await done.get() for _ in tasks]
+        await asyncio.gather(*tasks)
+        return found
+
+    return asyncio.run(main())
+
+
+def threads_into_a_loop(pace: Pace) -> list[str]:
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Queue[str] = asyncio.Queue()
+
+        def work(worker: int) -> None:
+            answer = ask(worker)
+            pace.work(worker)
+            loop.call_soon_threadsafe(done.put_nowait, answer)
+
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        return [await done.get() for _ in threads]
+
+    return asyncio.run(main())
+
+
+AGENTS = [
+    threads_into_a_queue,
+    silent_threads_into_a_queue,
+    jobs_as_completed,
+    jobs_that_are_over,
+    threads_into_a_list,
+    tasks_into_a_queue,
+    threads_into_a_loop,
+]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[Any]], tmp_path: Path) -> None:
+    """However long everything takes this time."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = agent(SLOWING)
+        ask(recorded)
+    with reenact.replay(tmp_path / "run") as run:
+        replayed = agent(HASTENING)
+        ask(replayed)
+    assert replayed == recorded
+    assert not run.divergences
+
+
+def test_the_order_is_written_with_the_next_event(tmp_path: Path) -> None:
+    """Beside its data, in the order of the keys; a row of puts is counted."""
+    items: queue.Queue[int] = queue.Queue()
+    with reenact.capture(tmp_path / "run"):
+        ask("a")
+        thread = threading.Thread(target=lambda: [items.put(number) for number in range(3)])
+        thread.start()
+        thread.join()
+        ask("b")
+    lines = [json.loads(line) for line in CaptureReader(tmp_path / "run").lines()]
+    assert [line.get("order") for line in lines] == [None, None, None, ["0.0>3", "0.0!"], None, None]
+
+
+def test_what_cannot_be_repeated_is_named(tmp_path: Path) -> None:
+    """A list of results in another order is said to be one."""
+    with reenact.capture(tmp_path / "run"):
+        ask(["one result", "another result"])
+    with (
+        pytest.raises(reenact.Diverged, match="the same results in another order"),
+        reenact.replay(tmp_path / "run"),
+    ):
+        ask(["another result", "one result"])
+
+
+def test_nobody_waits_for_ever_for_what_does_not_come(tmp_path: Path) -> None:
+    """Threads that are not started again hold nobody up for long."""
+
+    def agent(count: int) -> None:
+        ask("a")
+        threads = [threading.Thread(target=time.sleep, args=(0,)) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+            thread.join()
+            ask("b")
+
+    with reenact.capture(tmp_path / "run"):
+        agent(30)
+    began = time.monotonic()
+    with reenact.replay(tmp_path / "run"):
+        ask("a")
+        for _ in range(30):
+            ask("b")
+    assert time.monotonic() - began < 5
