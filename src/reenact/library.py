@@ -55,3 +55,28 @@ def possible_agents() -> list[tuple[str, dict[str, Any]]]:
         else:
             found.append((name, namespace))
     return found
+
+
+HOST_QUESTIONS: Final = frozenset(
+    {"ctypes.util", "distro.distro", "multiprocessing.resource_tracker", "platform", "uuid"}
+)
+"""Modules whose child processes are housekeeping: they ask this host about itself or tidy up after it.
+
+SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop
+every replay over something the agent never asked for.
+"""
+_DEPTH_LIMIT: Final = 200
+"""Frames looked at from the inside; SDK stacks stay under a hundred."""
+
+
+def asking_module(passed_on_by: frozenset[str]) -> str | None:
+    """The innermost calling module beyond reenact and the modules that only pass the request on."""
+    frame = sys._getframe(1)  # noqa: SLF001
+    for _ in range(_DEPTH_LIMIT):
+        name = str(frame.f_globals.get("__name__"))
+        if name not in passed_on_by and not name.startswith("reenact."):
+            return name
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return None

@@ -73,6 +73,8 @@ class StandIns(Record, frozen=True):
     sources: list[str]
     modules: list[str]
     """Patterns of module names; none at all means every module that is no library."""
+    everywhere: list[str] | Absent = ABSENT
+    """Which of the sources were recorded for libraries too."""
 
 
 class CaptureManifest(Record, frozen=True):

@@ -16,6 +16,11 @@ BELOW: Final = "~"
 """Where the address of a recorded process's programs differs from that of others."""
 
 
+def is_below(lane: str) -> bool:
+    """Whether the recorded *lane* is that of programs which a recorded process started."""
+    return lane.startswith(LANE_BELOW)
+
+
 def is_of_gateway(lane: str) -> bool:
     """Whether the calls of the recorded *lane* come through the gateway in replay."""
     return lane == f"{LANE}~"

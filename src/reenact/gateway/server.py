@@ -12,7 +12,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Self
 
-from reenact.boundary import Context
+from reenact.boundary import Context, outside
 from reenact.errors import UsageError
 from reenact.gateway.upstreams import Upstreams
 
@@ -77,7 +77,7 @@ class Gateway:
 
     def _run(self) -> None:
         """Wait for the first client: loading a web server takes longer than starting most programs."""
-        with self._socket, self._waker:
+        with self._socket, self._waker, outside():  # a run may be open in this very process
             ready, _, _ = select.select([self._socket, self._waker], [], [])
             if self._waker not in ready:
                 asyncio.run(self._serve())

@@ -6,12 +6,14 @@ appends to the other.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from reenact.errors import UsageError
+from reenact.gateway.lane import BELOW
 
 Upstreams: TypeAlias = Mapping[str, str]
 """Base URLs by name, without a slash at the end."""
@@ -54,6 +56,23 @@ def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
     for variable in _PROXY_EXCEPTIONS:
         found[variable] = ",".join(filter(None, [environ.get(variable), host]))
     return found | {ADDRESS_VARIABLE: address}
+
+
+def led_below(
+    address: str, environ: Mapping[str, str] | None, *, is_whole: bool = True
+) -> Mapping[str, str] | None:
+    """The environment of a program that a recorded process starts, leading to the gateway at *address*.
+
+    What the starter set for it alone stays. Without *is_whole* one that is not given is left so.
+    """
+    if environ is None and not is_whole:
+        return None
+    given = os.environ if environ is None else environ
+    changes = variables(f"{address}/{BELOW}", given)
+    return {
+        **given,
+        **{name: value for name, value in changes.items() if given.get(name) == os.environ.get(name)},
+    }
 
 
 def _user_wants(known: _Known, environ: Mapping[str, str]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 
 from reenact.gateway.lane import BELOW
-from reenact.gateway.upstreams import variables
+from reenact.gateway.upstreams import led_below, variables
 from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted
 from reenact.run import MODE_VARIABLE
+from reenact.seams.stdlib.process import lead_programs
 
 
 def hide() -> str | None:
@@ -35,9 +37,11 @@ def hide() -> str | None:
 def divert_programs_below(diverted: Diverted, before: str | None) -> None:
     """What the program starts is one call of it, but the model calls in there are worth seeing.
 
-    ``putenv`` past ``os.environ``: the program itself must not be led there.
+    ``putenv`` past ``os.environ``: the program itself must not be led there. Who gives its programs an
+    environment of their own has it from ``os.environ``, so there it is changed when they start.
     """
     for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
+    lead_programs(None, partial(led_below, diverted.address, is_whole=False))

@@ -6,17 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
+from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.replayer.egress import Connect, ConnectLocal, Egress, Spawn, is_loopback
-from reenact.replayer.frames import asking_module
-
-HOST_QUESTIONS: Final = frozenset(
-    {"ctypes.util", "distro.distro", "multiprocessing.resource_tracker", "platform", "uuid"}
-)
-"""Modules whose child processes are housekeeping: they ask this host about itself or tidy up after it.
-
-SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop
-every replay over something the agent never asked for.
-"""
 
 _TALKING: Final = frozenset({"multiprocessing.connection", "multiprocessing.forkserver"})
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})

@@ -26,12 +26,6 @@ def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
     return None
 
 
-def asking_module(passed_on_by: frozenset[str]) -> str | None:
-    """The innermost calling module beyond reenact and the modules that only pass the request on."""
-    names = (str(frame.f_globals.get("__name__")) for frame in islice(_callers(), DEPTH_LIMIT))
-    return next((n for n in names if n not in passed_on_by and not n.startswith("reenact.")), None)
-
-
 def _callers() -> Iterator[FrameType]:
     frame = currentframe()
     while frame is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from string import digits
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec

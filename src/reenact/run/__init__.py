@@ -12,6 +12,7 @@ from reenact.errors import UsageError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, MAX_BLOB_THRESHOLD_BYTES
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import AnyRule
+from reenact.gateway.lane import is_below
 from reenact.recorder.sink import FileCaptureSink
 from reenact.replayer.allow import Allow
 from reenact.replayer.engine import Policy
@@ -80,6 +81,7 @@ def capture(
         stand_ins=stdlib.stand_ins(sources, modules),
         volatile=read_rules(volatile),
         allow=allow,
+        leads_programs=True,
         on_warning=on_warning,
         origin=origin_of_run(policy_bundle_id, issue_number),
     )
@@ -119,4 +121,5 @@ def replay(
         stall_s=stall_s,
         receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
+        is_ours=lambda lane: not is_below(lane),
     )

@@ -6,9 +6,10 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -17,10 +18,13 @@ import msgspec
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import RunMode, current_lane, entered
+from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.failures import message_of
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
+from reenact.gateway.server import Gateway
+from reenact.gateway.upstreams import led_below, upstreams_of
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.names import Names
 from reenact.recorder.sink import CaptureSink
@@ -32,6 +36,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
+from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 
 
@@ -63,6 +68,7 @@ class CaptureRun(Run):
         volatile: Sequence[VolatileRule] = (),
         on_warning: Callable[[str], None] | None,
         allow: Allow | None = None,
+        leads_programs: bool = False,
         identity: Identity | None = None,
         find_names: Callable[[], Names] = Names,
         within: str | None = None,
@@ -70,6 +76,7 @@ class CaptureRun(Run):
     ) -> None:
         """*allow* says what a replay will be allowed, so that nobody is warned of it.
 
+        With *leads_programs* the model calls of programs that the agent starts come through a gateway here.
         *find_names* and *within* say where this process stands among others that record the same run.
         """
         super().__init__()
@@ -96,6 +103,7 @@ class CaptureRun(Run):
         )
         self._stand_ins = stand_ins
         self._allow = allow
+        self._leads_programs = leads_programs
         self._within = within
         self._origin = origin or {}
         self._written = Written()
@@ -120,7 +128,33 @@ class CaptureRun(Run):
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._context)
         yield watched_by(self._written)
+        if self._leads_programs and self._stand_ins.everywhere:
+            yield self._gateway_for_programs()
         yield Watch(self._allow, self._is_unseen, self._context.warn)
+
+    @contextmanager
+    def _gateway_for_programs(self) -> Iterator[None]:
+        """A gateway, from the first program on that the agent starts until the run is over."""
+        opened: list[Gateway] = []
+        opening = Lock()
+
+        def lead(environ: process.Environment) -> process.Environment:
+            try:
+                with opening:
+                    if not opened:
+                        opened.append(Gateway(self._context, upstreams_of(os.environ)))
+                return led_below(opened[0].address, environ)
+            except (OSError, ReenactError) as error:
+                self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
+                return environ
+
+        process.lead_programs(self._context, lead)
+        try:
+            yield
+        finally:
+            process.lead_programs(self._context, None)
+            for gateway in opened:
+                gateway.close()
 
     def _is_unseen(self) -> bool:
         """Whether what is done here is the run's own, and inside none of its calls, which replay answers."""

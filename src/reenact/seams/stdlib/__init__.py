@@ -13,6 +13,7 @@ from typing import Final, get_args
 from reenact.boundary import Context
 from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
+from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import clock, environ, files, identifiers, process, rng, tokens
 from reenact.seams.stdlib.chosen import Source, choose, forget
@@ -41,7 +42,8 @@ def stand_ins(sources: Collection[Source] | None, modules: Collection[str]) -> S
     unknown = sorted(set(chosen) - set(get_args(Source)))
     if unknown:
         raise UsageError(f"sources={unknown[0]!r} is unknown; choose from {', '.join(get_args(Source))}")
-    return StandIns(sources=sorted(chosen), modules=sorted(modules))
+    everywhere = ["subprocess"] if "subprocess" in chosen else []
+    return StandIns(sources=sorted(chosen), modules=sorted(modules), everywhere=everywhere or ABSENT)
 
 
 @contextmanager
@@ -53,7 +55,9 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     names = [name for source in stand_ins.sources for name in _NAMES.get(source, ())]
     patterns = tuple(stand_ins.modules)
     patches = files.PATCHES if "files" in stand_ins.sources else []
-    choose(context, frozenset(stand_ins.sources))
+    if stand_ins.everywhere:
+        patches = [*patches, *process.PATCHES]
+    choose(context, frozenset(stand_ins.sources), frozenset(stand_ins.everywhere or ()))
     open_exchange(names, patterns)
     attach(patches)
     try:

@@ -18,20 +18,30 @@ _sources: Final[dict[int, frozenset[str]]] = {}
 """By the identity of an open run's context."""
 
 
-def choose(context: Context, sources: frozenset[str]) -> None:
+_everywhere: Final[dict[int, frozenset[str]]] = {}
+"""The same for what is recorded whoever asks, not for the agent's modules alone."""
+
+
+def choose(context: Context, sources: frozenset[str], everywhere: frozenset[str] = frozenset()) -> None:
     """From now on *context* gets what *sources* yield."""
     _sources[id(context)] = sources
+    _everywhere[id(context)] = everywhere
 
 
 def forget(context: Context) -> None:
     """The run of *context* is over."""
-    del _sources[id(context)]
+    del _sources[id(context)], _everywhere[id(context)]
 
 
 def lane_for(source: Source) -> Lane | None:
     """The current lane if its run wants *source*, else ``None``: then the real thing happens unseen."""
     lane = current_lane()
     return lane if lane is not None and source in _sources.get(id(lane.context), ()) else None
+
+
+def is_everywhere(source: Source, lane: Lane) -> bool:
+    """Whether the run of *lane* wants *source* from libraries too."""
+    return source in _everywhere.get(id(lane.context), ())
 
 
 def value_of(source: Source, instant: Instant, produce: Callable[[], Any]) -> Any:

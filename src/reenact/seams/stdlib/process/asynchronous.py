@@ -9,7 +9,7 @@ from typing import Any
 
 from reenact.boundary import crossing
 from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, as_bytes, outcome, outputs, plain
+from reenact.seams.stdlib.process.command import Command, as_bytes, outcome, outputs, plain, running
 
 
 async def execute(program: Any, *args: Any, **options: Any) -> Any:
@@ -30,7 +30,8 @@ async def _start(command: Command, options: dict[str, Any], create: Any) -> Proc
     real = None
     async with crossing(command.started()) as step:
         if step.live:
-            real = await create()
+            with running():
+                real = await create()
             step.answer = {"pid": real.pid}
     return Process(command, options, step.answer["pid"], real)
 

@@ -5,12 +5,68 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from reenact.boundary import Call
+from reenact.boundary import Call, Context
+from reenact.library import HOST_QUESTIONS, asking_module
+from reenact.seams.stdlib.chosen import is_everywhere, lane_for
 from reenact.seams.stdlib.places import told
+
+_PASS_ON: Final = frozenset({"os", "subprocess"})
+Environment: TypeAlias = Mapping[str, str] | None
+"""What a program is started with; ``None`` for what this process has."""
+Leading: TypeAlias = Callable[[Environment], Environment]
+"""Changes an environment so that the program's own model calls are seen."""
+
+_leading: Final[dict[int | None, Leading]] = {}
+"""By the identity of an open run's context; ``None`` for all that this process starts."""
+_running: Final[ContextVar[Leading | None]] = ContextVar("reenact_process_running", default=None)
+
+
+def lead_programs(context: Context | None, leading: Leading | None) -> None:
+    """Start programs of the run of *context*, or of this whole process, as *leading* says from now on."""
+    key = None if context is None else id(context)
+    if leading is not None:
+        _leading[key] = leading
+    else:
+        _leading.pop(key, None)
+
+
+def _leading_here() -> Leading:
+    lane = lane_for("subprocess")
+    found = _leading.get(None) or (_leading.get(id(lane.context)) if lane is not None else None)
+    return found or (lambda environment: environment)
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """What is started in the block is part of a process that is recorded already."""
+    before = _running.get()
+    _running.set(before or _leading_here())
+    try:
+        yield
+    finally:
+        _running.set(before)
+
+
+def led(environment: Environment) -> Environment:
+    """*environment* as a program that is started now is to have it."""
+    return (_running.get() or _leading_here())(environment)
+
+
+def is_seen() -> bool:
+    """Whether a process that a library starts here is to be recorded, or answered from the recording.
+
+    What asks this host about itself is not.
+    """
+    lane = lane_for("subprocess")
+    if lane is None or _running.get() is not None or not is_everywhere("subprocess", lane):
+        return False
+    return asking_module(_PASS_ON) not in HOST_QUESTIONS
 
 
 class Command:

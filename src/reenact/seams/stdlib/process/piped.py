@@ -5,16 +5,60 @@ from __future__ import annotations
 import io
 import signal
 import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
 from inspect import signature
+from types import FrameType
 from typing import Any, Final
 
-from reenact.boundary import crossing
+from reenact.boundary import crossing, current_lane
+from reenact.seams.patches import Patch
 from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, as_bytes, is_text, outcome, outputs, plain
+from reenact.seams.stdlib.process.command import (
+    Command,
+    as_bytes,
+    is_seen,
+    is_text,
+    led,
+    outcome,
+    outputs,
+    plain,
+    running,
+)
 from reenact.seams.stdlib.standing import Standing
 
 _popen: Final = subprocess.Popen
 _SIGNATURE: Final = signature(subprocess.Popen)
+
+
+def _init(original: Callable[..., None]) -> Callable[..., None]:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        """Of the real class, as libraries use it: what they start is held by a stand-in too."""
+        if _is_of_loop(sys._getframe(1)) or not is_seen():  # noqa: SLF001 — a loop is seen where it is asked
+            environment = led(kwargs.get("env"))
+            if environment is not None:
+                kwargs["env"] = environment
+            original(self, *args, **kwargs)
+        else:
+            kind: Any = type(self)
+            self.__class__ = _held(kind)
+            self.__init__(*args, **kwargs)
+
+    return __init__
+
+
+def _is_of_loop(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(("asyncio.", "uvloop"))
+
+
+@cache
+def _held(kind: Any) -> Any:
+    """*kind* as a class whose processes are recorded."""
+    return Popen if kind is _popen else _Kind(kind.__name__, (Popen, kind), {})
+
+
+PATCHES: Final = [Patch(subprocess.Popen, "__init__", _init)]
 
 
 class _Kind(Standing):
@@ -40,7 +84,8 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         self._real: subprocess.Popen[Any] | None = None
         with crossing(self._command.started()) as step:
             if step.live:
-                self._real = _popen(*args, **kwargs)
+                with running():
+                    self._real = _popen(*args, **kwargs)
                 step.answer = {"pid": self._real.pid}
         self.pid = step.answer["pid"]
         self.stdin = self._stream("stdin")
@@ -69,6 +114,8 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return outputs(step.answer, self._options)
 
     def wait(self, timeout: float | None = None) -> int:
+        if self._is_gone():
+            self.returncode = 0
         if self.returncode is None:
             with crossing(self._command.doing("wait")) as step:
                 if step.live:
@@ -77,6 +124,8 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return self.returncode
 
     def poll(self) -> int | None:
+        if self._is_gone():
+            self.returncode = 0
         if self.returncode is None:
             with crossing(self._command.doing("poll")) as step:
                 if step.live:
@@ -85,9 +134,15 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
+        if self._is_gone():
+            return
         with crossing(self._command.doing("signal", number=int(sig))) as step:
             if step.live:
                 self._process.send_signal(sig)
+
+    def _is_gone(self) -> bool:
+        """Whether it is left over from a replay that has ended: it was never there, and nobody knows more."""
+        return self._real is None and self.returncode is None and current_lane() is None
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from reenact.boundary import crossing
+from reenact.seams.patches import Patch
 from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, outcome, outputs
+from reenact.seams.stdlib.process.command import Command, is_seen, outcome, outputs, running
 
 
 def run(
@@ -23,7 +25,8 @@ def run(
     args = popenargs[0] if popenargs else options["args"]
     with crossing(Command(args, options).whole(input)) as step:
         if step.live:
-            done = subprocess.run(*popenargs, input=input, **options)
+            with running():
+                done = subprocess.run(*popenargs, input=input, **options)
             step.answer = outcome(done.returncode, (done.stdout, done.stderr))
     completed = subprocess.CompletedProcess(args, step.answer["returncode"], *outputs(step.answer, options))
     if check:
@@ -62,9 +65,18 @@ def system(command: Any) -> int:
         return os.system(command)
     with crossing(Command(command, {"shell": True}).whole(None)) as step:
         if step.live:
-            step.answer = outcome(os.system(command), (None, None))
+            with running():
+                step.answer = outcome(os.system(command), (None, None))
     returncode: int = step.answer["returncode"]
     return returncode
+
+
+def _system(original: Callable[[Any], int]) -> Callable[[Any], int]:
+    """The same for libraries."""
+    return lambda command: system(command) if is_seen() else original(command)
+
+
+PATCHES: Final = [Patch(os, "system", _system)]
 
 
 def popen(cmd: str, mode: str = "r", buffering: int = -1) -> Any:

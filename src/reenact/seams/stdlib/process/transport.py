@@ -1,0 +1,317 @@
+"""Processes on an event loop, as libraries start them: at the loop itself, below streams, anyio and MCP.
+
+A process is one stream: what it wrote, piece by piece, which of its pipes ended, and how it ended. What is
+written to it is a call each time. In replay nothing is started: a transport gives the protocol the recorded
+pieces, each not before as much was written to the process as when it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.base_events import BaseEventLoop
+from collections.abc import Callable
+from typing import Any, Final
+
+from reenact.boundary import crossing, outside
+from reenact.seams.patches import Patch
+from reenact.seams.stdlib.chosen import lane_for
+from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+
+_STDIN: Final = 0
+
+
+def _exec(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> Any:
+        if not is_seen():
+            return await original(loop, factory, program, *args, **options)
+        return await _start(
+            Command([program, *args], options),
+            factory,
+            options,
+            lambda made: original(loop, made, program, *args, **options),
+        )
+
+    return subprocess_exec
+
+
+def _shell(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> Any:
+        if not is_seen():
+            return await original(loop, factory, cmd, **options)
+        command = Command(cmd, options | {"shell": True})
+        return await _start(command, factory, options, lambda made: original(loop, made, cmd, **options))
+
+    return subprocess_shell
+
+
+PATCHES: Final = [
+    Patch(BaseEventLoop, "subprocess_exec", _exec),
+    Patch(BaseEventLoop, "subprocess_shell", _shell),
+]
+
+
+async def _start(
+    command: Command, factory: Callable[[], Any], options: dict[str, Any], create: Callable[..., Any]
+) -> tuple[Any, Any]:
+    boundary = crossing(command.started(), streaming=True)
+    step = await boundary.__aenter__()
+    protocol = factory()
+    if not step.live:
+        replayed = _Replayed(command, boundary, step, protocol, options)
+        return replayed, protocol
+    told = _Told(command, boundary, step, protocol)
+    try:
+        with boundary.inside(), running(), outside():
+            transport, _ = await create(lambda: told)
+    except BaseException as error:
+        boundary.__exit__(type(error), error, None)
+        raise
+    return _Recorded(transport, told), protocol
+
+
+class _Told(asyncio.SubprocessProtocol):
+    """Stands before the *protocol* of a live process and tells the recording what it hears."""
+
+    def __init__(self, command: Command, boundary: crossing, step: Any, protocol: Any) -> None:
+        self.command = command
+        self.given = 0
+        """How much has been written to the process, its end counted as one."""
+        self._boundary = boundary
+        self._step = step
+        self._protocol = protocol
+        self._is_over = False
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._step.answer = {"pid": transport.get_pid()}
+        self._step.begin(lambda: self._end({"left": True}))
+        self._protocol.connection_made(_Recorded(transport, self))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._tell({"fd": fd, "data": plain(data)})
+        self._protocol.pipe_data_received(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._tell({"fd": fd, "lost": True})
+        self._protocol.pipe_connection_lost(fd, exc)
+
+    def process_exited(self) -> None:
+        self._tell({"exited": self._transport.get_returncode()})
+        self._protocol.process_exited()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end({"over": True})
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def _tell(self, piece: dict[str, Any]) -> None:
+        if not self._is_over:
+            self._step.piece(piece | {"after": self.given})
+
+    def _end(self, piece: dict[str, Any]) -> None:
+        if not self._is_over:
+            self._tell(piece)
+            self._is_over = True
+            self._boundary.__exit__(None, None, None)
+
+
+class _Recorded:
+    """A live transport; what is done with the process is recorded."""
+
+    def __init__(self, transport: Any, told: _Told) -> None:
+        self._transport = transport
+        self._told = told
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def get_pipe_transport(self, fd: int) -> Any:
+        pipe = self._transport.get_pipe_transport(fd)
+        return _RecordedInput(pipe, self._told) if fd == _STDIN and pipe is not None else pipe
+
+    def send_signal(self, signal: int) -> None:
+        _do(
+            self._told.command, "send_signal", lambda: self._transport.send_signal(signal), number=int(signal)
+        )
+
+    def terminate(self) -> None:
+        _do(self._told.command, "terminate", self._transport.terminate)
+
+    def kill(self) -> None:
+        _do(self._told.command, "kill", self._transport.kill)
+
+
+class _RecordedInput:
+    def __init__(self, pipe: Any, told: _Told) -> None:
+        self._pipe = pipe
+        self._told = told
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipe, name)
+
+    def write(self, data: Any) -> None:
+        data = bytes(data)
+        if data:
+            self._told.given += len(data)
+            _do(self._told.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data)
+
+    def writelines(self, lines: Any) -> None:
+        self.write(b"".join(lines))
+
+    def write_eof(self) -> None:
+        self._ended()
+        self._pipe.write_eof()
+
+    def close(self) -> None:
+        self._ended()
+        self._pipe.close()
+
+    def _ended(self) -> None:
+        if not self._pipe.is_closing():
+            self._told.given += 1
+
+
+def _do(command: Command, what: str, act: Callable[[], Any], **details: Any) -> None:
+    """Do something with a process, if this code still belongs to the run that started it."""
+    if lane_for("subprocess") is None:
+        act()
+        return
+    with crossing(command.doing(what, **details)) as step:
+        if step.live:
+            act()
+
+
+class _Replayed(asyncio.SubprocessTransport):
+    """A transport without a process: the recorded pieces come in their order."""
+
+    def __init__(
+        self, command: Command, boundary: crossing, step: Any, protocol: Any, options: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self._command = command
+        self._boundary = boundary
+        self._step = step
+        self._protocol = protocol
+        self._pid = step.answer["pid"]
+        self._returncode: int | None = None
+        self._given = 0
+        self._more = asyncio.Event()
+        self._exited = asyncio.Event()
+        names = ("stdin", "stdout", "stderr")
+        piped = [
+            fd
+            for fd, name in enumerate(names)
+            if options.get(name, asyncio.subprocess.PIPE) == asyncio.subprocess.PIPE
+        ]
+        self._pipes = {fd: _ReplayedPipe(self, fd) for fd in piped}
+        protocol.connection_made(self)
+        with outside():  # it is none of the agent's tasks
+            self._giving = asyncio.get_running_loop().create_task(self._give())
+
+    async def _give(self) -> None:
+        for piece in self._step.pieces():
+            while self._given < piece["after"]:
+                self._more.clear()
+                await self._more.wait()
+            # One piece at a time: the agent reads what has come before the next one comes.
+            await asyncio.sleep(0)
+            if "data" in piece:
+                self._protocol.pipe_data_received(piece["fd"], as_bytes(piece["data"]))
+            elif "lost" in piece:
+                self._pipes[piece["fd"]].is_closed = True
+                self._protocol.pipe_connection_lost(piece["fd"], None)
+            elif "exited" in piece:
+                self._returncode = piece["exited"]
+                self._exited.set()
+                self._protocol.process_exited()
+            else:
+                self._boundary.__exit__(None, None, None)
+                if "over" in piece:
+                    self._protocol.connection_lost(None)
+                return
+
+    def given(self, count: int) -> None:
+        self._given += count
+        self._more.set()
+
+    def do(self, what: str, **details: Any) -> None:
+        _do(self._command, what, lambda: None, **details)
+
+    def get_pid(self) -> Any:
+        return self._pid
+
+    def get_returncode(self) -> int | None:
+        return self._returncode
+
+    def get_pipe_transport(self, fd: int) -> Any:
+        return self._pipes.get(fd)
+
+    def send_signal(self, signal: int) -> None:
+        self.do("send_signal", number=int(signal))
+
+    def terminate(self) -> None:
+        self.do("terminate")
+
+    def kill(self) -> None:
+        self.do("kill")
+
+    def close(self) -> None:
+        """What follows when a live process is left is among the recorded pieces."""
+
+    def is_closing(self) -> bool:
+        return self._exited.is_set()
+
+    async def _wait(self) -> int | None:
+        """As asyncio's own processes wait for their end."""
+        await self._exited.wait()
+        return self._returncode
+
+
+class _ReplayedPipe(asyncio.Transport):
+    """One pipe of a process that is not there."""
+
+    def __init__(self, process: _Replayed, fd: int) -> None:
+        super().__init__()
+        self._process = process
+        self._fd = fd
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        data = bytes(data)
+        if data:
+            self._process.do("write", stream="stdin", data=data)
+            self._process.given(len(data))
+
+    def writelines(self, lines: Any) -> None:
+        self.write(b"".join(lines))
+
+    def write_eof(self) -> None:
+        self.close()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            if self._fd == _STDIN:
+                self._process.given(1)
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        """There is nothing to hold back."""
+
+    def resume_reading(self) -> None:
+        """Nor to let go."""
