@@ -16,9 +16,12 @@ from conformance.make import FORMATS, VECTORS, make
 from reenact import canonical
 from reenact.check.against_seal import with_seal
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.check.findings import Finding
 from reenact.check.policy import Policy
 from reenact.errors import FormatError, StoreError
 from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT
+from reenact.store.reader import CaptureReader
 
 KIT = Path(__file__).parents[1] / "conformance"
 CASES = sorted(path.parent.relative_to(KIT) for path in KIT.glob("*/*/expected.json"))
@@ -77,9 +80,32 @@ def checked(folder: Path, expected: dict[str, Any]) -> Any:
     if "key" in expected:
         seal = folder / expected["seal"] if "seal" in expected else None
         report = with_seal(report, seal, folder / expected["key"])
+    if "resolved" in expected:
+        wanted = json.loads((folder / expected["resolved"]).read_bytes())
+        report.findings.extend(payload_findings(folder / expected["artifact"], wanted))
     if "against" in expected:
         report = with_other_log(report, folder / expected["against"])
     return report
+
+
+def payload_findings(capture: Path, wanted: dict[str, Any]) -> list[Finding]:
+    """Where the payloads of calls are not what they should stand for."""
+    reader = CaptureReader(capture)
+    findings = []
+    for event in reader.events():
+        data: Any = event.data
+        for name in ("request", "response"):
+            if getattr(data, "callId", None) not in wanted or not hasattr(data, name):
+                continue
+            try:
+                found = reader.resolved(getattr(data, name))
+                is_good = found == wanted[data.callId].get(name, found)
+                is_good &= getattr(data, "requestHash", ABSENT) in (ABSENT, canonical.digest(found))
+            except FormatError:
+                is_good = False
+            if not is_good:
+                findings.append(Finding("payload", "", "", json_path=f"$.{data.callId}.{name}"))
+    return findings
 
 
 @pytest.mark.parametrize("profile", ["replay", "jcs"])
@@ -88,9 +114,9 @@ def test_canonical_texts_are_those_of_the_kit(profile: Any) -> None:
     for vector in json.loads((KIT / "canonical-json" / f"{profile}.json").read_bytes()):
         if vector["canonical"] is None:
             with pytest.raises(FormatError):
-                canonical.encode(read_json(vector["json"].encode()), profile)
+                canonical.encode(read_json(vector["json"].encode(), profile), profile)
             continue
-        value = read_json(vector["json"].encode())
+        value = read_json(vector["json"].encode(), profile)
         assert canonical.encode(value, profile).decode() == vector["canonical"], vector["about"]
         assert canonical.digest(value, profile) == vector["digest"]
 

@@ -478,6 +478,34 @@ function withReplayReceipt(directory, file) {
   return [claimed.eventsHash !== hash(bytes), !equal(claimed.eventCount, linesOf(bytes).length)].filter(Boolean).map(() => found("receipt_differs"));
 }
 
+// What the payloads of calls stand for: blobs, texts, and members of earlier requests.
+function withPayloads(directory, wanted) {
+  const events = linesOf(readFileSync(join(directory, "events.jsonl"))).map(([, text]) => parse(text));
+  const stored = (name) => parse(readFileSync(join(directory, "blobs", "sha256", name.slice(7, 9), name.slice(9))));
+  const resolve = (value, before) => {
+    if (Array.isArray(value)) return value.map((item) => resolve(item, before));
+    if (!isObject(value)) return value;
+    if ("$blob" in value) return resolve(stored(value.$blob), before);
+    if ("$json" in value) return resolve(parse(value.$json), before);
+    if (!("$ref" in value)) return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, resolve(child, before)]));
+    const { call, path, items } = value.$ref;
+    const place = events.findIndex((event, i) => i < before && event.type === "llm_request" && event.data.callId === call);
+    if (place < 0) throw new Refused("no such call before this one");
+    const whole = resolve(path.reduce((inside, key) => inside?.[key], events[place].data.request), place);
+    if (whole === undefined || (items !== undefined && whole.length < items)) throw new Refused("not there");
+    return items === undefined ? whole : [...whole.slice(0, Number(items)), ...resolve(value.then, before)];
+  };
+  return events.flatMap(({ data }, index) => ["request", "response"].filter((name) => data.callId in wanted && name in data).flatMap((name) => {
+    try {
+      const [whole, expected] = [resolve(data[name], index), wanted[data.callId][name]];
+      if ((expected === undefined || canonical(expected) === canonical(whole)) && (data.requestHash ?? digest(whole)) === digest(whole)) return [];
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+    return [found("payload", null, `$.${data.callId}.${name}`)];
+  }));
+}
+
 // Seals, published logs, disclosures
 
 const isBase64 = (text) => /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text);
@@ -750,6 +778,7 @@ function verifyCase(folder, expected) {
     let findings = READERS[expected.artifact](file, expected);
     if (beside("receipt")) findings = [...findings, ...(expected.artifact === "capture" ? withReplayReceipt : withReceipt)(file, beside("receipt"))];
     if (beside("key")) findings = withSeal(file, beside("seal") ?? file, beside("key"), findings);
+    if (beside("resolved")) findings = [...findings, ...withPayloads(file, parse(readFileSync(beside("resolved"))))];
     if (beside("against")) findings = [...findings, ...withOtherLog(file, beside("against"))];
     return findings;
   } catch (error) {

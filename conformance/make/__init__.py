@@ -15,7 +15,7 @@ from conformance.make.action import action_cases, pack_cases, record_cases
 from conformance.make.against import against_cases
 from conformance.make.bundle import bundle_cases
 from conformance.make.canonical_json import vectors
-from conformance.make.capture import capture_cases
+from conformance.make.capture import capture_cases, payload_cases
 from conformance.make.case import Case, Event, document
 from conformance.make.policy import decisions, policy_cases
 from conformance.make.receipt import receipt_cases
@@ -37,6 +37,7 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "receipt": receipt_cases,
     "replay-receipt": replay_receipt_cases,
     "capture": capture_cases,
+    "payload": payload_cases,
     "bundle": bundle_cases,
     "trace": trace_cases,
     "action": action_cases,

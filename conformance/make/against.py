@@ -15,6 +15,7 @@ from conformance.make.case import (
     set_fields,
 )
 from conformance.make.replay_log import LOG, call, result
+from reenact.formats.hashes import params_hash
 
 
 def against_case(name: str, about: str, change: Change, *found: Found) -> Case:
@@ -37,6 +38,19 @@ def against_cases() -> Iterator[Case]:
         "A tool returned something else.",
         set_fields(3, output_hash=OTHER),
         Found("output_differs", 4),
+    )
+    yield against_case(
+        "call-differs",
+        "A tool was called with something else.",
+        set_fields(2, params={"path": "src/lib.rs"}, params_hash=params_hash({"path": "src/lib.rs"})),
+        Found("call_differs", 4),
+    )
+    yield against_case(
+        "call-order",
+        "The same calls were made in another order.",
+        lambda log: log.__setitem__(slice(2, 6), [*log[4:6], *log[2:4]]),
+        Found("call_order", 6, severity="warning"),
+        Found("time", 5, severity="warning"),
     )
     yield against_case(
         "call-added",

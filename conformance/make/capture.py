@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.make.case import (
+    OTHER,
     Case,
     Change,
     Event,
     Found,
     as_it_is,
     changed,
+    document,
     lines_of,
 )
 from reenact import canonical
@@ -94,8 +96,161 @@ MANIFESTS: tuple[tuple[str, str, Event, str], ...] = (
 )
 
 
+def _numbered(events: list[Event]) -> list[Event]:
+    return [
+        {"version": 1, "captureId": "cap_1", "runId": "run_1", "seq": seq, "ts": 1771113600000 + seq, **event}
+        for seq, event in enumerate(events, 1)
+    ]
+
+
+def _asked(call_id: str, request: Event, **more: Any) -> Event:
+    data = {"callId": call_id, "provider": "anthropic", "model": "m", "inputHash": OTHER, "lane": "0"}
+    return {"type": "llm_request", "data": data | {"request": request} | more}
+
+
+def _answered(call_id: str, **more: Any) -> Event:
+    data = {"callId": call_id, "provider": "anthropic", "model": "m", "stopReason": "end_turn", "usage": None}
+    return {"type": "llm_response", "data": data | more}
+
+
+QUESTION = [{"role": "user", "content": "Hi"}]
+ANSWERED = [*QUESTION, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "More"}]
+LONGEST = [*ANSWERED, {"role": "assistant", "content": "Yes"}]
+SECOND = {"body": {"messages": ANSWERED, "model": "m"}}
+THIRD = {"body": {"messages": LONGEST, "model": "m"}}
+
+
+def _ref(call_id: str, *path: str, items: int | None = None, then: Any = None) -> Event:
+    ref: Event = {"call": call_id, "path": list(path)}
+    return {"$ref": ref} if items is None else {"$ref": ref | {"items": items}, "then": then}
+
+
+SHARED: list[Event] = [
+    _asked("c1", {"body": {"messages": QUESTION, "model": "m"}}),
+    _answered("c1", response={"$json": '{"z":1,"a":[2.50]}'}),
+    _asked(
+        "c2",
+        {"body": {"messages": _ref("c1", "body", "messages", items=1, then=ANSWERED[1:]), "model": "m"}},
+        requestHash=canonical.digest(SECOND),
+    ),
+    _answered("c2", response={"$blob": BLOB_DIGEST, "bytes": len(BLOB)}),
+    _asked(
+        "c3",
+        {
+            "body": {
+                "messages": _ref("c2", "body", "messages", items=3, then=LONGEST[3:]),
+                "model": _ref("c1", "body", "model"),
+            }
+        },
+        requestHash=canonical.digest(THIRD),
+    ),
+    _answered("c3", response=None),
+]
+RESOLVED: Event = {
+    "c1": {"request": {"body": {"messages": QUESTION, "model": "m"}}, "response": {"a": [2.5], "z": 1}},
+    "c2": {"request": SECOND, "response": "x" * 64},
+    "c3": {"request": THIRD, "response": None},
+}
+STREAMED: list[Event] = [
+    _asked("c1", {"body": {"stream": True}}, lane="0.1"),
+    _asked("c2", {"body": {"stream": True}}, lane="0.2/1", parent="c9"),
+    _answered("c2", pieces=["one", {"$py": "bytes", "value": "/w=="}], opened=3, opening=1),
+    _answered("c1", pieces=[], opened=3, opening=2, cancelled=True, inline=True),
+    {
+        "type": "tool_call",
+        "data": {"callId": "c4", "tool": "t", "args": {"$$mine": 1}, "lane": "g/p~", "derived": True},
+    },
+    {
+        "type": "tool_result",
+        "data": {"callId": "c4", "ok": True, "result": {"$py": "tuple", "value": [1, 2]}, "derived": True},
+    },
+    {
+        "type": "nondeterministic",
+        "data": {"source": "clock", "key": "now", "value": 1.5, "lane": "1"},
+    },
+    {
+        "type": "nondeterministic",
+        "data": {"source": "http", "key": "get", "callId": "c5", "request": {}, "lane": "0.1:2"},
+    },
+    {
+        "type": "nondeterministic",
+        "data": {"source": "http", "key": "get", "callId": "c5", "value": {"$py": "opaque", "type": "x"}},
+    },
+    {
+        "type": "state_mutation",
+        "data": {"type": "memory_write", "group_id": "g", "path": "notes.md", "lane": "0~"},
+    },
+]
+
+
+def written_case(name: str, about: str, middle: list[Event], *found: Found, **more: Any) -> Case:
+    """A capture of other events, whose manifest fits."""
+    start = {"type": "run_start", "data": {"argv": ["agent.py"], "cwd": "/work", "python": "3.11.7"}}
+    end = {"type": "run_end", "data": {"status": "ok"}}
+    events = lines_of(_numbered([start, *middle, end]))
+    files = {"capture/events.jsonl": events, "capture/manifest.json": manifest_of(events)}
+    if BLOB_DIGEST.encode() in events:
+        files[f"capture/blobs/sha256/{BLOB_DIGEST[7:9]}/{BLOB_DIGEST[9:]}"] = BLOB
+    return Case(name, about, "capture", files | more.pop("files", {}), found, **more)
+
+
+def payload_cases() -> Iterator[Case]:
+    """Captures whose payloads stand elsewhere; ``resolved`` says what they stand for."""
+    yield written_case(
+        "good",
+        "4.1 to 4.3: blobs, texts, and references to earlier requests, one of which refers itself.",
+        SHARED,
+        files={"resolved.json": document(RESOLVED)},
+        options={"resolved": "resolved.json"},
+    )
+    for name, about, change, path in (
+        (
+            "call-unknown",
+            "4.2: there is no such call.",
+            lambda ref: ref["$ref"].update(call="c9"),
+            "$.c2.request",
+        ),
+        (
+            "items-missing",
+            "4.2: the member has fewer items.",
+            lambda ref: ref["$ref"].update(items=9),
+            "$.c2.request",
+        ),
+        (
+            "path-missing",
+            "4.2: there is no such member.",
+            lambda ref: ref["$ref"].update(path=["x"]),
+            "$.c2.request",
+        ),
+        (
+            "circle",
+            "4.2: a call refers to itself.",
+            lambda ref: ref["$ref"].update(call="c2"),
+            "$.c2.request",
+        ),
+    ):
+        events = changed(
+            SHARED[:4], lambda events, change=change: change(events[2]["data"]["request"]["body"]["messages"])
+        )
+        yield written_case(
+            name,
+            about,
+            events,
+            Found("payload", path=path),
+            files={"resolved.json": document({"c2": {}})},
+            options={"resolved": "resolved.json"},
+        )
+
+
 def capture_cases() -> Iterator[Case]:
     yield capture_case("good", "A whole capture with a blob.")
+    yield written_case("good-streams", "3.4 to 3.6, 4.4, 4.5: lanes, streams, derived calls, tags.", STREAMED)
+    yield written_case(
+        "stream-answered-twice",
+        "3.3: a call has one outcome, also a stream.",
+        [*STREAMED[:4], STREAMED[3]],
+        Found("second_outcome", 6),
+    )
     yield capture_case(
         "line-changed",
         "An event was changed.",

@@ -211,6 +211,29 @@ def log_cases() -> Iterator[Case]:
         set_fields(5, session_id="sess_other"),
         Found("foreign_event", 6),
     )
+    yield log_case(
+        "second-start",
+        "A log is of one session.",
+        lambda log: log.insert(2, log[1]),
+        Found("second_start", 3),
+    )
+    for index, field, value, about in RANGES:
+        kind = LOG[index]["type"].lower()
+        yield log_case(
+            f"range-{kind}-{field.replace('_', '-')}",
+            f"3.3: {about}",
+            set_fields(index, **{field: value}),
+            Found("line_unreadable", index + 1, f"$.{field}"),
+            Found("not_checked", index + 1, severity="warning"),
+        )
+    for name, time in NO_TIMES.items():
+        yield log_case(
+            f"no-time-{name}",
+            f"3.1: {time} is no time.",
+            set_fields(3, ts=time),
+            Found("line_unreadable", 4, "$.ts"),
+            Found("not_checked", 4, severity="warning"),
+        )
     for name, (about, line) in BROKEN.items():
         yield raw_log_case(
             f"broken-{name}",
@@ -240,6 +263,22 @@ def log_cases() -> Iterator[Case]:
     yield Case("empty", "An empty file is no log.", "REPLAY.jsonl", {"REPLAY.jsonl": b""}, exit=2)
 
 
+RANGES: tuple[tuple[int, str, Any, str], ...] = (
+    (3, "step_utility", 1.5, "a utility is at most 1."),
+    (3, "latency_ms", -1, "milliseconds are 0 or more."),
+    (6, "exit_code", 0.5, "an exit code is whole."),
+    (7, "confidence", 1.01, "a confidence is at most 1."),
+    (7, "total_tool_calls", -1, "a count is 0 or more."),
+)
+NO_TIMES = {
+    "space": "2026-02-15 00:00:01Z",
+    "lower": "2026-02-15t00:00:01z",
+    "local": "2026-02-15T00:00:01",
+    "month": "2026-13-15T00:00:01Z",
+    "leap-day": "2026-02-29T00:00:01Z",
+    "hour": "2026-02-15T24:00:00Z",
+    "offset": "2026-02-15T00:00:01+0100",
+}
 _RESULT = canonical.encode(LOG[3])
 BROKEN: dict[str, tuple[str, bytes]] = {
     "half": ("it was cut in half", _RESULT[:40] + b"\n"),

@@ -77,6 +77,19 @@ LEGACY: list[Event] = [
 ]
 
 
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "ReplayHeader": ("created_at", "producer"),
+    "SessionStart": ("session_id",),
+    "PlanStart": ("plan_hash", "step_count"),
+    "ToolCall": ("id", "params_hash", "step_id", "tool"),
+    "ToolResult": ("id", "latency_ms", "output_hash", "step_utility"),
+    "StepComplete": ("iterations", "status", "step_id"),
+    "Verification": ("commands", "exit_codes", "verification_delta"),
+    "SessionEnd": ("confidence", "status", "total_latency_ms", "total_tool_calls"),
+}
+CLAUSES = {name: f"5.{number}" for number, name in enumerate(REQUIRED, 1)}
+
+
 def legacy_case(name: str, about: str, change: Change, *found: Found) -> Case:
     return Case(name, about, "REPLAY.jsonl", {"REPLAY.jsonl": lines_of(changed(LEGACY, change))}, found)
 
@@ -86,6 +99,16 @@ def legacy_cases() -> Iterator[Case]:
     unsorted = b"".join(json.dumps(event).encode() + b"\n" for event in LEGACY)
     about = "A line need not be canonical to be read: its keys may stand in any order, with white space."
     yield Case("good-keys-unsorted", about, "REPLAY.jsonl", {"REPLAY.jsonl": unsorted})
+    for index, event in enumerate(LEGACY):
+        for field in REQUIRED[event["event"]]:
+            kind = event["event"].lower()
+            yield legacy_case(
+                f"lacks-{kind}-{field.replace('_', '-')}",
+                f"{CLAUSES[event['event']]}: {event['event']} has {field}.",
+                lambda log, index=index, field=field: log[index].pop(field),
+                Found("line_unreadable", index + 1, f"$.{field}"),
+                Found("not_checked", index + 1, severity="warning"),
+            )
     yield legacy_case(
         "params-changed", "Parameters were changed.", set_fields(3, params={}), Found("params_hash", 4)
     )
