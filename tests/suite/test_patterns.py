@@ -116,3 +116,41 @@ def test_a_bad_pattern_is_named(pattern, said):
         Searcher().search(pattern, "text")
     assert said in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+WIDE = {
+    "nested counts": "(?:(?:(?:a{100}){100}){100}){100}",
+    "counts in a group": "(?:(?:ab){900}){900}",
+    "an open count": "(?:(?:ab){900,}){900,}",
+}
+
+
+@pytest.mark.parametrize("pattern", WIDE.values(), ids=WIDE)
+def test_repetitions_within_each_other_are_counted_before_anything_is_compiled(pattern):
+    """The library writes them out, which no time limit bounds."""
+    start = process_time()
+    with pytest.raises(UsageError, match="repetitions within each other of more than 200000 times"):
+        Searcher().search(pattern, "a" * 1000)
+    assert process_time() - start < 0.5
+
+
+def test_a_long_literal_is_searched_within_the_budget():
+    """Also one that repeats itself, for which the library would build a table for minutes."""
+    start = process_time()
+    searcher = Searcher()
+    assert searcher.search("a" * 4999, "b" + "a" * 300_000)
+    assert searcher.search("x" * 450 + "[0-9]{2}", "x" * 450 + "12")
+    assert not searcher.search("ab" * 2400 + "c", "ab" * 5_000)
+    assert process_time() - start < 1
+
+
+@pytest.mark.parametrize("params", [{"patterns": ["y"] * 9}, {"patterns": ["ß"] * 9, "case_sensitive": True}])
+def test_the_budget_holds_for_many_literals(params):
+    """They are found one by one in a long text."""
+    params = params | {
+        "patterns": [f"{part}{number}" for part in params["patterns"] for number in range(4000)]
+    }
+    start = process_time()
+    found = judged("output_omits", params, trace_of(output="x é" * 200_000))
+    assert process_time() - start < 2
+    assert "was given up after 0.7 s" in found.message

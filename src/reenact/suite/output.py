@@ -16,7 +16,7 @@ from reenact.suite.events import output_events
 from reenact.suite.json_schema import schema_problems
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.text import bullets, contains, paragraphs, sentence_count
+from reenact.suite.text import bullets, paragraphs, sentence_count
 from reenact.suite.values import has_key
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
@@ -41,11 +41,11 @@ def output_contains(trace: Trace, params: OutputContains) -> Verdict:
 def _missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
     case_sensitive = params.case_sensitive
     if params.any_of and not any(
-        contains(text, part, case_sensitive=case_sensitive) for part in params.any_of
+        searcher.contains(text, part, case_sensitive=case_sensitive) for part in params.any_of
     ):
         yield f"one of {', '.join(map(quoted, params.any_of))}"
     for part in params.all_of:
-        if not contains(text, part, case_sensitive=case_sensitive):
+        if not searcher.contains(text, part, case_sensitive=case_sensitive):
             yield quoted(part)
     for pattern in params.regex:
         if not searcher.search(pattern, text, ignore_case=not case_sensitive):
@@ -66,7 +66,7 @@ def output_omits(trace: Trace, params: OutputOmits) -> Verdict:
         if params.regex:
             match = searcher.search(pattern, text, ignore_case=not params.case_sensitive)
             found += [match[0]] if match else []
-        elif contains(text, pattern, case_sensitive=params.case_sensitive):
+        elif searcher.contains(text, pattern, case_sensitive=params.case_sensitive):
             found.append(pattern)
     wanted = f"expected the output to omit {', '.join(map(quoted, params.patterns))}"
     message = f"{wanted}, found {', '.join(map(quoted, found)) or 'none of it'}"

@@ -22,6 +22,12 @@ BUDGET_S: Final = 0.7
 MAX_PATTERN_CHARACTERS: Final = 5_000
 MAX_NESTING: Final = 100
 _MAX_REPEAT: Final = 100_000
+_MAX_COPIES: Final = 200_000
+"""How often repetitions within each other may repeat something; the library writes many of them out."""
+_MAX_LITERAL: Final = 200
+"""Longer runs of characters are broken up: the library's table for one takes time cubic in its period."""
+_BREAK: Final = r"(?!\b\B)"
+"""Matches everywhere, and the library does not see that it does."""
 
 
 class Searcher:
@@ -30,12 +36,15 @@ class Searcher:
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._budget_s = budget_s
         self._deadline = process_time() + budget_s
+        self._folded: tuple[str, str] | None = None
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = True) -> regex.Match[str] | None:
         """The first match; :class:`UsageError` for a pattern that is none, or that takes too long."""
-        remaining_s = max(self._deadline - process_time(), 0.001)
         compiled = _compile(pattern, ignore_case)
+        remaining_s = self._deadline - process_time()
         try:
+            if remaining_s <= 0:
+                raise TimeoutError
             return compiled.search(text, timeout=remaining_s)
         except TimeoutError:
             raise UsageError(
@@ -46,6 +55,19 @@ class Searcher:
             raise UsageError(
                 f"the pattern {quoted(pattern)} needs too much memory; simplify its repetitions"
             ) from None
+
+    def contains(self, text: str, part: str, *, case_sensitive: bool = False) -> bool:
+        """Whether the literal *part* stands somewhere in *text*; bounded like a search."""
+        if process_time() > self._deadline:
+            raise UsageError(
+                f"the text {quoted(part)} was given up after {self._budget_s} s on {len(text)} characters; "
+                "look for fewer texts in one assertion"
+            )
+        if case_sensitive:
+            return part in text
+        if self._folded is None or self._folded[0] is not text:
+            self._folded = (text, text.casefold())
+        return part.casefold() in self._folded[1]
 
 
 @lru_cache(maxsize=256)
@@ -129,6 +151,8 @@ class _Translator:
         self._at = 0
         self._groups = groups
         self._depth = 0
+        self._copies = 1
+        """How often the innermost part of the group read last is repeated."""
         self.group_count = 0
         self.names: dict[str, list[int]] = {}
 
@@ -174,6 +198,7 @@ class _Translator:
         if self._depth > MAX_NESTING:
             self._refuse(f"nested deeper than {MAX_NESTING} groups")
         pieces: list[str] = []
+        copies: list[int] = []
         can_repeat = False
         while self._at < len(self._pattern) and self._peek() != ")":
             if options.extended and self._skip_comment():
@@ -181,10 +206,12 @@ class _Translator:
             sign = self._peek()
             if sign == "|":
                 pieces.append(self._take())
+                copies.append(1)
                 can_repeat = False
             elif (repeat := self._repeat()) is not None:
                 if not can_repeat:
                     self._refuse("nothing stands before the repetition")
+                copies[-1] = self._repeated_copies(copies[-1], repeat[0])
                 pieces[-1] = self._repeated(pieces[-1], *repeat)
             elif sign == "(":
                 group, switched = self._group(options)
@@ -192,11 +219,15 @@ class _Translator:
                     pieces.append(f"(?{group}:{self._alternatives(switched)})")
                     break
                 can_repeat = bool(group) or can_repeat
-                pieces += [group] if group else []
+                pieces += [group] * bool(group)
+                copies += [self._copies] * bool(group)
             else:
-                pieces.append(self._atom(options))
+                is_long = len(pieces) % _MAX_LITERAL == _MAX_LITERAL - 1
+                pieces += [_BREAK, self._atom(options)] if is_long else [self._atom(options)]
+                copies += [1] * (len(pieces) - len(copies))
                 can_repeat = True
         self._depth -= 1
+        self._copies = max(copies, default=1)
         return "".join(pieces)
 
     def _skip_comment(self) -> bool:
@@ -223,6 +254,12 @@ class _Translator:
             self._refuse("a repetition whose upper bound is below its lower one")
         self._at = counts.end()
         return counts[0], True
+
+    def _repeated_copies(self, copies: int, sign: str) -> int:
+        copies *= max(1, 1, *map(int, regex.findall(r"\d+", sign)))
+        if copies > _MAX_COPIES:
+            self._refuse(f"repetitions within each other of more than {_MAX_COPIES} times")
+        return copies
 
     def _repeated(self, atom: str, sign: str, is_counted: bool) -> str:
         if not is_counted:
