@@ -1,4 +1,4 @@
-"""A real MCP server for the tests, over stdio or streamable HTTP; each start and each call leaves a mark."""
+"""A real MCP server for the tests, on any transport; each start and each call leaves a mark."""
 
 from __future__ import annotations
 
@@ -60,4 +60,5 @@ if __name__ == "__main__":
     if sys.argv[2] == "stdio":
         server.run("stdio")
     else:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
+        kind, port = sys.argv[2].split(":")
+        server.run("sse" if kind == "sse" else "streamable-http", host="127.0.0.1", port=int(port))

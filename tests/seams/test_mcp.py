@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from mcp.client.client import Client
 from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
@@ -76,14 +77,14 @@ async def http_session(url: str, client: httpx2.AsyncClient | None = None) -> An
         yield session
 
 
-@pytest.fixture
-def http_server(place: Place) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a real server, and what stops it."""
+@pytest.fixture(params=["mcp"])
+def http_server(place: Place, request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a real server, and what stops it; ``sse`` or, over streamable HTTP, ``mcp``."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-P", str(SERVER), str(place.marks_path), str(port)],
+        [sys.executable, "-P", str(SERVER), str(place.marks_path), f"{request.param}:{port}"],
         stderr=place.errors,
         stdout=place.errors,
     )
@@ -100,7 +101,7 @@ def http_server(place: Place) -> Iterator[tuple[str, Callable[[], None]]]:
         except OSError:
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp", stop
+    yield f"http://127.0.0.1:{port}/{request.param}", stop
     stop()
 
 
@@ -147,6 +148,23 @@ def test_a_session_over_streamable_http(place: Place, http_server: tuple[str, Ca
 
     async def agent() -> list[Any]:
         async with http_session(url) as session:
+            return await everything(session)
+
+    with reenact.capture(place.run_path):
+        recorded = asyncio.run(agent())
+    stop()
+    assert replayed(place, agent) == recorded
+    assert {event["data"].get("key", "mcp")[:3] for event in place.events} == {"mcp"}
+
+
+@pytest.mark.parametrize("http_server", ["sse"], indirect=True)
+def test_a_session_over_server_sent_events(place: Place, http_server: tuple[str, Callable[[], None]]) -> None:
+    """Nothing is listened to in replay."""
+    url, stop = http_server
+
+    async def agent() -> list[Any]:
+        async with sse_client(url) as streams, ClientSession(*streams) as session:
+            await session.initialize()
             return await everything(session)
 
     with reenact.capture(place.run_path):

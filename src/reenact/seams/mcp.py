@@ -1,16 +1,18 @@
 """MCP client sessions: tools called through a server, and everything else a session asks it.
 
-The seam lies where a session hands a request to its dispatcher: above any transport, below the session's own
-checks, which run in replay as they ran when recorded. Transports belong to no run; in replay they are not
-opened: a server's process is not started and nothing is posted.
+The seam lies where a session hands a request on: to its dispatcher, or before version 2 to its streams. That
+is above any transport, and below the session's own checks, which run in replay as they ran when recorded.
+Transports belong to no run; in replay they are not opened: a server's process is not started and nothing is
+posted or listened to.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from reenact.boundary import Call, Instant, crossing, current_lane, outside
@@ -72,6 +74,70 @@ def _run(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[No
     return run
 
 
+# Sessions before version 2
+
+
+def _session_patches(module: ModuleType) -> list[Patch]:
+    if find_spec(_DISPATCHER) is not None:
+        return []
+    return [
+        Patch(module.BaseSession, "send_request", _send_request),
+        Patch(module.BaseSession, "send_notification", _send_notification),
+        Patch(module.BaseSession, "_receive_loop", _receive_loop),
+    ]
+
+
+def _is_clients(session: Any) -> bool:
+    """Servers' sessions send requests too; these are part of what the client asked."""
+    module = sys.modules.get(_SESSION)
+    return module is not None and isinstance(session, module.ClientSession) and current_lane() is not None
+
+
+def _message(model: Any) -> tuple[str, Params]:
+    """Method and parameters of a request or notification."""
+    data = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return data["method"], data.get("params")
+
+
+def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def send_request(self: Any, request: Any, result_type: Any, *rest: Any, **options: Any) -> Any:
+        if not _is_clients(self):
+            return await original(self, request, result_type, *rest, **options)
+        async with crossing(_call_of(*_message(request), None)) as step:
+            if step.live:
+                with outside():
+                    result = await original(self, request, result_type, *rest, **options)
+                step.answer = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return result if step.live else result_type.model_validate(step.answer)
+
+    return send_request
+
+
+def _send_notification(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def send_notification(self: Any, notification: Any, *rest: Any, **options: Any) -> None:
+        if not _is_clients(self):
+            await original(self, notification, *rest, **options)
+            return
+        await _crossed(
+            _call_of(*_message(notification), None), lambda: original(self, notification, *rest, **options)
+        )
+
+    return send_notification
+
+
+def _receive_loop(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """What a server asks while it works on a call is part of that call."""
+
+    async def receive_loop(self: Any) -> None:
+        if not _is_clients(self):
+            await original(self)
+            return
+        with outside():
+            await original(self)
+
+    return receive_loop
+
+
 # Transports
 
 
@@ -96,6 +162,20 @@ class _NoProcess:
 
     def __init__(self) -> None:
         self.stdin = self.stdout = _Silence()
+
+    async def __aenter__(self) -> _NoProcess:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stdin.aclose()
+
+    async def wait(self) -> int:
+        return self.returncode
+
+    def terminate(self) -> None:
+        """It is over already."""
+
+    kill = terminate
 
 
 class _Silence:
@@ -131,6 +211,64 @@ def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awai
                     """Nothing is posted in replay."""
 
     return post_writer
+
+
+def _connect_sse(original: Callable[..., Any]) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def connect_sse(client: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        url = str(args[-1] if args else options["url"])
+        if current_lane() is None:
+            async with original(client, *args, **options) as source:
+                yield source
+            return
+        async with crossing(
+            Call("network", "mcp server", {"transport": "sse"}, {"mcp": {"url": url}})
+        ) as step:
+            is_live = step.live
+        if not is_live:
+            yield _SilentEvents(url)
+            return
+        client.send = _sent_outside(client.send)  # what is posted with it too
+        connection = original(client, *args, **options)
+        with outside():
+            source = await connection.__aenter__()
+        try:
+            yield source
+        except BaseException as error:
+            with outside():
+                is_handled = await connection.__aexit__(type(error), error, error.__traceback__)
+            if not is_handled:
+                raise
+        else:
+            with outside():
+                await connection.__aexit__(None, None, None)
+
+    return connect_sse
+
+
+def _sent_outside(send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def send_outside(*args: Any, **options: Any) -> Any:
+        with outside():
+            return await send(*args, **options)
+
+    return send_outside
+
+
+class _SilentEvents:
+    """Stands for a server's events in replay: where to post to, and then nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._first = SimpleNamespace(event="endpoint", data=url, id="", retry=None)
+        self.response = SimpleNamespace(raise_for_status=lambda: None, status_code=200, headers={})
+
+    async def aiter_sse(self) -> AsyncIterator[Any]:
+        import anyio
+
+        yield self._first
+        await anyio.sleep_forever()
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self.aiter_sse()
 
 
 def _terminate_session(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -180,15 +318,17 @@ def _caching(module: ModuleType) -> list[Patch]:
     return [Patch(module.ClientResponseCache, "__init__", _cache_clock)]
 
 
-def _with_dispatcher(patches: Callable[[ModuleType], list[Patch]]) -> Callable[[ModuleType], list[Patch]]:
-    """Before version 2 sessions have no dispatcher; their transports must stay as they are."""
-    return lambda module: patches(module) if find_spec(_DISPATCHER) is not None else []
+def _sse(module: ModuleType) -> list[Patch]:
+    names = [name for name in ("sse_within_origin", "aconnect_sse") if hasattr(module, name)]
+    return [Patch(module, name, _connect_sse) for name in names[:1]]
 
 
 LIBRARIES: Final[Libraries] = {
     _DISPATCHER: _dispatcher("JSONRPCDispatcher"),
     "mcp.shared.direct_dispatcher": _dispatcher("DirectDispatcher"),
-    "mcp.client.stdio": _with_dispatcher(_stdio),
-    "mcp.client.streamable_http": _with_dispatcher(_streamable_http),
+    "mcp.shared.session": _session_patches,
+    "mcp.client.stdio": _stdio,
+    "mcp.client.sse": _sse,
+    "mcp.client.streamable_http": _streamable_http,
     "mcp.client.caching": _caching,
 }

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import threading
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -178,3 +179,42 @@ def test_a_file_left_open_is_none_of_the_runs() -> None:
     file.write("later")
     file.close()
     assert writes() == []
+
+
+def test_a_write_into_a_pipe_does_not_wait_for_it_to_be_written_again(tmp_path: Path) -> None:
+    """What was written is told, not what the file holds: a named pipe would never end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    heard: list[str] = []
+
+    def listen() -> None:
+        heard.append(pipe.read_text())
+
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"):
+            listener = threading.Thread(target=listen, daemon=True)
+            listener.start()
+            pipe.write_text("hello")
+            listener.join(5)
+    assert heard == ["hello", "hello"]
+
+
+def test_parallel_writers_of_one_file_are_each_told_as_they_wrote(tmp_path: Path) -> None:
+    target = tmp_path / "shared"
+
+    def work() -> None:
+        def write(number: int) -> None:
+            for _ in range(20):
+                target.write_text(f"writer {number}\n" * (number + 1))
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    with reenact.capture(tmp_path / "run"):
+        work()
+    with reenact.replay(tmp_path / "run") as run:
+        work()
+    assert run.divergences == []

@@ -118,15 +118,16 @@ def _path_open(original: Callable[..., Any]) -> Callable[..., Any]:
     return path_open
 
 
-def _path_write(mode: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _path_write(mode: str, kind: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def wrap(original: Callable[..., int]) -> Callable[..., int]:
         def write(self: Path, data: Any, *args: Any, **options: Any) -> int:
-            count = original(self, data, *args, **options)
             is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001
-            if is_agents and lane_for("files") is not None:
-                written = self.read_bytes()
-                _tell(self, mode, len(written), sha256(written).hexdigest())
-            return count
+            if not is_agents or not isinstance(data, kind):  # the real method says what is wrong
+                return original(self, data, *args, **options)
+            how = dict(zip(("encoding", "errors", "newline"), args, strict=False)) | options
+            with open(self, mode, **how) as file:
+                count: int = file.write(data)
+                return count
 
         return write
 
@@ -135,8 +136,8 @@ def _path_write(mode: str) -> Callable[[Callable[..., int]], Callable[..., int]]
 
 PATCHES: Final = [
     Patch(Path, "open", _path_open),
-    Patch(Path, "write_bytes", _path_write("wb")),
-    Patch(Path, "write_text", _path_write("w")),
+    Patch(Path, "write_bytes", _path_write("wb", bytes | bytearray | memoryview)),
+    Patch(Path, "write_text", _path_write("w", str)),
 ]
 """A class cannot be exchanged as a name can: paths come from everywhere. The callers tell whose they are."""
 
