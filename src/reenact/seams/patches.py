@@ -33,8 +33,10 @@ class _Applied:
         self.users = 0
         own = vars(patch.owner)
         self.is_inherited = patch.name not in own
-        self.original = getattr(patch.owner, patch.name) if self.is_inherited else own[patch.name]
-        self.replacement = functools.update_wrapper(patch.wrap(self.original), self.original)
+        self.original = own.get(patch.name)
+        # As it is got, not as it is kept: only so does a wrapper of instrumentation learn whose method it is.
+        got = getattr(patch.owner, patch.name)
+        self.replacement = functools.update_wrapper(patch.wrap(got), got)
         setattr(patch.owner, patch.name, self.replacement)
 
 
