@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -25,50 +25,50 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args(argv)
     known = {framework.name: framework for framework in frameworks()}
-    wanted = [part for word in arguments.only for part in word.split(",") if part]
+    wanted = [part for word in arguments.only for part in word.split(",") if part] or list(known)
     if unknown := {part.partition("/")[0] for part in wanted} - known.keys():
         parser.error(f"no framework is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    chosen = [
-        known[name] for name in known if not wanted or name in {part.partition("/")[0] for part in wanted}
-    ]
-    single = {part for part in wanted if "/" in part}
+    agents = []
+    for part in wanted:
+        name, _, agent = part.partition("/")
+        agents += [(known[name], path) for path in known[name].agents if agent in ("", path.stem)]
+    problems = {
+        framework.name: _install(framework) for framework in dict.fromkeys(each for each, _ in agents)
+    }
     results = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for framework in chosen:
-            agents = [
-                path for path in framework.agents if not single or f"{framework.name}/{path.stem}" in single
-            ]
-            results += [
-                {**result, "version": framework.version} for result in _try_all(pool, framework, agents)
-            ]
-            if not single:
-                keep([each for each in results if each["framework"] == framework.name], {framework.name})
+        trials = [
+            pool.submit(_try, framework, agent, problems[framework.name]) for framework, agent in agents
+        ]
+        for trial in as_completed(trials):
+            results.append(trial.result())
+            keep(results[-1])
     exact = sum(map(is_exact, results))
     print(f"{exact} of {len(results)} agents are exact")
     return 0 if exact == len(results) else 1
 
 
-def _try_all(pool: ThreadPoolExecutor, framework: Framework, agents: list[Path]) -> list[dict]:
+def _install(framework: Framework) -> str:
+    """What went wrong; nothing when it is there."""
     try:
         framework.install()
     except (CalledProcessError, OSError) as error:
-        problem = f"could not be installed: {error}"
-        return [
-            Result(framework.name, agent.stem, problem, dict.fromkeys(REPLAYS, "not tried")).to_json()
-            for agent in agents
-        ]
-    return list(pool.map(lambda agent: _try(framework, agent), agents))
+        return f"could not be installed: {error}"
+    return ""
 
 
-def _try(framework: Framework, agent: Path) -> dict:
+def _try(framework: Framework, agent: Path, problem: str) -> dict:
     began = time.monotonic()
-    result = try_agent(framework, agent, SCRATCH / framework.name / agent.stem).to_json()
-    state = "exact" if is_exact(result) else "FAILED"
+    result = Result(framework.name, agent.stem, problem, dict.fromkeys(REPLAYS, "not tried"))
+    if not problem:
+        result = try_agent(framework, agent, SCRATCH / framework.name / agent.stem)
+    told = {**result.to_json(), "version": framework.version}
+    state = "exact" if is_exact(told) else "FAILED"
     print(f"{framework.name}/{agent.stem}: {state} ({time.monotonic() - began:.0f} s)", flush=True)
-    for name, problem in {"recording": result["recorded"], **result["replays"]}.items():
-        if problem and not (result["recorded"] and name != "recording"):
+    for name, problem in {"recording": result.recorded, **result.replays}.items():
+        if problem and not (result.recorded and name != "recording"):
             print(f"    {name}: {problem[:400]}", flush=True)
-    return result
+    return told
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from tests.frameworks.installed import FRAMEWORKS, ROOT
+from tests.frameworks.installed import FRAMEWORKS, ROOT, frameworks
 from tests.frameworks.trial import REPLAYS
 
 RESULTS = FRAMEWORKS / "results.json"
@@ -30,10 +30,11 @@ def read_results() -> list[dict]:
     return json.loads(RESULTS.read_bytes()) if RESULTS.exists() else []
 
 
-def keep(results: list[dict], tried: set[str]) -> None:
-    """Keep *results* in place of the earlier ones of the frameworks *tried*, and write the page."""
-    others = [result for result in read_results() if result["framework"] not in tried]
-    together = sorted([*others, *results], key=lambda result: (result["framework"], result["agent"]))
+def keep(result: dict) -> None:
+    """Keep *result* in place of the agent's earlier one, forget agents that are gone, and write the page."""
+    there = {(framework.name, agent.stem) for framework in frameworks() for agent in framework.agents}
+    kept = {(each["framework"], each["agent"]): each for each in [*read_results(), result]}
+    together = [kept[key] for key in sorted(kept) if key in there]
     RESULTS.write_text(json.dumps(together, indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(page(together))
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -108,15 +109,24 @@ def run(words: list[object], folder: Path, environment: Mapping[str, str]) -> En
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        start_new_session=True,
     )
     try:
         output, errors = process.communicate(timeout=TIMEOUT_S)
         return Ended(process.returncode, output, errors)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _end_all_of(environment["HOME"])
         output, errors = process.communicate()
         return Ended(None, output, errors)
+    finally:
+        _end_all_of(environment["HOME"])
+
+
+def _end_all_of(home: str) -> None:
+    """End what runs with that home, which is ours alone: servers and kernels may outlive who started them."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={home}\0".encode() in (process / "environ").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _script(framework: Framework):

@@ -211,6 +211,26 @@ def test_a_project_can_name_hosts(place):
     assert [told["what"] for told in place.receipt["beside"]] == ["named in reenact.toml"]
 
 
+def test_datagrams_to_named_hosts_are_refused_without_a_word(place):
+    """Statistics go out by UDP too, past every seam."""
+    agent = """
+        import os, socket
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as statistics:
+            try:
+                statistics.sendto(b"asked:1|c", ("127.0.0.1", 8125))
+            except Exception:
+                pass
+        import asking
+        print(asking.ask("one"))
+    """
+    assert place.do("record", agent).returncode == 0
+    assert place.do("replay", agent).returncode == 1
+    (place.folder / "reenact.toml").write_text('[beside]\nhosts = ["127.0.0.1:8125"]\n')
+    done = place.do("replay", agent)
+    assert done.returncode == 0, done.stderr
+    assert [told["request"] for told in place.receipt["beside"]] == ["connect 127.0.0.1:8125"]
+
+
 @pytest.mark.parametrize("verb", ["record", "replay", "doctor"])
 def test_hosts_that_cannot_be_read_are_said_before_anything_runs(place, verb):
     """With their place."""

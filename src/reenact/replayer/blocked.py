@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.egress import Egress, Kind
 from reenact.replayer.frames import agent_frame
+from reenact.volatile.beside import is_of_hosts
 
 _DEED: Final[Mapping[Kind, str]] = {
     "connect": "connecting to {}",
@@ -38,6 +39,10 @@ class BlockedCall:
     def here(cls, egress: Egress) -> BlockedCall:
         """*egress* as attempted by the calling thread, right now."""
         return cls(egress.kind, egress.target, agent_frame(), threading.current_thread().name)
+
+    def is_to(self, hosts: Iterable[str]) -> bool:
+        """Whether it would have gone to one of *hosts*."""
+        return self.kind != "spawn" and is_of_hosts(f"//{self.target}", hosts)
 
     def error(self) -> LiveCallBlocked:
         """The exception to raise in the caller, with this value as its divergence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -19,6 +20,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
     SCHEMA,
     AcceptedTime,
+    BesideTraffic,
     Matching,
     RefusedCall,
     RenamedValue,
@@ -39,6 +41,7 @@ from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
+from reenact.volatile.beside import NAMED
 
 STALL_S: Final = 10.0
 """How much longer than in the recording a call may be waited for that nobody answers."""
@@ -147,7 +150,10 @@ class ReplayRun(Run):
         before_end = self._engine.divergences()
         output_hash = self._engine.finish(self.final_output, error)
         self.divergences = self._engine.divergences()
-        self.blocked = self._guard.blocked
+        hosts = self._engine.source.beside_hosts
+        refused = self._guard.blocked
+        self._beside = [call for call in refused if call.is_to(hosts)]
+        self.blocked = [call for call in refused if call not in self._beside]
         self.receipt = self._make_receipt(output_hash)
         unwritten = self._write_receipt(self.receipt)
         if self._engine.policy == "strict" and not isinstance(error, Diverged):
@@ -180,6 +186,11 @@ class ReplayRun(Run):
             return True
         return lane.context is self._engine and not self._engine.is_live(lane)
 
+    def _refused_beside(self) -> list[BesideTraffic]:
+        """What went past the seams to hosts that the project names: refused, but no difference."""
+        tried = Counter(f"{call.kind} {call.target}" for call in self._beside)
+        return [BesideTraffic(request=what, what=NAMED, recorded=0, made=n) for what, n in tried.items()]
+
     def _make_receipt(self, output_hash: str | None) -> ReplayReceipt:
         manifest = self._engine.source.manifest()
         redacted = self._redactor.redact_text
@@ -203,7 +214,7 @@ class ReplayRun(Run):
                 for call in self.blocked
             ],
             notes=list(self.notes),
-            beside=self._engine.beside.told() or ABSENT,
+            beside=[*self._engine.beside.told(), *self._refused_beside()] or ABSENT,
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time.time() * 1000),
