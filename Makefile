@@ -35,7 +35,7 @@ test-agents test-all-agents: $(READY)
 	  $(BIN)/python -m pytest -q -rs -n 0 tests/npm
 
 # Small agents on many frameworks, each in an environment of its own (20 GB): ONLY=crewai,dspy tries some of them.
-# Debian's faketime gives the later date; Go, Node and curl are tried where they are installed.
+# It takes a C compiler for the later date, and Node, Go, curl, git and Chromium for those that need them.
 test-frameworks: $(READY)
 	$(BIN)/python -m tests.frameworks $(ONLY)
 

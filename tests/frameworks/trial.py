@@ -15,10 +15,9 @@ from pathlib import Path
 
 from reenact.testing import ScriptedProvider
 from tests.frameworks import model
-from tests.frameworks.installed import FRAMEWORKS, Framework
+from tests.frameworks.installed import FRAMEWORKS, Framework, later_date
 
 REPLAYS = ("same folder", "other folder", "other home and date")
-LATER = "+40d"
 TIMEOUT_S = 100
 _NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
 _KEPT = ("LANG", "TMPDIR")
@@ -64,21 +63,22 @@ def try_agent(framework: Framework, agent: Path, scratch: Path) -> Result:
         home = _surroundings(framework, provider, scratch / "home")
         words = command(framework, agent)
         recorded = run(["reenact", "record", "-o", capture, "--", *words], here, home)
+        (scratch / "recorded.stderr").write_text(recorded.errors)
         if problem := _recording_problem(recorded, capture, provider):
             return Result(framework.name, agent.stem, problem, replays)
         later = {**_surroundings(framework, provider, scratch / "other"), "TZ": "Asia/Kathmandu"}
+        later["LD_PRELOAD"] = str(later_date())
         for name, folder, surroundings in zip(
             REPLAYS, (here, elsewhere, elsewhere), (home, home, later), strict=True
         ):
             asked = provider.connections
             receipt = scratch / f"{name.replace(' ', '-')}.json"
             replay = ["reenact", "replay", capture, "--receipt", receipt, "--", *words]
-            if surroundings is later:
-                replay = ["faketime", "-m", "--exclude-monotonic", "-f", LATER, *replay]
             _lay_out(framework, folder)
             shutil.rmtree(surroundings["HOME"])
             Path(surroundings["HOME"]).mkdir()
             ended = run(replay, folder, surroundings)
+            receipt.with_suffix(".stderr").write_text(ended.errors)
             replays[name] = _replay_problem(recorded, ended, receipt, provider.connections - asked)
     return Result(framework.name, agent.stem, "", replays)
 
