@@ -7,7 +7,7 @@ a request is made: a library posts from a thread of its own, in which nothing el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from sys import _getframe
 from types import FrameType, ModuleType
@@ -66,19 +66,21 @@ class Beside(NamedTuple):
     """It is known by how it is made alone."""
 
 
-def traffic_beside(request: Request, *, is_elsewhere: bool = False) -> Beside | None:
-    """What *request* is, where it is traffic beside the run; ``None`` where it belongs to the run.
+def traffic_beside(
+    method: str, url: str, headers: Mapping[str, str], body: Any, *, is_elsewhere: bool = False
+) -> Beside | None:
+    """What a request is, where it is traffic beside the run; ``None`` where it belongs to the run.
 
     To be called where the request is made; *is_elsewhere*: by a program of which only its requests are seen.
     """
-    if any(is_of_hosts(request.url, hosts) for hosts in _hosts):
+    if any(is_of_hosts(url, hosts) for hosts in _hosts if hosts):
         return Beside(NAMED)
     asker = None if is_elsewhere else _asker()
     if asker is None and not is_elsewhere:
         return None
-    if what := reason(request, asker):
+    if what := reason(Request.to(method, url, headers, body), asker):
         return Beside(what)
-    if asker is not None and request.method in _SENDING and _has_own_thread(asker):
+    if asker is not None and method in _SENDING and _has_own_thread(asker):
         return Beside(f"sent by {asker} in a thread of its own", is_background=True)
     return None
 

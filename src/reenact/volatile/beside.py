@@ -28,19 +28,18 @@ class Request(NamedTuple):
     """What a row looks at."""
 
     method: str
-    url: str
+    host: str
+    path: str
     headers: Mapping[str, str]
     """By name in lower case."""
     body: Any = None
     """Its JSON, where it is JSON."""
 
-    @property
-    def host(self) -> str:
-        return (urlsplit(self.url).hostname or "").lower()
-
-    @property
-    def path(self) -> str:
-        return urlsplit(self.url).path
+    @classmethod
+    def to(cls, method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Request:
+        """A request to *url*."""
+        place = urlsplit(url)
+        return cls(method, (place.hostname or "").lower(), place.path, headers, body)
 
 
 class Row(NamedTuple):
@@ -61,8 +60,9 @@ class Row(NamedTuple):
         """*asker* is the package that asks; ``None`` where another program does, and nobody can say which."""
         if request.method not in self.methods or (self.by and asker not in self.by):
             return False
-        is_there = any(fnmatchcase(request.host, host) for host in self.hosts)
-        return is_there and self.path.fullmatch(request.path) is not None and self.test(request)
+        if self.path.fullmatch(request.path) is None:
+            return False
+        return any(fnmatchcase(request.host, host) for host in self.hosts) and self.test(request)
 
 
 def _is_otlp(request: Request) -> bool:

@@ -13,7 +13,6 @@ from reenact.providers import Provider, recognise, request_fields
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs, by_name
 from reenact.seams.telemetry import traffic_beside
-from reenact.volatile.beside import Request
 
 _left_to_gateway: list[str] = []
 
@@ -61,8 +60,8 @@ class Asked(NamedTuple):
         """Headers are recorded, never matched; *is_elsewhere*: another program asks."""
         beside = None
         if self.provider is None:
-            request = Request(self.sent.method, self.sent.url, self.headers, self.says.get("body"))
-            beside = traffic_beside(request, is_elsewhere=is_elsewhere)
+            method, url, body = self.sent.method, self.sent.url, self.says.get("body")
+            beside = traffic_beside(method, url, self.headers, body, is_elsewhere=is_elsewhere)
         return Call(
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
