@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 
 HARD = bool(os.environ.get("REENACT_HARD"))
 SEED = int(os.environ.get("REENACT_SEED", "1"))
@@ -16,3 +17,9 @@ def rounds(bounded, long):
 def chance(name):
     """Random numbers for the generator *name*."""
     return random.Random(f"{name} {SEED}")
+
+
+def say(what):
+    """Tell how much was tried: in the long form, for the figures in ``docs/reliability.md``."""
+    if HARD:
+        sys.__stderr__.write(f"\ntried: {what}\n")

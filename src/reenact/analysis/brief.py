@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -22,9 +23,15 @@ def brief(value: Any, limit: int = _LIMIT) -> str:
 
 
 def unquoted(value: Any) -> Any:
-    """*value*, read from the text it is where the order of its members was worth keeping."""
+    """*value*, read from the text it is where the order of its members was worth keeping.
+
+    Itself where that text is no JSON: nobody recorded it like that.
+    """
     is_text = isinstance(value, dict) and isinstance(value.get("$json"), str)
-    return msgspec.json.decode(value["$json"]) if is_text else value
+    try:
+        return msgspec.json.decode(value["$json"]) if is_text else value
+    except (msgspec.DecodeError, RecursionError):
+        return value
 
 
 def brief_arguments(arguments: Any) -> str:
@@ -73,11 +80,13 @@ def _enclosed(
 def _tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     """What the ``$`` members stand for; ``None`` where there are none."""
     if "$blob" in value:
-        return iter([f"‹{size(value.get('bytes', 0))}›"])
-    if "$ref" in value:
-        return iter([f"‹as in {value['$ref'].get('call')}›", *_pieces(value.get("then", []), limit)])
+        bytes_told = value.get("bytes", 0)
+        return iter([f"‹{size(bytes_told)}›" if isinstance(bytes_told, int) else "‹?›"])
+    if isinstance(value.get("$ref"), dict):
+        return chain([f"‹as in {value['$ref'].get('call')}›"], _pieces(value.get("then", []), limit))
     if "$json" in value:
-        return _pieces(unquoted(value), limit)
+        told = unquoted(value)
+        return _pieces(told, limit) if told is not value else None
     if "$py" not in value:
         return None
     if "value" not in value or value["$py"] in ("bytes", "bytearray"):

@@ -61,7 +61,7 @@ def _gone(divergence: dict[str, Any]) -> Gone:
 def _line(event: TraceEvent) -> int:
     """The line of the capture that *event* stands on; 0 for one that is in no capture."""
     number = event.event_id.removeprefix("evt-").partition(".")[0]
-    return int(number) if number.isdigit() else 0
+    return int(number) if number.isdecimal() else 0
 
 
 def _without(events: list[TraceEvent], gone: Gone) -> list[TraceEvent]:

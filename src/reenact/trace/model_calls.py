@@ -58,7 +58,8 @@ def model_response(provider: str, response: Any, pieces: Any) -> ModelResponse |
     if body is None:
         return None
     known: Any = provider
-    return read_response(known, int(response.get("status", 200)), {}, body)
+    status = response.get("status")
+    return read_response(known, status if isinstance(status, int) else 200, {}, body)
 
 
 def _bytes(pieces: Any) -> bytes | None:
