@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.check.findings import Finding
 from reenact.check.policy import Policy
 from reenact.errors import FormatError, StoreError
+from reenact.formats.bundle import read_bundle
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
+from reenact.formats.testcase import Assertion
+from reenact.formats.trace import CODEC as TRACE_CODEC
+from reenact.formats.trace import Trace
 from reenact.store.reader import CaptureReader
+from reenact.suite.judge import judge
+from reenact.suite.kinds import BUILT_IN
+from reenact.trace.normalize import normalize
 
 KIT = Path(__file__).parents[1] / "conformance"
 CASES = sorted(path.parent.relative_to(KIT) for path in KIT.glob("*/*/expected.json"))
@@ -126,6 +134,34 @@ def test_policies_decide_as_the_kit_says() -> None:
     for vector in json.loads((KIT / "policy-decision" / "decisions.json").read_bytes()):
         decision = Policy.from_json(vector["policy"]).decide(vector["value"])
         assert (decision.verdict, decision.rule) == (vector["verdict"], vector["rule"]), vector["about"]
+
+
+def trace_of(bundle: dict[str, Any], start: str) -> Trace:
+    started_at = datetime.fromisoformat(start)
+    read = read_bundle(canonical.encode(bundle), "replay.json")
+    return normalize(read, trace_id="t", test_run_id="r", started_at=started_at)
+
+
+def test_bundles_become_the_traces_of_the_kit() -> None:
+    """Every member that the kit names, whole."""
+    for vector in json.loads((KIT / "bundle-trace" / "traces.json").read_bytes()):
+        trace = TRACE_CODEC.to_json(trace_of(vector["bundle"], vector["started_at"]))
+        assert {name: trace[name] for name in vector["trace"]} == vector["trace"], vector["about"]
+
+
+def test_assertions_judge_as_the_kit_says() -> None:
+    """Every type at least once each way, with the events it looked at."""
+    kit = json.loads((KIT / "judgement" / "judgements.json").read_bytes())
+    runs = {name: trace_of(bundle, kit["started_at"]) for name, bundle in kit["bundles"].items()}
+    judged: dict[str, set[str]] = {}
+    for one in kit["judgements"]:
+        assertion = Assertion(id="a", type=one["type"], params=one["params"])
+        found = judge(assertion, runs[one["run"]], BUILT_IN)
+        assert (found.status, found.evidence.event_refs) == (one["status"], one["event_refs"]), (one, found)
+        judged.setdefault(one["type"], set()).add(found.status)
+    always_fail = {"no_such_type", "divergence_free"}  # the latter needs a command that is run again
+    assert judged.keys() - {"no_such_type"} == BUILT_IN.keys()
+    assert all(judged[name] == {"pass", "fail"} for name in judged.keys() - always_fail)
 
 
 NODE = shutil.which("node")

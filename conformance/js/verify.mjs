@@ -5,6 +5,7 @@ import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Refused, canonical, childPath, digest, equal, hash, isDouble, isHash, isNumber, isObject, linesOf, moment, parse, schemaProblem, sha256 } from "./json.mjs";
+import { judge, normalize } from "./judge.mjs";
 import { parseYaml } from "./yaml.mjs";
 
 const KIT = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -809,6 +810,16 @@ function* failures() {
       }
       yield [`canonical-json/${profile}: ${vector.about}`, text === vector.canonical || `expected ${vector.canonical}, found ${text}`];
     }
+  }
+  for (const { about, bundle: made, started_at: started, trace: wanted } of parse(readFileSync(join(KIT, "bundle-trace", "traces.json")))) {
+    const ours = normalize(made, started);
+    const wrong = Object.keys(wanted).find((name) => canonical(ours[name]) !== canonical(wanted[name]));
+    yield [`bundle-trace: ${about}`, !wrong || `${wrong}: expected ${canonical(wanted[wrong])}, found ${canonical(ours[wrong])}`];
+  }
+  const { bundles, judgements, started_at: started } = parse(readFileSync(join(KIT, "judgement", "judgements.json")));
+  for (const { type, run, params, status, event_refs } of judgements) {
+    const ours = judge(type, params, normalize(bundles[run], started));
+    if (ours) yield [`judgement: ${type} of ${run}`, canonical(ours) === canonical({ status, event_refs }) || `expected ${status} ${event_refs}, found ${ours.status} ${ours.event_refs}`];
   }
   for (const { about, policy: file, value, verdict, rule } of parse(readFileSync(join(KIT, "policy-decision", "decisions.json")))) {
     const ours = policyProblem(file) ?? decide(file, value).join();

@@ -17,6 +17,7 @@ from conformance.make.bundle import bundle_cases
 from conformance.make.canonical_json import vectors
 from conformance.make.capture import capture_cases, payload_cases
 from conformance.make.case import Case, Event, document
+from conformance.make.judgement import judgements, traces
 from conformance.make.policy import decisions, policy_cases
 from conformance.make.receipt import receipt_cases
 from conformance.make.replay_log import log_cases
@@ -55,6 +56,8 @@ VECTORS: dict[str, Callable[[], Any]] = {
     "canonical-json/replay.json": lambda: vectors("replay"),
     "canonical-json/jcs.json": lambda: vectors("jcs"),
     "policy-decision/decisions.json": decisions,
+    "judgement/judgements.json": judgements,
+    "bundle-trace/traces.json": traces,
     **{f"schemas/{name}.json": partial(json_schema, name) for name in SCHEMAS},
     f"schemas/{ACTION.manifest.id}.json": ACTION.manifest_json,
 }
