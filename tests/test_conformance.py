@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import shutil
@@ -196,6 +197,46 @@ def test_the_verifier_in_javascript_can_fail(tmp_path: Path) -> None:
 
 
 EXTRA = {"code": "never", "line": 1, "path": None, "severity": "error"}
+
+
+PAGES = Path(__file__).parents[1] / "docs" / "formats"
+CLAUSE = re.compile(r"^(\d+[a-z]?\.\d+[a-z]?)\.? ", re.MULTILINE)
+PLAIN_CLAUSE = re.compile(r"^(\d+)\. ", re.MULTILINE)
+TABLE_ROW = re.compile(r"^\| (\d[\da-z.]*) \| (.+) \|$", re.MULTILINE)
+
+
+def clause_table() -> dict[str, dict[str, str]]:
+    """By page and clause, what the table of the kit says."""
+    sections = re.split(r"^## (\S+)\n", (KIT / "CLAUSES.md").read_text(), flags=re.MULTILINE)[1:]
+    return {
+        page: dict(TABLE_ROW.findall(text)) for page, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def test_every_clause_has_a_case_or_a_reason() -> None:
+    """No clause is forgotten, and no row is about a clause that is gone."""
+    table = clause_table()
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text()
+        clauses = CLAUSE.findall(text) or PLAIN_CLAUSE.findall(text)
+        assert list(table.pop(page.name)) == clauses, page.name
+    assert table == {}
+
+
+def test_every_case_of_the_table_exists_and_every_case_shows_a_clause() -> None:
+    """Both ways, so that a case that is added says what for."""
+    named = [
+        name
+        for rows in clause_table().values()
+        for cell in rows.values()
+        for name in re.findall("`(.+?)`", cell)
+    ]
+    known = {str(case) for case in CASES} | set(VECTORS)
+    for name in named:
+        assert fnmatch.filter(known, name), f"{name} is no case"
+    against = {case for case in map(str, CASES) if case.startswith("replay-log-against/")}
+    shown = {case for name in named for case in fnmatch.filter(known, name)}
+    assert sorted(set(map(str, CASES)) - shown - against) == []
 
 
 def test_every_format_has_a_good_and_a_bad_case() -> None:

@@ -145,6 +145,35 @@ def record_cases() -> Iterator[Case]:
     yield document_case(
         "record.json",
         RECORDED,
+        "good-unknown",
+        "2.6: members that nobody knows are kept.",
+        lambda record: (record.update(mood="calm"), record["receipt"].update(mood="calm")),
+    )
+    yield document_case(
+        "record.json",
+        RECORDED,
+        "capsule-another",
+        "2.5a: made by another capsule than ours, which is told of.",
+        lambda record: record["receipt"].update(capsule_digest="0" * 64),
+        Found("capsule_digest", severity="warning"),
+    )
+    yield document_case(
+        "record.json",
+        RECORDED,
+        "capsule-no-digest",
+        "2.5a: what names the capsule is a digest.",
+        lambda record: record.update(capsule_digest="ABC"),
+        Found("capsule_digest"),
+    )
+    large = changed(ACTION, lambda action: action.update(params={"seed": 1e16}))
+    text = document(RECORD.to_json(verifiable_record(large)))
+    for name, seed in (("good-exponent", b"1e16"), ("good-digits", b"10000000000000000")):
+        about = f"2.4: {seed.decode()} is the same double for every reader."
+        files = {"record.json": text.replace(b"1e+16", seed)}
+        yield Case(name, about, "record.json", files)
+    yield document_case(
+        "record.json",
+        RECORDED,
         "output-changed",
         "What the model said was changed; every digest that covers it is named.",
         lambda record: record["subject"]["output"].update(content="Lost."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.make.case import Case, Change, Event, Found, document_case
+from conformance.make.case import Case, Change, Event, Found, document, document_case
 
 BUNDLE: Event = {
     "schema_version": "0.1",
@@ -146,6 +146,20 @@ def bundle_cases() -> Iterator[Case]:
         "good-again",
         "A call may be repeated under its id.",
         lambda bundle: bundle["script"].extend(bundle["script"][:2]),
+    )
+    yield document_case(
+        "replay.json",
+        BUNDLE,
+        "good-unknown",
+        "1.2, 1.3: members that nobody knows, and null for what may be absent.",
+        lambda bundle: (
+            bundle.update(mood="calm", capabilities=None),
+            bundle["script"][1].update(mood="calm", fixture_id=None, ts=None),
+        ),
+    )
+    tolerated = b"\xef\xbb\xbf" + document(BUNDLE).replace(b"\n", b"\r\n")
+    yield Case(
+        "good-tolerated", "1.1: a byte order mark and CR LF.", "replay.json", {"replay.json": tolerated}
     )
     yield document_case(
         "replay.json",

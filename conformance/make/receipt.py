@@ -156,6 +156,45 @@ def receipt_cases() -> Iterator[Case]:
         lambda receipt: receipt.update(session_id="sess_other"),
         Found("receipt_session", 2),
     )
+    for name, about, change, line in (
+        ("policy", "another policy", lambda r: r.update(policy_bundle_id="policy-v2"), 2),
+        (
+            "repo",
+            "a repository of which the log says nothing",
+            lambda r: r.update(repo={"branch": "main"}),
+            2,
+        ),
+        ("time", "a time long behind the end", lambda r: r.update(created_at="2026-02-16T00:00:00Z"), 8),
+        ("command", "another command", lambda r: r["verification"][0].update(command="make lint"), None),
+        ("commands", "a command too many", lambda r: r["verification"].append(r["verification"][0]), None),
+        ("effects", "another side effect", lambda r: r["tool_calls"][0].update(side_effects=["network"]), 4),
+        ("error", "another error", lambda r: r["tool_calls"][1].update(error="disk full"), 6),
+    ):
+        yield held_case(f"held-{name}-differs", f"2.8: {about}.", change, Found("receipt_differs", line))
+    yield held_case(
+        "held-good-effects",
+        "2.8: side effects may be objects, an error its message.",
+        lambda r: (
+            r["tool_calls"][0].update(side_effects=[{"type": "fs_read", "path": "a"}]),
+            r["tool_calls"][1].update(error="read-only file system"),
+        ),
+    )
+    yield held_case(
+        "held-order",
+        "2.8: the calls in another order.",
+        lambda receipt: receipt["tool_calls"].reverse(),
+        Found("receipt_order", 4),
+    )
+    for name, about, change, line in (
+        ("start", "another start", lambda r: r.update(started_at="2026-01-13T09:00:00Z"), 2),
+        ("end", "another end", lambda r: r.update(completed_at="2026-01-13T11:00:00Z"), 8),
+        ("confidence", "another confidence", lambda r: r.update(final_confidence=0.5), 8),
+        ("issue", "another issue", lambda r: r.update(issue_number=43), 2),
+        ("plan", "another plan", lambda r: r.update(plan_hash=OTHER), None),
+        ("delta", "another delta", lambda r: r["verification"].update(verification_delta=4), None),
+    ):
+        found = Found("receipt_differs", line)
+        yield held_case(f"held-legacy-{name}-differs", f"3.4: {about}.", change, found, base=LEGACY_RECEIPT)
     yield held_case(
         "held-another-log",
         "The receipt names another log.",
