@@ -449,6 +449,7 @@ function capture(directory) {
   events.filter(([number, event]) => !equal(event.seq, number)).forEach(([number]) => findings.push(found("sequence", number)));
   events.forEach(([number, event], i) => i && Number(events[i - 1][1].ts) - Number(event.ts) > 1000 && findings.push(warned("time", number)));
   if (events.length && events[0][1].type !== "run_start") findings.push(found("no_start", events[0][0]));
+  events.slice(1).filter(([, event]) => event.type === "run_start").forEach(([number]) => findings.push(found("second_start", number)));
   [...runs.values()].slice(1).forEach((line) => findings.push(found("foreign_event", line)));
   const end = events.find(([, event]) => event.type === "run_end");
   const behind = end && events.find(([number]) => number > end[0]);
@@ -462,9 +463,17 @@ function capture(directory) {
     if (!equal(manifest.eventCount, lines.length)) findings.push(found("event_count"));
     if (runs.size && !runs.has(`${manifest.captureId} ${manifest.runId}`)) findings.push(found("foreign_manifest"));
     if (manifest.status === "ok" && !end) findings.push(found("no_end"));
+    if (manifest.integrity.manifestHash === undefined) findings.push(found("manifest_hash"));
+    if ([manifest.error ?? "", ...(manifest.warnings ?? [])].some((told) => told.startsWith("recording failed"))) findings.push(found("recording_failed"));
+    if (existsSync(join(directory, "recovered.json")) && manifest.error !== "interrupted") findings.push(found("recovered_mark"));
   }
   const home = join(directory, "blobs", "sha256");
-  const stored = existsSync(home) ? readdirSync(home).flatMap((start) => readdirSync(join(home, start)).map((rest) => `sha256:${start}${rest}`)) : [];
+  const entries = existsSync(home) ? readdirSync(home, { withFileTypes: true }) : [];
+  const stored = entries.filter((entry) => entry.isDirectory()).flatMap(({ name }) => readdirSync(join(home, name)).map((rest) => `sha256:${name}${rest}`));
+  const own = ["manifest.json", "recovered.json", "blobs", "events.jsonl", "parts"];
+  const names = readdirSync(directory).filter((name) => !name.startsWith(".tmp-"));
+  findings.push(...names.filter((name) => !own.includes(name)).map(() => warned("extra_file")), ...entries.filter((entry) => !entry.isDirectory()).map(() => warned("extra_file")));
+  if (names.includes("parts")) findings.push(found("parts_left"));
   for (const [name, line] of blobs) {
     const file = join(home, name.slice(7, 9), name.slice(9));
     if (!existsSync(file)) findings.push(found("blob_missing", line));
@@ -595,6 +604,8 @@ function publishedLog(values, sealed, findings) {
   const listed = values.filter(([, value]) => value[tag] === "SealLeaves" && Object.keys(value).length === 3);
   const block = Buffer.concat(listed.map(([, value]) => Buffer.from(value.leaves, "base64")));
   const leaves = Array.from({ length: block.length / 32 }, (_, i) => block.subarray(32 * i, 32 * i + 32));
+  const misplaced = listed.find(([line], i) => (i ? line !== listed[i - 1][0] + 1 : line > 2));
+  if (misplaced) return [...findings, found("seal_leaves", misplaced[0])];
   if (!leaves.length || rootOf(leaves).toString("hex") !== sealed.log.lines.root) return [...findings, found("seal_leaves")];
   const [seen, places, own] = [new Set(), new Map(leaves.map((leaf, i) => [leaf.toString("hex"), i + 1])), []];
   let [last, isWithheld] = [0, false];
