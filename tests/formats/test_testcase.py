@@ -56,7 +56,7 @@ def replaced(old, new):
 
 BAD = {
     "no id": (replaced("id: a\n", ""), ("missing_field", 1, "$.id"), "required"),
-    "number as id": (replaced("id: a\n", "id: 5\n"), ("wrong_type", 2, "$.id"), "put it in quotes"),
+    "a list as id": (replaced("id: a\n", "id: [5]\n"), ("wrong_type", 2, "$.id"), "expected `str`"),
     "odd version": (replaced('"0.1"', "one"), ("unknown_version", 1, "$.schema_version"), '"0.1"'),
     "later version": (replaced("0.1", "1.0"), ("unknown_version", 1, "$.schema_version"), "pip install"),
     "unknown mode": (
@@ -185,6 +185,11 @@ def test_a_key_nobody_knows_is_a_warning(name):
 
 
 FORMS = {
+    "a number for a name": (replaced("id: a\n", "id: 5\n"), lambda case: case.id, "5"),
+    "a number for a task": (
+        replaced("user_message\n", "user_message\n  task_id: 42\n"),
+        *(lambda case: case.scenario.task_id, "42"),
+    ),
     "no title": (replaced("title: A test\n", ""), lambda case: case.name, "a"),
     "no tools": (replaced("tools: {}\n", ""), lambda case: case.tools, ABSENT),
     "a version without quotes": (replaced('"0.1"', "0.1"), lambda case: case.schema_version, "0.1"),
@@ -214,7 +219,7 @@ def test_a_live_test_is_judged_on_its_recording():
 
 def test_all_problems_come_at_once_from_top_to_bottom():
     """An author corrects the file in one go."""
-    text = "id: 1\ntitel: x\nscenario: {triger: scheduler}\nassertions:\n- {id: a, type: 2, bad: 3}\n- 4\n"
+    text = "id: []\ntitel: x\nscenario: {triger: scheduler}\nassertions:\n- {id: a, type: 2, bad: 3}\n- 4\n"
     assert problems(text) == [
         ("missing_field", 1, "$.schema_version"),
         ("wrong_type", 1, "$.id"),

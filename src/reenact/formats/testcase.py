@@ -141,7 +141,7 @@ _LISTS: Final = {
 
 
 def _plain_forms(value: Any) -> Any:
-    """*value* with a list wherever one value stands for a list of one, and a version as text."""
+    """*value* with a list wherever one value stands for a list of one, and names and version as text."""
     if not isinstance(value, dict):
         return value
     plain = _with_lists(value, *_LISTS["$"])
@@ -153,9 +153,16 @@ def _plain_forms(value: Any) -> Any:
             _with_lists(each, "requires_capabilities") if isinstance(each, dict) else each
             for each in plain["assertions"]
         ]
+    if isinstance(plain.get("scenario"), dict):
+        plain["scenario"] = _with_texts(plain["scenario"], "group_id", "session_id", "task_id")
     if "schema_version" in plain:
         plain["schema_version"] = version_text(plain["schema_version"])
-    return plain
+    return _with_texts(plain, "id", "title")
+
+
+def _with_texts(value: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """*value* with the text of a number wherever one stands for a name."""
+    return value | {key: str(value[key]) for key in keys if type(value.get(key)) in (int, float)}
 
 
 def _with_lists(value: dict[str, Any], *keys: str) -> dict[str, Any]:
