@@ -28,8 +28,7 @@ from reenact.formats.testcase import Assertion
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.store.reader import CaptureReader
-from reenact.suite.judge import judge
-from reenact.suite.kinds import BUILT_IN
+from reenact.suite.judge import BUILT_IN, judge
 from reenact.trace.normalize import normalize
 
 KIT = Path(__file__).parents[1] / "conformance"

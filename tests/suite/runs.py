@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from reenact.formats import bundle as bundles
 from reenact.formats.testcase import Assertion
-from reenact.suite.judge import judge
-from reenact.suite.kinds import BUILT_IN
+from reenact.suite.judge import BUILT_IN, judge
 from reenact.trace.normalize import normalize
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -9,8 +9,7 @@ from reenact.formats.bundle import read_bundle
 from reenact.formats.testcase import Assertion
 from reenact.formats.yaml_text import read_yaml
 from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import judge, params_type
-from reenact.suite.kinds import BUILT_IN
+from reenact.suite.judge import BUILT_IN, judge, params_type
 from reenact.trace.normalize import normalize
 from tests.suite.runs import START, judged
 from tests.suite.test_replayed import replayed

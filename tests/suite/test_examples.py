@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from reenact.suite.collect import find_tests
-from reenact.suite.outcome import Plan
-from reenact.suite.runner import run_test
+from reenact.suite.runner import Plan, run_test
 
 SUITES = Path(__file__).parents[2] / "examples" / "suites"
 EXPECTED = {"passing": "pass", "failing": "fail", "invalid": "error"}

@@ -8,7 +8,7 @@ import pytest
 from reenact.errors import FormatError, UsageError
 from reenact.suite import extensions
 from reenact.suite.extensions import all_kinds
-from reenact.suite.kinds import BUILT_IN
+from reenact.suite.judge import BUILT_IN
 from reenact.suite.settings import Settings, find_settings, read_settings
 from tests.suite.runs import table
 

@@ -8,8 +8,7 @@ import reenact
 from reenact.formats.testcase import read_test_case
 from reenact.store.reader import CaptureReader
 from reenact.suite.first_test import first_test
-from reenact.suite.outcome import Plan
-from reenact.suite.runner import run_test
+from reenact.suite.runner import Plan, run_test
 from reenact.trace.from_capture import trace_of_capture
 
 

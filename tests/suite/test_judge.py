@@ -8,8 +8,7 @@ from reenact.errors import UsageError
 from reenact.formats.result import RESULT_CODEC, verdict
 from reenact.formats.testcase import Assertion
 from reenact.suite import Params, Verdict
-from reenact.suite.judge import judge, params_type
-from reenact.suite.kinds import BUILT_IN, OUR_OWN, SPECIFIED
+from reenact.suite.judge import BUILT_IN, OUR_OWN, SPECIFIED, judge, params_type
 from tests.suite.runs import call, judged, table, trace_of
 
 TRACE = trace_of(call("search"), capabilities={"supports_memory_events": False})

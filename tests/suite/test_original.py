@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from reenact.suite.outcome import Plan
-from reenact.suite.runner import run_test
+from reenact.suite.runner import Plan, run_test
 from tests.cli.commands import run
 from tests.suite.runs import call, check, error, judged, result, table, trace_of
 

@@ -8,10 +8,9 @@ import pytest
 
 from reenact.formats.result import read_summary, summarize
 from reenact.suite.collect import find_tests
-from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports import github, junit, text
 from reenact.suite.reports import json as json_report
-from reenact.suite.runner import run_tests
+from reenact.suite.runner import Outcome, Plan, run_tests
 from tests.suite.test_runner import write_test
 
 SUITES = Path(__file__).parents[2] / "examples" / "suites"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from reenact.formats.result import AssertionResult
-from reenact.suite.outcome import Plan
-from reenact.suite.runner import run_test
+from reenact.suite.runner import Plan, run_test
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 
 AGENT = """\

@@ -14,8 +14,7 @@ from reenact.errors import UsageError
 from reenact.formats.result import read_result
 from reenact.formats.trace import read_trace
 from reenact.suite.collect import find_tests
-from reenact.suite.outcome import Plan
-from reenact.suite.runner import run_test, run_tests
+from reenact.suite.runner import Plan, run_test, run_tests
 from reenact.suite.settings import Settings
 from tests.suite.runs import call, result, table
 

@@ -20,9 +20,8 @@ from reenact.formats.result import SuiteSummary, summarize, write_summary
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.collect import find_tests
-from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports import github, json, junit, text
-from reenact.suite.runner import run_tests
+from reenact.suite.runner import Outcome, Plan, run_tests
 from reenact.suite.settings import find_settings
 from reenact.trace.normalize import rfc3339
 
@@ -139,7 +138,7 @@ def _write(reports: _Reports, summary: SuiteSummary, outcomes: list[Outcome]) ->
 def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
     """Run, wait for a change, run again, until Ctrl-C."""
     from reenact.cli.failure import report
-    from reenact.suite.watching import snapshot
+    from reenact.suite.collect import snapshot
 
     while True:
         before = snapshot([*paths, Path(PROJECT_FILE)])

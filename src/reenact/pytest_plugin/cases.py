@@ -11,9 +11,8 @@ import pytest
 
 from reenact.errors import FormatError
 from reenact.formats.testcase import TestCase, read_test_case
-from reenact.suite.outcome import Outcome, Plan
 from reenact.suite.reports.text import evidence
-from reenact.suite.runner import run_test
+from reenact.suite.runner import Outcome, Plan, run_test
 from reenact.suite.settings import find_settings
 
 _OURS: Final = (b"schema_version", b"adapter")

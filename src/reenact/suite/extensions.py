@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Final, TypeVar, overload
 
 from reenact.errors import UsageError
-from reenact.suite.kinds import BUILT_IN, Judge
+from reenact.suite.judge import BUILT_IN, Judge
 
 GROUP: Final = "reenact.assertions"
 _MARK: Final = "__reenact_assertion__"

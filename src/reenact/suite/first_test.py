@@ -19,8 +19,7 @@ from reenact.formats.testcase import (
 )
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import MEMORY_TYPES, calls, of_type
-from reenact.suite.judge import judge
-from reenact.suite.kinds import BUILT_IN
+from reenact.suite.judge import BUILT_IN, judge
 from reenact.suite.text import bullets, urls
 
 _HEADER: Final = b"""\

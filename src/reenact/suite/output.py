@@ -13,11 +13,10 @@ from reenact.formats.json_text import read_json
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace
 from reenact.suite.events import output_events
-from reenact.suite.json_schema import schema_problems
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.text import bullets, paragraphs, sentence_count
-from reenact.suite.values import has_key
+from reenact.suite.values import has_key, schema_problems
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
 

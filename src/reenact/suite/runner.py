@@ -1,34 +1,70 @@
-"""Running tests: one, or many in processes side by side, always in the order in which they were given."""
+"""Running tests: one, or many in processes side by side, always in the order in which they were given.
+
+Of a test that cannot be run, everything that is wrong with its files is told, not only what was found first.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from reenact.errors import ReenactError
-from reenact.formats.bundle import SCHEMA_VERSION
+from reenact.errors import FormatError, ReenactError
+from reenact.formats.bundle import SCHEMA_VERSION, Problem, check_bundle
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT
 from reenact.formats.result import AssertionResult, TestError, TestResult, TestWarning, verdict
-from reenact.formats.testcase import CaseRead, Reporting, TestCase, read_with_warnings
+from reenact.formats.testcase import CaseRead, Reporting, TestCase, check_test_case, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
 from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import judge, unknown_params_of
-from reenact.suite.kinds import Judge
-from reenact.suite.outcome import EVIDENCE_CHARACTERS, Outcome, Plan
-from reenact.suite.problems import error_of
+from reenact.suite.judge import Judge, judge, unknown_params_of
 from reenact.suite.saving import DEFAULT_DIRECTORY, hidden_values, save, without, without_in
 from reenact.suite.settings import Settings
 from reenact.suite.source import read_trace_of
 from reenact.suite.verdict import shown
 from reenact.trace.normalize import rfc3339
+
+EVIDENCE_CHARACTERS: Final = 400
+"""How much of an event, of parameters and of an observation is shown to people."""
+
+
+class Plan(NamedTuple):
+    """What all tests of one run share; it travels to other processes."""
+
+    test_run_id: str
+    settings: Settings = Settings()
+    name: str | None = None
+    """Only tests whose id, title or path contains it."""
+    tags: tuple[str, ...] = ()
+    """Only tests with one of them."""
+    strict: bool = False
+    """Whether a key or a parameter that nobody knows keeps a test from being run."""
+    output_directory: Path | None = None
+    """Where result files go; ``None`` writes none but the traces that tests ask for."""
+
+
+class Outcome(NamedTuple):
+    """A result, and what a report for people adds to it."""
+
+    result: TestResult
+    title: str
+    lines: dict[str, int]
+    """Where in the test file each assertion stands, by id; empty for a test that passed without a warning."""
+    events: dict[str, str]
+    """What failed assertions looked at, by event id, one line each."""
+
+
+PROBLEMS: Final = "problems"
+"""The member of an error that lists all problems of a file, where it has more than one."""
+
 
 _CHUNK: Final = 64
 
@@ -97,10 +133,10 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         judged = _judged(case, trace, plan)
         result = _result(case, file, trace, judged, started_at, plan)
         result = _with_warnings(result, read, data, plan)
-        outcome = Outcome(result, case.name, _lines(data, judged), _events_behind(judged, trace))
+        outcome = Outcome(result, case.name, _assertion_lines(data, judged), _events_behind(judged, trace))
         return _saved(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
-        found = error_of(error, file, data, case)
+        found = _error_of(error, file, data, case)
     except Exception as error:  # a defect of ours must not keep the other tests from running
         found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
     outcome = _failed(case, file, found, started_at, plan)
@@ -162,7 +198,7 @@ def _with_warnings(result: TestResult, read: CaseRead, data: bytes, plan: Plan) 
     return msgspec.structs.replace(result, warnings=warnings)
 
 
-def _lines(data: bytes, judged: list[AssertionResult]) -> dict[str, int]:
+def _assertion_lines(data: bytes, judged: list[AssertionResult]) -> dict[str, int]:
     if all(found.status != "fail" for found in judged):
         return {}
     document = read_yaml(data, "")
@@ -215,3 +251,45 @@ def _failed(case: TestCase | None, file: Path, error: TestError, started_at: dat
 
 def _milliseconds(start: datetime, end: datetime) -> float:
     return round((end - start).total_seconds() * 1000, 3)
+
+
+def _error_of(error: ReenactError | OSError, file: Path, data: bytes, case: TestCase | None) -> TestError:
+    """Why the test in *file* could not be run; *data* is the file's text, *case* what could be read of it."""
+    if isinstance(error, OSError):
+        return TestError(message=error.strerror or str(error), file=str(error.filename or file))
+    if not isinstance(error, FormatError):
+        return TestError(message=str(error), file=str(file))
+    if error.file is None and error.json_path is not None:
+        error.at(file=str(file), line=read_yaml(data, str(file)).place(error.json_path).line)
+    listed = _problems_of_test(file) if case is None else _problems_of_source(case, file)
+    return TestError(
+        message=error.reason,
+        file=error.file or str(file),
+        line=ABSENT if error.line is None else error.line,
+        json_path=ABSENT if error.json_path is None else error.json_path,
+        extra={PROBLEMS: listed} if len(listed) > 1 else {},
+    )
+
+
+def _problems_of_test(file: Path) -> list[str]:
+    """One line per problem, from top to bottom; none where the file cannot even be taken apart."""
+    try:
+        return _describe_errors(check_test_case(read_yaml(file.read_bytes(), str(file))), file)
+    except (FormatError, OSError):
+        return []
+
+
+def _problems_of_source(case: TestCase, file: Path) -> list[str]:
+    """The same for the bundle of a test; other sources stop at their first problem."""
+    if case.adapter_input.replay_file is ABSENT:
+        return []
+    bundle = file.parent / case.adapter_input.replay_file
+    try:
+        return _describe_errors(check_bundle(read_json(bundle.read_bytes())), bundle)
+    except (FormatError, OSError):
+        return []
+
+
+def _describe_errors(problems: Iterable[Problem], file: Path) -> list[str]:
+    errors = (problem.to_error().at(file=str(file)) for problem in problems if problem.severity == "error")
+    return [str(error) for error in errors]

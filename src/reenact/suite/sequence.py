@@ -1,4 +1,4 @@
-"""Assertions on the whole path of a run: its tools in sequence, its number of steps."""
+"""Assertions on the whole run: its tools in sequence, its steps, who started it, whether it came again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import msgspec
 from reenact.errors import UsageError
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
-from reenact.suite.events import calls
+from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
 from reenact.suite.values import includes, same
-from reenact.suite.verdict import Verdict, at, shown, verdict
+from reenact.suite.verdict import Verdict, at, counted, shown, verdict
+from reenact.trace.with_receipt import REPLAYED
 
 
 class Step(Params, frozen=True, kw_only=True):
@@ -140,3 +141,82 @@ def bounds(exact: int | None, at_least: int | None, at_most: int | None) -> str:
     """The bounds in words."""
     said = {"exactly": exact, "at least": at_least, "at most": at_most}
     return " and ".join(f"{word} {number}" for word, number in said.items() if number is not None)
+
+
+class OutboundCount(Params, frozen=True, kw_only=True):
+    tool: str = "outbound_send"
+    exact: Count | msgspec.UnsetType | None = msgspec.UNSET
+    """Null is a count that no run has: it is given, so the number of calls must equal it."""
+    min: Count | None = None
+    max: Count | None = None
+
+
+def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
+    """A scheduled run sent as many messages as it should."""
+    found = calls(trace, params.tool)
+    trigger = trace.scenario.trigger
+    exact = None if params.exact is msgspec.UNSET else params.exact
+    if params.exact is None:
+        raise UsageError(
+            "params.exact: is null, which no number of calls equals; give a number, or leave it out"
+        )
+    is_scheduled = trigger == "scheduler"
+    passed = within(len(found), exact, params.min, params.max) and is_scheduled
+    wanted = f"{params.tool} in a scheduled run: expected {bounds(exact, params.min, params.max)}"
+    message = f"{wanted}, found {len(found)}{at(found)} in a run started by {trigger}"
+    observed = {"calls": len(found), "trigger": trigger}
+    return verdict(passed, message, observed=observed, events=found if is_scheduled else [])
+
+
+class TaskRuns(Params, frozen=True, kw_only=True):
+    task_id: str | None = None
+    """The scenario's own when absent."""
+    trigger_must_equal: str = "scheduler"
+
+
+def scheduler_task_runs(trace: Trace, params: TaskRuns) -> Verdict:
+    """The run was started as it should be, for this task, and did something for it."""
+    scenario = trace.scenario
+    in_context = (scenario.scheduler_context or {}).get("task_id")
+    task_id = scenario.task_id if scenario.task_id is not None else in_context
+    wanted = params.task_id if params.task_id is not None else task_id
+    is_meant = scenario.trigger == params.trigger_must_equal and task_id == wanted
+    found = [event for event in trace.events if event.task_id == wanted] if is_meant else []
+    message = (
+        f"expected task {wanted} started by {params.trigger_must_equal}, "
+        f"found task {task_id} started by {scenario.trigger} with {len(found)} events{at(found)}"
+    )
+    observed = {"trigger": scenario.trigger, "task_id": task_id, "events": len(found)}
+    return verdict(bool(found), message, observed=observed, events=found)
+
+
+class DivergenceFree(Params, frozen=True, kw_only=True):
+    allowed_codes: tuple[str, ...] = ()
+    max_divergences: Count = 0
+
+
+def divergence_free(trace: Trace, params: DivergenceFree) -> Verdict:
+    """The replay reproduced the recorded run, and nothing tried to go live."""
+    if not trace.capabilities.get(REPLAYED):
+        raise UsageError("nothing was replayed; give adapter_input a command beside its capture")
+    refused = of_type(trace, "live_call_refused")
+    found = [
+        event for event in of_type(trace, "divergence") if event.data.get("code") not in params.allowed_codes
+    ]
+    problems = [*map(_headline, found), *(f"a live call: {_live(event)}" for event in refused)]
+    passed = len(found) <= params.max_divergences and not refused
+    message = (
+        f"expected {counted(params.max_divergences, 'divergence')}, found {'; '.join(problems[:5]) or 'none'}"
+    )
+    observed = {"divergences": len(found), "live_calls_refused": len(refused)}
+    return verdict(passed, message, observed=observed, events=[*found, *refused])
+
+
+def _headline(event: TraceEvent) -> str:
+    place = f" at event {event.data['eventSeq']}" if "eventSeq" in event.data else ""
+    path = f", {event.data['jsonPath']}" if event.data.get("jsonPath") else ""
+    return f"{event.data.get('code')}{place}{path}: {event.data.get('detail', '')}"
+
+
+def _live(event: TraceEvent) -> str:
+    return f"{event.data.get('kind')} {event.data.get('target')}"

@@ -10,12 +10,10 @@ import msgspec
 from reenact.errors import UsageError
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, tools_called
-from reenact.suite.json_schema import schema_problems
-from reenact.suite.matchers import matcher_problem
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.text import contains
-from reenact.suite.values import has_key, includes, same, values_at
+from reenact.suite.values import has_key, includes, matcher_problem, same, schema_problems, values_at
 from reenact.suite.verdict import Verdict, quoted, shown, verdict
 
 

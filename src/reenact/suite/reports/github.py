@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from reenact.formats.result import AssertionResult
-from reenact.suite.outcome import Outcome
+from reenact.suite.runner import Outcome
 
 
 def workflow_commands(outcomes: Iterable[Outcome]) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from reenact.formats.result import AssertionResult, SuiteSummary
-from reenact.suite.outcome import Outcome
 from reenact.suite.reports.text import evidence, place
+from reenact.suite.runner import Outcome
 
 SUITE_NAME: Final = "reenact"
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

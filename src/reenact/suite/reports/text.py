@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from reenact.formats.result import AssertionResult, SuiteSummary
-from reenact.suite.outcome import EVIDENCE_CHARACTERS, Outcome
-from reenact.suite.problems import PROBLEMS
+from reenact.suite.runner import EVIDENCE_CHARACTERS, PROBLEMS, Outcome
 from reenact.suite.verdict import counted, shown
 
 Tone: TypeAlias = Literal["pass", "fail", "error", "warning"]
