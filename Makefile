@@ -1,12 +1,12 @@
-# setup · demo · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
-# Where Chromium cannot be installed, the tests that need it are reported as skipped.
+# setup · demo · quick · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
+# Where there is no Chromium, the tests that need it are reported as skipped.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/bench-peers
 
-.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots
+.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots quick
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -26,8 +26,14 @@ demo: $(READY)
 	$(BIN)/reenact demo
 
 test: $(READY)
-	-$(MAKE) --no-print-directory setup-browser
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -rs
+
+# A look at every part of the way from recording to replay, in under a minute, with fewer examples per property.
+QUICK := tests/test_canonical.py tests/formats tests/store tests/redaction tests/volatile tests/recorder/test_context.py \
+	  tests/replayer/test_engine.py tests/replayer/test_divergence.py tests/seams/test_tool.py tests/check tests/suite
+
+quick: $(READY)
+	$(BIN)/python -m pytest -q -rs --hypothesis-profile quick $(QUICK)
 
 # Real agents from npm; where there is no npm, the tests are reported as skipped. All of them take a gigabyte.
 test-agents test-all-agents: $(READY)

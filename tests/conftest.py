@@ -8,4 +8,5 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("CI", None)
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")
