@@ -1,13 +1,19 @@
 """The top level: help, version, dispatch, and the exit status of every kind of end."""
 
+import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 
 import click
 import pytest
 
+import reenact
 from reenact import cli, errors
 from reenact.cli import command, failure
+from tests.cli import commands
 
 
 def test_help_lists_every_verb(capsys):
@@ -24,6 +30,23 @@ def test_help_has_other_names(argument, capsys):
     """What people try first works."""
     assert cli.main([argument]) == 0
     assert capsys.readouterr().out == cli.help_text()
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_has_help_in_three_ways(verb, capsys):
+    """``help VERB``, ``VERB -h`` and ``VERB --help`` say the same."""
+    texts = set()
+    for words in (["help", verb], [verb, "-h"], [verb, "--help"]):
+        assert cli.main(words) == 0
+        texts.add(capsys.readouterr().out)
+    assert len(texts) == 1
+    assert f"Usage: reenact {verb}" in texts.pop()
+
+
+def test_help_for_what_is_no_verb_is_wrong_usage(capsys):
+    """As the verb itself."""
+    assert cli.main(["help", "hsah"]) == 3
+    assert "unknown verb 'hsah'; did you mean 'hash'?" in capsys.readouterr().err
 
 
 def test_nothing_to_do_is_wrong_usage(capsys):
@@ -159,3 +182,93 @@ def test_help_and_version_import_nothing_slow(argument):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+ON_A_PATH = {
+    "convert": ["PATH", "--to", "trace"],
+    "diff": ["PATH", "PATH"],
+    "hash": ["PATH"],
+    "publish": ["PATH", "-o", "out"],
+    "recover": ["PATH"],
+    "replay": ["PATH", "--", "true"],
+    "show": ["PATH"],
+    "stats": ["PATH"],
+    "test": ["PATH"],
+    "validate": ["PATH"],
+    "verify": ["PATH"],
+    "view": ["PATH", "--no-open"],
+}
+
+
+# Root may read everything, unless it gives that up.
+WITH_LESS_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+def run_on(path, verb, cwd, before=()):
+    words = [path if word == "PATH" else word for word in ON_A_PATH[verb]]
+    return subprocess.run(
+        [*before, *commands.command(verb, *words)],
+        cwd=cwd,
+        env=commands.ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("verb", ON_A_PATH)
+def test_a_missing_path_is_named_alike(verb, tmp_path):
+    """As it was typed, in the system's words, and the exit status is 2."""
+    done = run_on("runs/nowhere", verb, tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("reenact: runs/nowhere: No such file or directory")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(bool(WITH_LESS_RIGHTS) and not shutil.which("setpriv"), reason="root may read everything")
+@pytest.mark.parametrize("verb", ON_A_PATH)
+def test_a_path_that_may_not_be_read_is_named_alike(verb, tmp_path):
+    """The path, then the system's words, and the exit status is 2."""
+    closed = tmp_path / "closed"
+    if verb in ("hash", "validate"):
+        closed.touch(mode=0)
+    else:
+        closed.mkdir(mode=0)
+    done = run_on("closed", verb, tmp_path, WITH_LESS_RIGHTS)
+    assert done.returncode == 2, done.stderr
+    assert re.match(r"reenact: closed(/\S+)?: Permission denied", done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_is_printed_can_be_pasted():
+    """A shell reads the words back, whatever is in them."""
+    words = ["a b", "two\nlines", "it's", "\t\\n", "\x1b[31m", "ünï", "a'\n'b", "\u2028"]
+    line = failure.shell_line([sys.executable, "-c", "import sys; print(sys.argv[1:])", *words])
+    assert line.isprintable()
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{words}\n"
+
+
+def run_with_encoding(encoding, *words, cwd):
+    environment = commands.ENVIRONMENT | {"PYTHONIOENCODING": encoding}
+    return subprocess.run(
+        commands.command(*words),
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        encoding=encoding,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_output_that_is_not_utf_8_never_fails(encoding, tmp_path):
+    """A sign without a code is written as an escape; JSON stays JSON."""
+    with reenact.capture(tmp_path / "run") as run:
+        run.final_output = "✓ fünf 🙂"
+    for words in (["--help"], ["show", "run"], ["stats", "run"], ["verify", "run"], ["diff", "run", "run"]):
+        done = run_with_encoding(encoding, *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    done = run_with_encoding(encoding, "show", "run", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["finalOutput"] == "✓ fünf 🙂"

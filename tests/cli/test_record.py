@@ -1,6 +1,7 @@
 """``reenact record``: the child is left alone, its calls are in the capture, and it is said what happened."""
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -152,7 +153,7 @@ def test_a_child_without_calls_is_called_silent(tmp_path):
     done = run("record", "-o", "a", "--", PYTHON, "-c", "import sys; sys.exit(6)", cwd=tmp_path)
     assert done.returncode == 6
     assert done.stderr.startswith(
-        "reenact: nothing was recorded: the program made no call that reenact sees;"
+        "reenact: nothing was recorded: the command itself failed with exit status 6; the program "
     )
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "a").exists()
@@ -450,3 +451,58 @@ def test_what_a_killed_command_left_is_no_claim(tmp_path):
     done = run("record", "-o", "a", "--", PYTHON, "agent.py", "", "3", cwd=tmp_path)
     assert done.returncode == 7, done.stderr
     assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "manifest.json"]
+
+
+ONE_CALL = "import reenact, sys\n@reenact.tool\ndef f(x): return x\nf(sys.argv[1])\n"
+
+
+def test_force_replaces_a_capture_once_there_is_a_new_one(tmp_path):
+    """A command that records nothing leaves the old one as it was."""
+    (tmp_path / "agent.py").write_text(ONE_CALL)
+    agent = [PYTHON, "agent.py"]
+    assert run("record", "-o", "run", "--", *agent, "one", cwd=tmp_path).returncode == 0
+    first = (tmp_path / "run" / "events.jsonl").read_text()
+    assert run("record", "-o", "run", "--", *agent, "two", cwd=tmp_path).returncode == 2
+    done = run("record", "--force", "-o", "run", "--", "true", cwd=tmp_path)
+    assert "nothing was recorded" in done.stderr
+    assert (tmp_path / "run" / "events.jsonl").read_text() == first
+    done = run("record", "--force", "-o", "run", "--", *agent, "two", cwd=tmp_path)
+    assert "recorded run: 4 events" in done.stderr
+    assert '"two"' in (tmp_path / "run" / "events.jsonl").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.py", "run"]
+
+
+def test_force_replaces_captures_alone(tmp_path):
+    """A folder with anything else in it is left alone."""
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.md").write_text("Call me")
+    done = run("record", "--force", "-o", "thesis", "--", "true", cwd=tmp_path)
+    assert (done.returncode, "is not empty (chapter.md)" in done.stderr) == (2, True)
+    assert (tmp_path / "thesis" / "chapter.md").read_text() == "Call me"
+
+
+def test_a_command_that_fails_by_itself_is_said_to(tmp_path):
+    """Before any hint of ours about what may be wrong with the recording."""
+    done = run("record", "--", "sh", "-c", "exit 7", cwd=tmp_path)
+    assert done.returncode == 7
+    assert done.stderr.startswith(
+        "reenact: nothing was recorded: the command itself failed with exit status 7; "
+    )
+
+
+def test_the_replay_command_can_be_pasted(tmp_path):
+    """Also where an argument has several lines."""
+    (tmp_path / "agent.py").write_text(ONE_CALL)
+    done = run("record", "-o", "run", "--", PYTHON, "agent.py", "it's\ntwo lines", cwd=tmp_path)
+    again = done.stderr.partition("replay it with: reenact ")[2].strip()
+    words = [PYTHON, "-m", "reenact"]
+    done = subprocess.run(
+        ["bash", "-c", f"{shlex.join(words)} {again}"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "reproduced" in done.stderr

@@ -81,7 +81,7 @@ def test_one_bad_directory_does_not_keep_the_others(interrupted, complete, tmp_p
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 2
     assert captured.err == (
-        f"reenact: {tmp_path}/nothing: there is no manifest.json; name a capture directory\n"
+        f"reenact: {tmp_path}/nothing: No such file or directory; name a capture directory\n"
     )
 
 
@@ -93,6 +93,6 @@ def test_json_has_an_object_for_each(interrupted, complete, tmp_path, capsys):
         {"path": str(complete), "state": "complete"},
         {
             "path": f"{tmp_path}/nothing",
-            "error": f"{tmp_path}/nothing: there is no manifest.json; name a capture directory",
+            "error": f"{tmp_path}/nothing: No such file or directory; name a capture directory",
         },
     ]

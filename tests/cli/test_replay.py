@@ -179,7 +179,7 @@ def test_a_python_without_reenact_does_not_run(ending, tmp_path):
 
 
 WRONG = {
-    "no such capture": (["{capture}-2", "--", "true"], 2, "{capture}-2: there is no manifest.json"),
+    "no such capture": (["{capture}-2", "--", "true"], 2, "{capture}-2: No such file or directory"),
     "no command": (["{capture}"], 3, "Missing argument '-- COMMAND...'"),
     "an unknown program": (["{capture}", "--", "no-such"], 3, "no-such: No such file or directory"),
     "an unknown policy": (["{capture}", "--policy", "x", "--", "true"], 3, "Invalid value for '--policy'"),

@@ -15,7 +15,7 @@ from reenact.boundary import Call, crossing
 from reenact.cli import main
 from reenact.recorder.exit_status import note_exit_status
 from tests.analysis.recordings import side_by_side
-from tests.cli.commands import ENVIRONMENT, command, interrupted
+from tests.cli.commands import ENVIRONMENT, command, interrupted, run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -384,3 +384,38 @@ def test_options_that_contradict_are_wrong_usage(path, options, capsys):
     assert main(["show", str(path), *options]) == 3
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+def test_a_folder_of_runs_is_listed(tmp_path):
+    """A line for each, whatever its state; one that is damaged is named and the others are still there."""
+    for name in ("one", "two"):
+        with reenact.capture(tmp_path / "runs" / name):
+            pass
+    done = run("show", "runs", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [["runs/one", "ok"], ["runs/two", "ok"]]
+    done = run("show", "runs", "--json", cwd=tmp_path)
+    assert [each["path"] for each in json.loads(done.stdout)] == ["runs/one", "runs/two"]
+    (tmp_path / "runs" / "one" / "manifest.json").write_text("{")
+    done = run("show", "runs", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "runs/one/manifest.json" in done.stderr
+    assert "runs/two" in done.stdout
+
+
+def test_one_of_a_folder_must_be_named(tmp_path):
+    """What is about one run is not asked of many."""
+    with reenact.capture(tmp_path / "runs" / "one"):
+        pass
+    done = run("show", "runs", "--at", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "reenact: runs: is a folder of runs; name one of them\n")
+
+
+@pytest.mark.parametrize("term", ["colour:red", "kinds:tool", "tool-name:x", "state:eror", "state:ok,eror"])
+def test_unknown_filters_are_refused(term, tmp_path):
+    """Nothing found and nothing to be found are two things."""
+    with reenact.capture(tmp_path / "run"):
+        pass
+    done = run("show", "run", "--filter", term, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "use one of" in done.stderr

@@ -78,10 +78,6 @@ def test_an_error_wins_over_a_failure(tmp_path, capsys):
 
 USAGE = {
     "no path": ([], "Missing argument 'PATH...'; see: reenact test --help"),
-    "no such path": (
-        ["nowhere"],
-        "nowhere: no such file or directory; name a test.yaml or a directory of tests",
-    ),
     "no tests": (["empty"], "empty: no test.yaml found"),
     "none chosen": (["a", "-k", "zzz"], "a: no test has this name or tag"),
     "bad jobs": (["a", "-j", "x"], "Invalid value for '-j'"),

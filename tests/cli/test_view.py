@@ -46,7 +46,7 @@ def test_a_run_is_published_before_it_becomes_a_page(tmp_path, capsys):
 
 WRONG = {
     "nothing": ([], 3, "Missing argument"),
-    "what is not there": (["{folder}/nowhere"], 2, "no such file or directory"),
+    "what is not there": (["{folder}/nowhere"], 2, "No such file or directory"),
     "a folder without runs": (["{folder}"], 2, "holds no run"),
     "a page of no run": (["{folder}", "--html", "x.html"], 2, "holds no run"),
     "a page of two": ([str(FULL), str(PUBLISHED), "--html", "x.html"], 3, "one run alone"),

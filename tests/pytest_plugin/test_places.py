@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reenact
-from reenact.pytest_plugin import staging
 from reenact.pytest_plugin.places import folder_name
+from reenact.store.place import staging_folder
 from reenact.store.rundir import RunDir
 from tests.pytest_plugin.conftest import Suite
 
@@ -125,13 +125,13 @@ def test_what_a_dead_process_left_is_removed_and_no_more(tmp_path: Path) -> None
     with reenact.capture(alive, mode="capture"):
         for left in (dead, other):
             RunDir.create(left, b"{}").abandon()
-        staging.folder_for(place)
+        staging_folder(place)
         assert {path.name for path in tmp_path.iterdir()} == {alive.name, other.name}
 
 
 def test_each_process_records_into_a_folder_of_its_own(tmp_path: Path) -> None:
     """Beside the place, where a rename is one step, and out of sight."""
     place = tmp_path / "test_one[a]"
-    new = staging.folder_for(place)
+    new = staging_folder(place)
     assert new.parent == place.parent
     assert re.fullmatch(r"\.test_one\[a\]\.recording-\d+", new.name)

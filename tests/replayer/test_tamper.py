@@ -288,7 +288,7 @@ def test_a_damaged_capture_fails_before_the_agent_runs(tmp_path: Path, name: str
 
 def test_a_missing_capture_is_named(tmp_path: Path):
     """The place is in the message."""
-    with pytest.raises(StoreError, match=r"nowhere: there is no manifest\.json; name a capture directory"):
+    with pytest.raises(StoreError, match=r"nowhere: No such file or directory; name a capture directory"):
         opens(tmp_path / "nowhere")
 
 

@@ -10,7 +10,7 @@ from time import perf_counter
 import pytest
 
 import reenact
-from reenact.errors import UsageError
+from reenact.errors import StoreError
 from reenact.formats.result import read_result
 from reenact.formats.trace import read_trace
 from reenact.suite.collect import find_tests
@@ -284,7 +284,7 @@ def test_files_are_collected_in_path_order(tmp_path):
         "a/test.yaml",
         "a/z/test.yaml",
     ]
-    with pytest.raises(UsageError, match="nowhere: no such file or directory"):
+    with pytest.raises(StoreError, match="nowhere: No such file or directory"):
         find_tests([tmp_path / "nowhere"])
 
 

@@ -10,6 +10,7 @@ it. Any other word is looked for in what was recorded, in upper and lower case.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -35,13 +36,19 @@ class Term(NamedTuple):
         key, colon, value = body.partition(":")
         if not colon and body in STATES:
             key, colon, value = "state", ":", body
-        if not colon or not key.isidentifier():
-            key, value = "text", body
+        if not colon or not re.fullmatch(r"[\w-]+", key) or value.startswith("//"):
+            key, value = "text", body  # a sentence with a colon in it, or an address
         if key not in _KEYS:
             raise UsageError(f"--filter {text!r}: unknown key {key!r}; use one of {', '.join(_KEYS)}")
         if not value:
             raise UsageError(f"--filter {text!r}: says nothing to look for; write such as tool:search")
-        return cls(key, (value,) if key == "text" else tuple(value.split(",")), is_negated)
+        values = (value,) if key == "text" else tuple(value.split(","))
+        unknown = [each for each in values if key == "state" and each not in STATES]
+        if unknown:
+            raise UsageError(
+                f"--filter {text!r}: unknown state {unknown[0]!r}; use one of {', '.join(STATES)}"
+            )
+        return cls(key, values, is_negated)
 
     def fits(self, source: Source, index: StepIndex, place: int) -> bool:
         if self.key == "text":

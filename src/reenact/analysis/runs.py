@@ -18,7 +18,7 @@ def find_runs(paths: Iterable[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if not path.exists():
-            raise StoreError(f"{path}: no such file or directory; name a run or a folder of runs")
+            raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
         below = sorted(_below(path)) if path.is_dir() and not is_run(path) else [path]
         if not below:
             raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder with some")
@@ -26,8 +26,13 @@ def find_runs(paths: Iterable[str]) -> list[Path]:
     return list(found)
 
 
+def _raise(error: OSError) -> None:
+    """For ``os.walk``, which passes over what it may not enter."""
+    raise error
+
+
 def _below(directory: Path) -> Iterator[Path]:
-    for parent, names, files in os.walk(directory):
+    for parent, names, files in os.walk(directory, onerror=_raise):
         names[:] = [name for name in names if not name.startswith(".")]
         for name in list(names):
             if is_run(Path(parent, name)):

@@ -42,7 +42,7 @@ Record an AI agent's run once; replay it offline, exactly, for ever.
 
 {verbs}
 
-reenact VERB --help    what the verb takes
+reenact help VERB      what the verb takes
 reenact --version      the version
 
 exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invalid input · 3 wrong usage
@@ -52,6 +52,7 @@ exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invali
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status, never an exception."""
     try:
+        _escape_what_cannot_be_encoded()
         status = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BaseException as error:
@@ -67,8 +68,19 @@ def help_text() -> str:
     return _HELP.format(verbs="\n".join(f"  {verb:<{width}}  {VERBS[verb]}" for verb in sorted(VERBS)))
 
 
+def _escape_what_cannot_be_encoded() -> None:
+    """Output that is not UTF-8 gets ``\\u2713`` for a sign it has no code for; JSON stays JSON."""
+    if all(getattr(stream, "encoding", "utf-8") == "utf-8" for stream in (sys.stdout, sys.stderr)):
+        return
+    from reenact.cli.failure import escape_on_output
+
+    escape_on_output()
+
+
 def _dispatch(arguments: list[str]) -> int:
     first = arguments[0] if arguments else None
+    if first == "help" and len(arguments) > 1:
+        return _dispatch([arguments[1], "--help"])
     if first in ("-h", "--help", "help"):
         sys.stdout.write(help_text())
         return 0

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
+from typing import Final
 
 import click
+
+A_PATH: Final = click.Path(path_type=Path, readable=False)
+"""A path that is looked at by whoever opens it, so that what is wrong with it is said alike everywhere."""
 
 
 def load(verb: str) -> click.Command:
@@ -20,6 +25,7 @@ def invoke(verb: str, arguments: list[str]) -> int:
     click's own ``main`` is passed by, because it chooses other exit statuses than ours.
     """
     command = load(verb)
+    command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     try:
         with command.make_context(f"reenact {verb}", arguments) as context:
             status = command.invoke(context)

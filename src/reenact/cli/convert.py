@@ -14,6 +14,7 @@ import click
 from reenact.analysis.brief import plural
 from reenact.analysis.convert import TARGETS, Target, convert_artifact, convert_to_capture
 from reenact.analysis.convert.source import UNREADABLE
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable, say
 from reenact.cli.progress import progress_bar
 from reenact.errors import UsageError
@@ -26,7 +27,7 @@ STDOUT: Final = "-"
 
 
 @click.command("convert")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=A_PATH)
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="What to make of it.")
 @click.option("--dialect", type=click.Choice(["current", "legacy"]), help="The shape of a receipt [current].")
 @click.option("-o", "--out", metavar="OUT", default=STDOUT, help="Where to write it [stdout].")

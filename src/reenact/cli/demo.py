@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reenact.check.capture import check_capture
+from reenact.cli.command import A_PATH
 from reenact.errors import Diverged, UsageError
 from reenact.formats.capture import LlmRequest, LlmResponse, ToolCall, ToolResult
 from reenact.formats.divergence import ReplayDivergence
@@ -24,7 +25,7 @@ from reenact.testing import ScriptedProvider, support_agent
 
 
 @click.command("demo")
-@click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="Where to record.")
+@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Where to record.")
 def command(output: Path | None) -> int:
     """Record, replay, break and verify a small agent, without key or network.
 

@@ -10,9 +10,13 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
+import shlex
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -87,6 +91,42 @@ def printable(text: str) -> str:
 def say(message: str) -> None:
     """One line on stderr that names its speaker."""
     sys.stderr.write(f"reenact: {printable(message)}\n")
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """*words* as a line that a shell reads back as they are; control characters are written as escapes."""
+    return " ".join(_shell_word(word) for word in words)
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = "".join(sign if sign.isprintable() and sign not in "\\'" else _octal(sign) for sign in word)
+    return f"$'{escaped}'"
+
+
+def _octal(sign: str) -> str:
+    """Octal, because it ends after three digits whatever follows, unlike ``\\x`` in some shells."""
+    names = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
+    return names.get(sign) or "".join(f"\\{byte:03o}" for byte in os.fsencode(sign))
+
+
+def escape_on_output() -> None:
+    """Let stdout and stderr write an escape where their encoding has no code for a sign."""
+    codecs.register_error("reenact-escape", _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="reenact-escape")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Escapes that are those of JSON too, so that a string in a JSON text stays what it is."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    units = signs.encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs), error.end
 
 
 def _discard_stdout() -> None:

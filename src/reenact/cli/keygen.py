@@ -9,6 +9,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact.check.keys import key_id, private_pem, public_pem
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.store.outfile import open_output, refuse_without_neighbour
 
@@ -18,7 +19,7 @@ from reenact.store.outfile import open_output, refuse_without_neighbour
     "-o",
     "--output",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     required=True,
     help="The private key's file.",
 )

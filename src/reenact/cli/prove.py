@@ -12,6 +12,7 @@ import click
 from reenact.check.commitment import TreeName
 from reenact.check.disclosing import prove
 from reenact.check.sealing import event_fields, event_leaves, line_fields, log_leaves
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
@@ -24,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def options(command: F) -> F:
     """What ``prove`` and ``disclose`` take alike."""
-    file = click.Path(path_type=Path)
+    file = A_PATH
     for option in (
         click.option("--force", is_flag=True, help="Replace FILE if it is there."),
         click.option("-o", "--output", metavar="FILE", type=file, help="Where it goes; else to stdout."),
@@ -32,7 +33,7 @@ def options(command: F) -> F:
         click.option("--secret", "secret_path", metavar="FILE", type=file, help="The seal's secret."),
         click.option("--seal", "seal_path", metavar="FILE", type=file, required=True, help="The run's seal."),
         click.argument("position", metavar="SEQ", type=click.IntRange(min=1)),
-        click.argument("path", metavar="PATH", type=click.Path(path_type=Path)),
+        click.argument("path", metavar="PATH", type=A_PATH),
     ):
         command = option(command)
     return command

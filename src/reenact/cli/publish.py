@@ -17,6 +17,7 @@ from reenact.check.forms import Publisher
 from reenact.check.layer_c import POLICIES, PolicyName
 from reenact.check.published import WITHHELD_EVENT, published_lines
 from reenact.check.sealing import log_leaves
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
@@ -26,16 +27,29 @@ from reenact.store.outfile import open_output
 
 
 @click.command("publish")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=A_PATH)
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Where it goes."
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=A_PATH,
+    required=True,
+    help="Where it goes.",
 )
 @click.option("--policy", type=click.Choice(POLICIES), default="private", show_default=True)
 @click.option(
-    "--seal", "seal_path", metavar="FILE", type=click.Path(path_type=Path), help="Prove every line by it."
+    "--seal",
+    "seal_path",
+    metavar="FILE",
+    type=A_PATH,
+    help="Prove every line by it.",
 )
 @click.option(
-    "--secret", "secret_path", metavar="FILE", type=click.Path(path_type=Path), help="The seal's secret."
+    "--secret",
+    "secret_path",
+    metavar="FILE",
+    type=A_PATH,
+    help="The seal's secret.",
 )
 @click.option(
     "--withhold",

@@ -14,10 +14,10 @@ import click
 
 from reenact.analysis.brief import plural
 from reenact.analysis.opened import open_artifact
-from reenact.cli.failure import message_of, printable, say
+from reenact.cli.failure import message_of, printable, say, shell_line
 from reenact.cli.table import counted
 from reenact.cli.volatile import volatile_option
-from reenact.errors import UsageError
+from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
@@ -34,6 +34,7 @@ from reenact.redaction import PROFILES
 from reenact.run.capturing import Identity
 from reenact.run.rules import project_beside
 from reenact.store.durable import Durability
+from reenact.store.place import put_in_place, staging_folder
 from reenact.store.rundir import RunDir, RunState, claim_folder
 
 _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or OLLAMA_HOST"
@@ -41,6 +42,7 @@ _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL 
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output", metavar="DIR", help="Where to record; runs/COMMAND-TIME if not given.")
+@click.option("--force", is_flag=True, help="Replace the capture in DIR, once there is a new one.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
@@ -52,6 +54,7 @@ _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL 
 def command(
     context: click.Context,
     output: str | None,
+    force: bool,
     redact: RedactionProfile | None,
     durability: Durability,
     volatile: tuple[VolatileRule, ...],
@@ -75,10 +78,14 @@ def command(
     if not words:
         raise click.MissingParameter(ctx=context, param=context.command.params[-1])
     path = Path(output) if output is not None else _new_path(words, datetime.now().astimezone())
-    claim = claim_folder(path)
+    if force and output is None:
+        raise UsageError("--force replaces the capture in -o DIR; say which")
+    is_replaced = force and _holds_capture(path)
+    new = staging_folder(path) if is_replaced else path
+    claim = claim_folder(new)
     identity = Identity.new()
     served = ServedCapture(
-        path.absolute(),
+        new.absolute(),
         words,
         upstreams,
         redact=redact,
@@ -91,10 +98,14 @@ def command(
         with handover_folder() as handover:
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
-                handover.give(ToRecord(str(path.absolute()), redact, durability, identity, changes, volatile))
+                handover.give(ToRecord(str(new.absolute()), redact, durability, identity, changes, volatile))
                 status = run(addressed(words, gateway.address), injecting(environ, handover, "capture"))
             claim.remove()
-            _report(path, status, _again(path, port, words), handover, gateway)
+            manifest = _finish(new, status, handover, gateway)
+            if manifest is not None and is_replaced:
+                put_in_place(new, path)
+            if manifest is not None:
+                _summarise(path, manifest, _again(path, port, words), _why_silent(handover, gateway), status)
     except Exception as error:
         if status is None:
             raise
@@ -103,7 +114,7 @@ def command(
     finally:
         claim.remove()
         with suppress(OSError):
-            path.rmdir()  # only while nothing is in it
+            new.rmdir()  # only while nothing is in it
     return status
 
 
@@ -125,27 +136,37 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
 def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
     """The command that replays what was recorded."""
     options = [] if port is None else ["--port", str(port)]
-    return shlex.join(["reenact", "replay", str(path), *options, "--", *words])
+    return shell_line(["reenact", "replay", str(path), *options, "--", *words])
 
 
-def _report(path: Path, status: int, again: str, handover: Handover, gateway: Gateway) -> None:
+def _holds_capture(path: Path) -> bool:
+    """Whether there is a capture to be replaced; one that is being recorded is not."""
+    if not path.exists():
+        return False
+    with suppress(StoreError):
+        if RunDir.open(path).state is RunState.OPEN:
+            raise UsageError(f"{path}: is being recorded; wait until it ends")
+        return True
+    return False
+
+
+def _finish(path: Path, status: int, handover: Handover, gateway: Gateway) -> CaptureManifest | None:
+    """Complete what the command left in *path*; ``None`` where that is no whole capture, which is said."""
     if not path.is_dir():
         say(f"the capture is lost: {path} was removed while the command ran")
-        return
+        return None
     if not any(path.iterdir()):
-        say(f"nothing was recorded: {_why_silent(handover, gateway)}")
-        return
+        failed = f"the command itself failed with exit status {status}; " if status else ""
+        say(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
+        return None
     for why in handover.notes("failed").values():
         say(f"not recorded: {why}")
     for pid, why in handover.notes("left-out").items():
         say(f"not recorded: {handover.process(pid)}: {why}")
-    manifest = _finished(path, status)
-    if manifest is not None:
-        _summarise(path, manifest, again, silent=_why_silent(handover, gateway))
+    return _completed(path, status)
 
 
-def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
-    """The manifest of what the command left, completed where it was cut off; ``None`` while it goes on."""
+def _completed(path: Path, exit_status: int) -> CaptureManifest | None:
     state = RunDir.open(path).state
     if state is RunState.OPEN:
         say(f"{path}: is still being recorded by a process that the command left behind")
@@ -157,18 +178,20 @@ def _finished(path: Path, exit_status: int) -> CaptureManifest | None:
     return note_exit_status(path, exit_status)
 
 
-def _summarise(path: Path, manifest: CaptureManifest, again: str, *, silent: str) -> None:
+def _summarise(path: Path, manifest: CaptureManifest, again: str, silent: str, exit_status: int) -> None:
     with open_artifact(path) as artifact:
         artifact.index()
         kinds = artifact.counts().kinds
     say(f"recorded {path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
-    if manifest.status != "ok":
+    if exit_status:
+        click.echo(f"  the command itself failed, with exit status {exit_status}", err=True)
+    if manifest.status != "ok" and manifest.error != f"exit status {exit_status}":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
     if not kinds:
         click.echo(f"  warning: {printable(silent)}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
-    click.echo(f"  replay it with: {printable(again)}", err=True)
+    click.echo(f"  replay it with: {again}", err=True)
 
 
 def _why_silent(handover: Handover, gateway: Gateway) -> str:

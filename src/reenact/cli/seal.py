@@ -17,6 +17,7 @@ from reenact.analysis.brief import plural
 from reenact.check.forms import Publisher
 from reenact.check.keys import key_id, read_private_key
 from reenact.check.sealing import event_leaves, log_leaves, signed, tree_of
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, default_seal, default_secret
 from reenact.formats.record import ABSENT, Absent
@@ -28,16 +29,22 @@ from reenact.trace.normalize import rfc3339
 
 
 @click.command("seal")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=A_PATH)
 @click.option(
     "--key",
     "key_path",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     required=True,
     help="Your private key.",
 )
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where the seal goes.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=A_PATH,
+    help="Where the seal goes.",
+)
 @click.option("--force", is_flag=True, help="Replace seal and secret if they are there.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
 def command(path: Path, key_path: Path, output: Path | None, force: bool, as_json: bool) -> None:

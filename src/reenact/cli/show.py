@@ -14,15 +14,17 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.filters import Term, parse_terms
-from reenact.analysis.opened import open_artifact
+from reenact.analysis.opened import is_run, open_artifact
 from reenact.analysis.playback import Moment, Playback
+from reenact.analysis.runs import find_runs
+from reenact.analysis.sources.source import Header
 from reenact.analysis.step import Step
 from reenact.cli.failure import report
 from reenact.cli.json_text import safe_json
 from reenact.cli.progress import while_reading
-from reenact.cli.table import Layout, footer, header_lines
+from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import Line, printer
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.prices import project_prices
 
 _POLL_SECONDS: Final = 0.1
@@ -52,13 +54,17 @@ def command(
 
     PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. One line per call: its
     event, when it was made, how long it took, its lane, what was asked and what came. A run that is being
-    recorded, or was interrupted, is listed as far as it got.
+    recorded, or was interrupted, is listed as far as it got. Of a folder of runs, the runs are listed.
 
     TERM is kind:K, tool:T, name:N, lane:L, state:S or text:T; * stands for anything, a comma for or, and !
     before it turns it round. "error" alone is state:error, any other word is looked for in the recorded text.
     """
     _refuse_contradictions(seq=seq, follow=follow, play=play, speed=speed)
     terms = parse_terms(filters)
+    if Path(path).is_dir() and not is_run(Path(path)):
+        if seq is not None or terms or follow or play:
+            raise UsageError(f"{path}: is a folder of runs; name one of them")
+        return _list_runs(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
         showing = _Showing(artifact, terms)
         if seq is not None:
@@ -71,6 +77,25 @@ def command(
             showing.write_text(printer())
         problem = artifact.problem if follow else showing.problem
     return report(problem) if problem is not None else 0
+
+
+def _list_runs(folder: str, *, as_json: bool) -> int:
+    """A line for each run below *folder*; the exit status for those that cannot be read."""
+    status, headers = 0, list[Header]()
+    for path in find_runs([folder]):
+        try:
+            with open_artifact(path) as artifact:
+                headers.append(artifact.header())
+        except (FormatError, StoreError, OSError) as error:
+            status = max(status, report(error))
+    if as_json:
+        click.echo(safe_json([msgspec.to_builtins(header) for header in headers]))
+        return status
+    write = printer()
+    width = max((len(header.path) for header in headers), default=0)
+    for header in headers:
+        write(run_line(header, width))
+    return status
 
 
 def _refuse_contradictions(*, seq: int | None, follow: bool, play: bool, speed: float | None) -> None:

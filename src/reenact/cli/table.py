@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -12,6 +11,7 @@ from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.playback import Moment
 from reenact.analysis.sources.source import Header
 from reenact.analysis.step import Step
+from reenact.cli.failure import shell_line
 from reenact.cli.terminal import Cell, Line, width
 from reenact.formats.capture import NO_MODEL
 
@@ -52,10 +52,27 @@ def header_lines(header: Header, counts: Counts) -> Iterator[Line]:
     yield ()
 
 
+def run_line(header: Header, width: int) -> Line:
+    """A run on one line, its path in *width* columns: how it ended, when it began, which model it asked."""
+    word = header.status or header.state or header.kind
+    style = {"ok": "green", "error": "red"}.get(word, "yellow")
+    began = "" if header.created_at_ms is None else _date(header.created_at_ms)
+    model = "" if header.model in (None, NO_MODEL.model) else str(header.model)
+    return (
+        *(Cell(header.path, "bold", width), Cell("  "), Cell(word, style, 11), Cell("  ")),
+        *(Cell(began, "dim", 23), Cell("  "), Cell(model, "magenta"), Cell("  ")),
+        Cell(brief(header.error, 60) if header.error else "", "red"),
+    )
+
+
+def _date(at_ms: float) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
     yield "capture", f"{header.capture_id}, {header.run_id}" if header.capture_id else ""
     yield "run", "" if header.capture_id else header.run_id or ""
-    yield "command", shlex.join(header.command or ())
+    yield "command", shell_line(header.command or ())
     if header.model is not None:
         has_model = header.model != NO_MODEL.model
         yield "model", f"{header.model}, {header.provider}" if has_model else header.model
@@ -170,7 +187,7 @@ def _status(header: Header) -> str:
 def _started(header: Header, counts: Counts) -> str:
     if header.created_at_ms is None:
         return ""
-    moment = datetime.fromtimestamp(header.created_at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    moment = _date(header.created_at_ms)
     if header.completed_at_ms is not None:
         return f"{moment}, took {duration(header.completed_at_ms - header.created_at_ms)}"
     return f"{moment}, {duration(counts.duration_ms)} so far"

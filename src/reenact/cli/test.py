@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS, INVALID, printable
 from reenact.cli.jobs import processes
 from reenact.errors import UsageError
@@ -39,18 +40,27 @@ class _Reports(NamedTuple):
 
 
 @click.command("test")
-@click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, type=A_PATH)
 @click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all for many tests].")
 @click.option("-k", "name", metavar="NAME", help="Only tests whose id, title or path contains NAME.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="Only tests with this tag; may be repeated.")
 @click.option("--json", "json_file", metavar="F", help="Write summary and results as JSON; - for stdout.")
 @click.option("--junit", "junit_file", metavar="F", help="Write JUnit XML.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write result and trace files.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=A_PATH,
+    help="Write result and trace files.",
+)
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
 @click.option("--strict", is_flag=True, help="A key or parameter that nobody knows is an error.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
 @click.option(
-    "--init", "capture", metavar="CAPTURE", type=click.Path(path_type=Path), help="Write a first test."
+    "--init",
+    "capture",
+    metavar="CAPTURE",
+    type=A_PATH,
+    help="Write a first test.",
 )
 def command(
     paths: tuple[Path, ...],

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS
 from reenact.cli.jobs import processes
 from reenact.cli.progress import progress_bar
@@ -21,13 +22,21 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 
 
 @click.command("verify")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=A_PATH)
 @click.option(
-    "--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against its receipt."
+    "--receipt",
+    metavar="FILE",
+    type=A_PATH,
+    help="Hold it against its receipt.",
 )
-@click.option("--seal", metavar="FILE", type=click.Path(path_type=Path), help="Hold it against a seal.")
-@click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The signer's public key.")
-@click.option("--against", metavar="LOG", type=click.Path(path_type=Path), help="Compare with another log.")
+@click.option("--seal", metavar="FILE", type=A_PATH, help="Hold it against a seal.")
+@click.option("--key", metavar="FILE", type=A_PATH, help="The signer's public key.")
+@click.option(
+    "--against",
+    metavar="LOG",
+    type=A_PATH,
+    help="Compare with another log.",
+)
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
 @click.option("--published", is_flag=True, help="The log is a published one: its calls need no params.")
 @click.option(

@@ -14,6 +14,7 @@ import click
 
 from reenact import canonical
 from reenact.analysis.brief import plural
+from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.errors import StoreError, UsageError
 from reenact.store.outfile import write_output
@@ -22,11 +23,15 @@ _PUBLISHABLE: Final = ("capture", "replay-log", "replay-log-legacy")
 
 
 @click.command("view")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=A_PATH)
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve on this port; 0 is any.")
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option(
-    "--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Write one page instead."
+    "--html",
+    "page",
+    metavar="FILE",
+    type=A_PATH,
+    help="Write one page instead.",
 )
 @click.option("--full", is_flag=True, help="Let the page hold all that was recorded.")
 def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path | None, full: bool) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from reenact.errors import Diverged, StoreError, UsageError
-from reenact.pytest_plugin import staging
 from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import Mode
@@ -16,7 +15,7 @@ from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.run import Run, capture, replay
-from reenact.store.place import put_in_place
+from reenact.store.place import discard, put_in_place, staging_folder
 
 _EMPTY_EVENTS = 2
 """A run that made no call still has a start and an end."""
@@ -149,12 +148,12 @@ class RecordedItem(ItemRun):
             raise UsageError(
                 f"{shown(place, item.config)}: several tests would record into it; give each its own path"
             )
-        self._new = staging.folder_for(place)
+        self._new = staging_folder(place)
         super().__init__(item, place, _capture(self._new, options))
 
     def _check(self, error: BaseException | None) -> None:
         if error is not None:
-            staging.discard(self._new)
+            discard(self._new)
             return
         manifest = self.run.manifest
         if manifest is None or manifest.status != "ok":
@@ -170,7 +169,7 @@ class RecordedItem(ItemRun):
     def settle(self, *, is_good: bool) -> None:
         self.leave_deed("not recorded")
         if not is_good:
-            staging.discard(self._new)
+            discard(self._new)
             return
         try:
             put_in_place(self._new, self.place)

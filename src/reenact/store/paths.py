@@ -49,6 +49,8 @@ def find_inside(root: Path, name: str) -> int | None:
         return _open_regular(root, _parts(root, name))
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror or error}; use a real file") from error
 
@@ -90,6 +92,8 @@ def _is_link(path: Path) -> bool:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except PermissionError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
     except OSError as error:
         raise StoreError(
             f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"

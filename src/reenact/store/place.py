@@ -5,14 +5,39 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from glob import escape
 from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
 from reenact.errors import StoreError
+from reenact.store.rundir import RunDir, RunState
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
+
+
+def staging_folder(place: Path) -> Path:
+    """Where this process makes what will be *place*, so that no two ever write one capture.
+
+    What a killed process left there is removed.
+    """
+    for left in place.parent.glob(f".{escape(place.name)}.recording-*"):
+        if _is_dead(left):
+            discard(left)
+    return place.with_name(f".{place.name}.recording-{os.getpid()}")
+
+
+def _is_dead(folder: Path) -> bool:
+    try:
+        return RunDir(folder).state is RunState.INTERRUPTED
+    except StoreError:
+        return False
+
+
+def discard(folder: Path) -> None:
+    """Remove a capture that is not wanted."""
+    rmtree(folder, ignore_errors=True)
 
 
 def put_in_place(new: Path, place: Path) -> None:

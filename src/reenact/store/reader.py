@@ -94,8 +94,9 @@ class CaptureReader(EventLog):
     """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
 
     def __init__(self, path: str | Path) -> None:
+        RunDir.open(Path(path))  # what is wrong with it is said of the path as it was given
         # Blobs are read later, when the agent may have gone to another directory.
-        run = RunDir.open(Path(path).absolute())
+        run = RunDir(Path(path).absolute())
         _refuse_unfinished(run)
         self.manifest: CaptureManifest = read_manifest(
             run.read_manifest(), file=str(run.path / "manifest.json")

@@ -169,7 +169,8 @@ class RunDir:
         try:
             is_finished = inside(self.path, MANIFEST).exists()
             if claim is None and not is_finished:
-                raise StoreError(f"{self.path}: there is no {MANIFEST}; name a capture directory")
+                what = f"there is no {MANIFEST}" if self.path.exists() else "No such file or directory"
+                raise StoreError(f"{self.path}: {what}; name a capture directory")
             yield None if is_finished else claim
         finally:
             if claim is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from reenact.errors import UsageError
+from reenact.errors import StoreError
 
 TEST_FILE_NAME: Final = "test.yaml"
 
@@ -24,12 +24,16 @@ def find_tests(paths: Iterable[Path]) -> list[Path]:
         elif path.exists():
             found[path] = None
         else:
-            raise UsageError(f"{path}: no such file or directory; name a test.yaml or a directory of tests")
+            raise StoreError(f"{path}: No such file or directory; name a test.yaml or a directory of tests")
     return list(found)
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def _below(directory: Path) -> Iterator[Path]:
-    for parent, names, files in os.walk(directory):
+    for parent, names, files in os.walk(directory, onerror=_raise):
         names[:] = [name for name in names if not name.startswith(".")]
         if TEST_FILE_NAME in files:
             yield Path(parent, TEST_FILE_NAME)
