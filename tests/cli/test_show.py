@@ -419,3 +419,33 @@ def test_unknown_filters_are_refused(term, tmp_path):
     done = run("show", "run", "--filter", term, cwd=tmp_path)
     assert done.returncode == 3
     assert "use one of" in done.stderr
+
+
+def test_one_event_of_a_long_run_is_read_alone(tmp_path, monkeypatch):
+    """Neither are the events before it decoded, nor is the rest of the run checked."""
+
+    @reenact.tool
+    def look(number):
+        return number
+
+    with reenact.capture(tmp_path / "run"):
+        for number in range(500):
+            look(number)
+    from reenact.analysis.index import StepIndex
+
+    monkeypatch.setattr(StepIndex, "add", None)
+    assert main(["show", str(tmp_path / "run"), "--at", "900"]) == 0
+    (tmp_path / "run" / "events.jsonl").write_bytes(
+        (tmp_path / "run" / "events.jsonl").read_bytes().replace(b'"number":7}', b'"number":8}')
+    )
+    assert main(["show", str(tmp_path / "run"), "--at", "900"]) == 0
+
+
+@pytest.mark.parametrize("seq", ["0", "-1", "6", "1000000"])
+def test_an_event_that_there_is_not_is_wrong_usage(seq, tmp_path, capsys):
+    """The message says which there are."""
+    with reenact.capture(tmp_path / "run") as run:
+        run.uuid4()
+        run.uuid4()
+    assert main(["show", str(tmp_path / "run"), "--at", seq]) == 3
+    assert f"there is no event {seq}; choose 1 to 4" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_every_code_is_produced(tmp_path: Path, name: str) -> None:
     as_json = found.to_json()
     assert json.loads(json.dumps(as_json)) == as_json
     names = {"code", "detail", "expected", "observed", "eventSeq", "jsonPath", "differences", "candidates"}
-    assert as_json.keys() <= names | {"lane", "sourceLine"}
+    assert as_json.keys() <= names | {"lane", "sourceLine", "callers"}
 
 
 def test_the_table_has_all_five_codes() -> None:
@@ -308,3 +309,52 @@ def test_values_that_are_not_json_can_be_told(tmp_path: Path) -> None:
         "$.filters.value[1].value[0]",
         "$.filters.value[2].value",
     ]
+
+
+def test_the_agents_own_frames_are_named(tmp_path: Path) -> None:
+    """The line that made the call, and up to two that led there."""
+
+    def look(query: str) -> None:
+        search(query)
+
+    def plan(query: str) -> None:
+        look(query)
+
+    with reenact.capture(tmp_path / "run"):
+        plan("a")
+    with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run"):
+        plan("b")
+    found = caught.value.divergence
+    assert [line.rpartition(".")[2] for line in (found.source_line, *found.callers[:1])] == ["look", "plan"]
+    assert len(found.callers) == 2
+    assert all(f"               {caller}" in found.explain() for caller in found.callers)
+
+
+def test_a_large_argument_that_differs_is_explained_in_seconds(tmp_path: Path) -> None:
+    """The time is linear in its size, and small beside that of reading it."""
+    text = "the quick brown fox 2024-01-01 jumps over 17 lazy dogs; " * 200_000
+    other = f"{text[: len(text) // 2]}X{text[len(text) // 2 + 1 :]}"
+    with reenact.capture(tmp_path / "run"):
+        search(text)
+    began = time.process_time()
+    with (
+        pytest.raises(reenact.Diverged, match=r"tool search differs at \$\.query: expected …"),
+        reenact.replay(tmp_path / "run"),
+    ):
+        search(other)
+    assert time.process_time() - began < 10
+
+
+def test_a_large_structure_that_differs_is_explained_in_seconds(tmp_path: Path) -> None:
+    """Paths are made only of what differs."""
+    rows = [{"id": number, "tags": ["a", "b"], "price": number / 7} for number in range(200_000)]
+    with reenact.capture(tmp_path / "run"):
+        search(rows)
+    rows[150_000]["price"] = -1
+    began = time.process_time()
+    with (
+        pytest.raises(reenact.Diverged, match=r"\$\.query\[150000\]\.price"),
+        reenact.replay(tmp_path / "run"),
+    ):
+        search(rows)
+    assert time.process_time() - began < 15

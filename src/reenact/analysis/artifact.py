@@ -178,9 +178,14 @@ class Artifact:
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""
-        self._reach_event(seq)
         with self._lock:
-            raw = self._source.raw(seq)
+            raw = self._source.find_alone(seq)
+            if raw is None:
+                self._reach_event(seq)
+                raw = self._source.raw(seq)
+            elif raw.get("seq") != seq:
+                reason = f"expected {seq}, found {raw.get('seq')}"
+                raise FormatError(reason, file=self._source.file, line=seq, json_path="$.seq")
             return raw | {"data": self._source.resolved(raw["data"])} if "data" in raw else raw
 
     def counts(self) -> Counts:

@@ -42,7 +42,7 @@ class LineFile:
     def read_on(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none where the file goes no further for now."""
         end = self.read_bytes
-        for number, text in enumerate(self._next_block().split(b"\n")[:-1], len(self) + 1):
+        for number, text in enumerate(self._whole_lines(self.read_bytes).split(b"\n")[:-1], len(self) + 1):
             end += len(text) + 1
             self._starts.append(end)
             yield number, _stripped(text, is_first=number == 1)
@@ -52,6 +52,19 @@ class LineFile:
         start, end = self._starts[number - 1], self._starts[number]
         text = os.pread(self._stream.fileno(), end - start, start)
         return _stripped(text.removesuffix(b"\n"), is_first=number == 1)
+
+    def find(self, number: int) -> bytes | None:
+        """The text of a line that may be far ahead; what is before it is counted and not kept."""
+        if number <= len(self):
+            return self.line(number)
+        at, start = len(self) + 1, self.read_bytes
+        while block := self._whole_lines(start):
+            ends = block.count(b"\n")
+            if at + ends > number:
+                line = block.split(b"\n", number - at + 1)[number - at]
+                return _stripped(line, is_first=number == 1)
+            at, start = at + ends, start + len(block)
+        return None
 
     def first_line(self) -> bytes:
         """The text of the file's first line, read or not; empty where there is none."""
@@ -80,9 +93,9 @@ class LineFile:
     def close(self) -> None:
         self._stream.close()
 
-    def _next_block(self) -> bytes:
-        """Whole lines, each with its end."""
-        start, length = self.read_bytes, _BLOCK_BYTES
+    def _whole_lines(self, start: int) -> bytes:
+        """Some lines from *start* on, each with its end."""
+        length = _BLOCK_BYTES
         while True:
             text = os.pread(self._stream.fileno(), length, start)
             end = text.rfind(b"\n") + 1

@@ -66,10 +66,11 @@ def command(
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
-        showing = _Showing(artifact, terms)
         if seq is not None:
-            click.echo(safe_json(artifact.event(seq)))
-        elif follow or play:
+            click.echo(safe_json(artifact.event(seq)))  # no more is read, so no more is checked
+            return 0
+        showing = _Showing(artifact, terms)
+        if follow or play:
             showing.play(_json_moment if as_json else None, follow=follow, speed=_speed(play, speed))
         elif as_json:
             showing.write_json()

@@ -64,6 +64,8 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     lane: str | None = None
     source_line: str | None = None
     """Where in the agent's own code the call was made."""
+    callers: tuple[str, ...] = ()
+    """The lines of the agent's own code that led there, the nearest first."""
     answered_with: int | None = None
     """The event whose outcome was given all the same; ``None`` where the call was refused."""
     volatile: tuple[VolatileRule, ...] = ()
@@ -72,11 +74,16 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     """Files that the recorded run wrote and that were there before this one began."""
 
     @property
-    def headline(self) -> str:
-        """The divergence on one line."""
-        place = f"event {self.event_seq}: " if self.event_seq is not None else ""
+    def summary(self) -> str:
+        """What differs, on one line."""
         first = f" at {self.differences[0].describe()}" if self.differences else ""
-        return f"{self.code}: {place}{self.detail}{first}{self._left_behind_text()}"
+        return f"{self.detail}{first}{self._left_behind_text()}"
+
+    @property
+    def headline(self) -> str:
+        """The divergence on one line, with its code and place."""
+        place = f"event {self.event_seq}: " if self.event_seq is not None else ""
+        return f"{self.code}: {place}{self.summary}"
 
     def _left_behind_text(self) -> str:
         if not self.left_behind:
@@ -87,9 +94,14 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     def explain(self) -> str:
         """The divergence in full, for a person."""
-        lines = [self.headline]
+        return "\n".join([self.headline, *self.details()])
+
+    def details(self) -> list[str]:
+        """The lines that explain what the headline says."""
+        lines: list[str] = []
         if self.source_line:
             lines.append(f"  called from  {self.source_line}")
+        lines += [f"               {caller}" for caller in self.callers]
         if self.lane:
             lines.append(f"  lane         {self.lane}")
         lines += [f"  differs      {difference.describe()}" for difference in self.differences[:20]]
@@ -105,7 +117,7 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         if self.volatile:
             lines.append("  volatile?    if that differs in every run, add to reenact.toml:")
             lines += [f"    {line}" for rule in self.volatile for line in rule.to_toml().splitlines()]
-        return "\n".join(lines)
+        return lines
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ReplayDivergence:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reenact.errors import Diverged
+from reenact.formats.divergence import ReplayDivergence
 from reenact.pytest_plugin.lifetime import ItemRun, RecordedItem
 from reenact.pytest_plugin.places import command, shown
 
@@ -34,8 +35,13 @@ def _diverged(excinfo: pytest.ExceptionInfo[BaseException] | None, item_run: Ite
 
 
 def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> str:
-    explain_divergence = getattr(diverged.divergence, "explain", None)
-    lines = [explain_divergence() if explain_divergence else str(diverged)]
+    divergence = diverged.divergence
+    if isinstance(divergence, ReplayDivergence):
+        # The first line is all that the summary shows: what differs comes before what we call it.
+        place = f"event {divergence.event_seq}, " if divergence.event_seq is not None else ""
+        lines = [divergence.summary, f"  what         {place}{divergence.code}", *divergence.details()]
+    else:
+        lines = [str(diverged)]
     lines.append(f"  capture      {shown(item_run.place, item_run.item.config)}")
     if report.when == "teardown" and not item_run.outlives_body:
         lines.append("  teardown     is recorded for fixtures that request reenact_run")

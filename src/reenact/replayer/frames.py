@@ -12,6 +12,7 @@ from reenact.library import is_library
 
 DEPTH_LIMIT: Final = 200
 """Frames looked at from the inside; SDK stacks stay under a hundred."""
+_SHOWN_FRAMES: Final = 3
 
 
 def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
@@ -19,11 +20,19 @@ def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
 
     ``None`` where a thread runs library code alone, such as the event loop's name lookups.
     """
+    return next(_agent_frames(depth_limit), None)
+
+
+def calling_frames() -> tuple[str, ...]:
+    """The innermost such callers, up to three of them, the one that made the call first."""
+    return tuple(islice(_agent_frames(DEPTH_LIMIT), _SHOWN_FRAMES))
+
+
+def _agent_frames(depth_limit: int) -> Iterator[str]:
     for frame in islice(_callers(), depth_limit):
         code = frame.f_code
         if not is_library(code.co_filename):
-            return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
-    return None
+            yield f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
 
 
 def _callers() -> Iterator[FrameType]:

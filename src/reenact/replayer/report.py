@@ -6,14 +6,14 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from heapq import nsmallest
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
 from reenact.boundary import ROOT, Lane
 from reenact.formats.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
-from reenact.replayer.frames import agent_frame
+from reenact.replayer.frames import calling_frames
 from reenact.replayer.lanes import Key
 from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.source import RecordedCall, ReplaySource
@@ -57,7 +57,7 @@ def mismatch(
             event_seq=unmade.seq if unmade is not None else None,
             candidates=candidates,
             lane=source.lane_name(lane),
-            source_line=agent_frame(),
+            **_called_from(),
         )
     recorded_as = spoken(expected.type, expected.name)
     is_same = expected.type == key.type and family(expected.name) == family(key.name)
@@ -88,7 +88,7 @@ def mismatch(
         differences=places,
         candidates=candidates,
         lane=source.lane_name(lane),
-        source_line=agent_frame(),
+        **_called_from(),
         volatile=volatile.suggested(key, places) if is_same else (),
     )
 
@@ -120,7 +120,7 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
         detail=f"{spoken(key.type, key.name)} was called by a thread that belongs to no run while several "
         "are open; start it inside its run",
         observed=Observed(key.type, _observed_data(key, request)),
-        source_line=agent_frame(),
+        **_called_from(),
     )
 
 
@@ -227,7 +227,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
         lane=source.lane_name(lane),
-        source_line=agent_frame(),
+        **_called_from(),
     )
 
 
@@ -239,7 +239,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
         lane=source.lane_name(lane),
-        source_line=agent_frame(),
+        **_called_from(),
     )
 
 
@@ -247,6 +247,16 @@ def spoken(event_type: str, name: str) -> str:
     """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
+
+
+class _CalledFrom(TypedDict):
+    source_line: str | None
+    callers: tuple[str, ...]
+
+
+def _called_from() -> _CalledFrom:
+    frames = calling_frames()
+    return {"source_line": frames[0] if frames else None, "callers": frames[1:]}
 
 
 def _observed_data(key: Key, request: Any) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 
-from reenact.formats.differences import Difference
+from reenact.formats.differences import Difference, shared_beginning
 
 
 def distance(places: Iterable[Difference]) -> float:
@@ -25,9 +24,3 @@ def _apart(place: Difference) -> float:
     before = shared_beginning(one, other)
     behind = shared_beginning(one[before:][::-1], other[before:][::-1])
     return 1 - (before + behind) / max(len(one), len(other))
-
-
-def shared_beginning(one: str, other: str) -> int:
-    """How many characters two texts begin with together; found by halving, because texts are long."""
-    lengths = range(1, min(len(one), len(other)) + 1)
-    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])

@@ -6,8 +6,8 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from reenact.formats.differences import shared_beginning
 from reenact.formats.pattern import Pattern
-from reenact.volatile.likeness import shared_beginning
 from reenact.volatile.masking import MASKED
 
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
@@ -54,6 +54,10 @@ _FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for sh
 _SPECIAL: Final = re.compile(r"[.^$*+?()\[\]{}|\\]")
 _WORDS: Final = re.compile(r".*\W")
 _CONTEXT_CHARACTERS: Final = 24
+_LONG_CHARACTERS: Final = 100_000
+"""Shapes are looked for in no more than this: it takes a second per million characters."""
+_MARGIN_CHARACTERS: Final = 500
+"""What of a long text is looked at around the part that differs: more than any shape, or its context, has."""
 _LINE_CHARACTERS: Final = 4
 """What the lines of two texts must at least begin with together for the rest to be masked."""
 
@@ -68,9 +72,11 @@ class Masks(NamedTuple):
 
 def masks_for(one: str, other: str) -> Masks | None:
     """Masks of known shapes under which two texts are equal; ``None`` where they differ otherwise."""
-    between, shapes = _split(one)[0], _differing_shapes(one, other)
+    stretch, other_stretch = _differing_stretch(one, other)
+    shapes = _differing_shapes(stretch, other_stretch)
     if shapes is None:
         return None
+    between = _split(stretch)[0]
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
         # A path that is all of a value names what is asked for, and not just where.
@@ -96,12 +102,14 @@ def line_masks_for(one: str, other: str) -> Masks | None:
 
 def differ_in_time(one: str, other: str) -> bool:
     """Whether two texts differ in dates and times alone."""
-    shapes = _differing_shapes(one, other) or {}
+    shapes = _differing_shapes(*_differing_stretch(one, other)) or {}
     return bool(shapes) and all(shape.tells_time for shape in shapes.values())
 
 
 def _differing_shapes(one: str, other: str) -> dict[int, Shape] | None:
     """The shapes that both have where their parts differ, by the number of the part."""
+    if max(len(one), len(other)) > _LONG_CHARACTERS:
+        return None
     (between, parts), (between_others, others) = _split(one), _split(other)
     if between != between_others:
         return None
@@ -113,6 +121,16 @@ def _differing_shapes(one: str, other: str) -> dict[int, Shape] | None:
                 return None
             shapes[number] = shape
     return shapes
+
+
+def _differing_stretch(one: str, other: str) -> tuple[str, str]:
+    """Two long texts from a little before they part to a little behind where they meet again."""
+    if max(len(one), len(other)) <= _LONG_CHARACTERS:
+        return one, other
+    start = max(0, shared_beginning(one, other) - _MARGIN_CHARACTERS)
+    one, other = one[start:], other[start:]
+    behind = max(0, shared_beginning(one[::-1], other[::-1]) - _MARGIN_CHARACTERS)
+    return one[: len(one) - behind], other[: len(other) - behind]
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:

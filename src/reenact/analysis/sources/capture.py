@@ -66,6 +66,12 @@ class _EventSource(ABC):
                 self._asked_at.setdefault(head.data.callId, number)
             yield head
 
+    def find_alone(self, seq: int) -> Any:
+        text = self._lines.find(seq) if seq > 0 else None
+        if not text or b'"$ref"' in text:
+            return None
+        return self._decoded(msgspec.json.decode, text, seq)
+
     def raw(self, seq: int) -> Any:
         return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
 

@@ -53,6 +53,9 @@ class WithoutBlobs:
     def resolved(self, value: Any) -> Any:
         return value
 
+    def find_alone(self, seq: int) -> None:
+        """Whoever wants an event reads up to it."""
+
     def borrow_blobs(self, other: Source) -> None:
         """There is nothing to look for."""
 
@@ -90,6 +93,10 @@ class Source(Protocol):
 
     def read_on(self) -> Iterator[Head]:
         """The heads of the next block of events; none where there are no more for now."""
+
+    def find_alone(self, seq: int) -> Any:
+        """An event as it stands in the file, found without reading what is before it; ``None`` where that
+        cannot be: there is none, or it is told by way of others."""
 
     def raw(self, seq: int) -> Any:
         """An event that has been read, as it stands in the file."""

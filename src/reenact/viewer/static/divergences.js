@@ -60,6 +60,7 @@ function divergenceView(run, found) {
   const title = h("h3", {}, recorded("code", found.code), " ", recorded("span", found.detail));
   const facts = [
     ["Called from", found.sourceLine],
+    ...(found.callers ?? []).map((caller) => ["by", caller]),
     ["Lane", found.lane],
   ].filter(([, value]) => value);
   return h(
