@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.analysis.json_changes import JsonChange, json_changes
+from reenact.analysis.json_changes import JsonChange, _word_changes, json_changes
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),
@@ -58,3 +58,36 @@ def test_long_text_diffs_are_cut():
     change = JsonChange("$", "\n".join("a" * 99), "\n".join("b" * 99))
     assert len(change.text_diff()) == 25
     assert change.text_diff()[-1] == "…"
+
+
+PROMPT = "You are a helpful assistant. " * 20
+
+
+def test_words_that_differ_stand_in_a_window():
+    """However long the texts are, and wherever they differ; what is equal between two changes is cut."""
+    change = JsonChange(
+        "$", f"{PROMPT}Be brief. {PROMPT}Answer in English.", f"{PROMPT}Be kind. {PROMPT}Answer in French."
+    )
+    assert change.word_diff() == [
+        (" ", "…u are a helpful assistant. Be "),
+        ("-", "brief"),
+        ("+", "kind"),
+        (" ", ". You are a helpful assistant.… helpful assistant. Answer in "),
+        ("-", "English"),
+        ("+", "French"),
+        (" ", "."),
+    ]
+
+
+@given(st.text("ab .\n", max_size=80), st.text("ab .\n", max_size=80))
+def test_a_word_diff_is_both_texts(left, right):
+    """What the pieces of one side and of both say, put together, is that side."""
+    pieces = list(_word_changes(left, right))
+    assert "".join(text for mark, text in pieces if mark != "+") == left
+    assert "".join(text for mark, text in pieces if mark != "-") == right
+
+
+def test_only_texts_have_a_word_diff():
+    """Numbers have no words."""
+    assert JsonChange("$", 1, 2).word_diff() == []
+    assert JsonChange("$", "a").word_diff() == []

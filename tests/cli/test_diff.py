@@ -10,7 +10,7 @@ import pytest
 import reenact
 from reenact.cli import main
 from tests.analysis.recordings import ask, multiply, record, search
-from tests.cli.commands import ENVIRONMENT, command
+from tests.cli.commands import ENVIRONMENT, command, run
 
 ESCAPE = "\x1b[2J"
 
@@ -182,3 +182,19 @@ def test_a_large_diff_shows_its_progress(runs):
     assert "comparing" in said
     assert "comparing" not in out
     assert out.endswith("1,500 the same\n")
+
+
+def test_a_long_text_shows_the_words_that_differ(tmp_path):
+    """Not its first forty characters, which are the same."""
+    beginning = "You are a helpful assistant that answers in full sentences. " * 5
+
+    @reenact.tool
+    def ask(prompt):
+        return None
+
+    for name, word in (("a", "briefly"), ("b", "at length")):
+        with reenact.capture(tmp_path / name):
+            ask(f"{beginning}Answer {word}, please.")
+    done = run("diff", "a", "b", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "in full sentences. Answer [-briefly-]{+at length+}, please." in done.stdout

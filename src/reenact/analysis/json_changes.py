@@ -6,18 +6,34 @@ For people who compare two runs; `reenact.formats.differences` is positional, as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
-from itertools import islice, zip_longest
-from typing import Any, Final
+from itertools import groupby, islice, zip_longest
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.canonical import child_path
+from reenact.formats.differences import shared_beginning
 from reenact.formats.subsequence import common_subsequence
 
 MAX_CHANGES: Final = 50
 _TEXT_LINES: Final = 24
+_WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_MANY_WORDS: Final = 20_000
+"""Where more words than this lie between the first and the last change, they are shown as one."""
+_CONTEXT: Final = 30
+_CHANGED: Final = 400
+_PIECES: Final = 60
+
+
+class Piece(NamedTuple):
+    """A piece of two texts laid over each other."""
+
+    mark: str
+    """``-`` only the left has it, ``+`` only the right, a space for both."""
+    text: str
 
 
 class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,6 +53,62 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
             return []
         lines = [*islice(unified_diff(ours, theirs, lineterm="", n=1), 2, 2 + _TEXT_LINES)]
         return [*lines, "…"] if len(lines) == _TEXT_LINES else lines
+
+    def word_diff(self) -> list[Piece]:
+        """Two texts as one: what they share around each change, shortened, and the words that differ.
+
+        Empty for anything else.
+        """
+        if not (isinstance(self.left, str) and isinstance(self.right, str)):
+            return []
+        return list(islice(_windows(_word_changes(self.left, self.right)), _PIECES))
+
+
+def _word_changes(left: str, right: str) -> Iterator[Piece]:
+    """All of both texts, in order, neighbours of one mark joined."""
+    before = _whole_words(left, shared_beginning(left, right))
+    ours, theirs = left[before:], right[before:]
+    behind = _whole_words(ours[::-1], shared_beginning(ours[::-1], theirs[::-1]))
+    mine = _WORDS.findall(ours[: len(ours) - behind])
+    other = _WORDS.findall(theirs[: len(theirs) - behind])
+    equal = common_subsequence(mine, other) if len(mine) + len(other) < _MANY_WORDS else []
+    yield Piece(" ", left[:before])
+    x = y = 0
+    for one, another in [*equal, (len(mine), len(other))]:
+        yield Piece("-", "".join(mine[x:one]))
+        yield Piece("+", "".join(other[y:another]))
+        yield Piece(" ", "".join(mine[one : one + 1]))
+        x, y = one + 1, another + 1
+    yield Piece(" ", ours[len(ours) - behind :])
+
+
+def _whole_words(text: str, length: int) -> int:
+    """*length*, or less where it would end inside a word."""
+    while 0 < length < len(text) and _is_word(text[length - 1]) and _is_word(text[length]):
+        length -= 1
+    return length
+
+
+def _is_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
+
+
+def _windows(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces with what is equal between them cut to its ends."""
+    runs = [
+        Piece(mark, "".join(piece.text for piece in group))
+        for mark, group in groupby((piece for piece in pieces if piece.text), key=lambda piece: piece.mark)
+    ]
+    for place, piece in enumerate(runs):
+        head = _CONTEXT if place > 0 else 0
+        tail = _CONTEXT if place + 1 < len(runs) else 0
+        if piece.mark == " " and len(piece.text) > head + tail + 1:
+            end = piece.text[len(piece.text) - tail :]
+            yield Piece(" ", f"{piece.text[:head]}…{end}")
+        elif len(piece.text) > _CHANGED:
+            yield Piece(piece.mark, f"{piece.text[:_CHANGED]}…")
+        else:
+            yield piece
 
 
 def json_changes(left: Any, right: Any, limit: int = MAX_CHANGES) -> list[JsonChange]:

@@ -12,7 +12,7 @@ import msgspec
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
-from reenact.analysis.json_changes import JsonChange
+from reenact.analysis.json_changes import JsonChange, Piece
 from reenact.analysis.opened import open_artifact
 from reenact.analysis.step import Step
 from reenact.cli.failure import DIFFERS
@@ -133,13 +133,26 @@ def _seq(step: Step | None) -> Cell:
 def _json_lines(change: JsonChange, room: int) -> Iterator[Line]:
     gap = Cell(" " * _INDENT)
     lines = change.text_diff()
-    if lines:
+    if lines and all(len(line) < room for line in lines):
         yield (gap, Cell(change.path, "bold"))
         for line in lines:
             style = {"-": "red", "+": "green"}.get(line[:1], "dim")
             yield (gap, Cell(f"  {line}", style, room))
         return
-    yield (gap, Cell(f"{change.path}: "), *_values(change, max(20, (room - len(change.path)) // 2)))
+    limit = max(20, (room - len(change.path)) // 2)
+    words = change.word_diff()
+    if words and max(len(str(change.left)), len(str(change.right))) > limit:
+        yield (gap, Cell(change.path, "bold"))
+        yield (gap, Cell("  "), *(_word(piece) for piece in words))
+        return
+    yield (gap, Cell(f"{change.path}: "), *_values(change, limit))
+
+
+def _word(piece: Piece) -> Cell:
+    """Marked as ``git diff --word-diff`` does, because colours do not go through a pipe."""
+    if piece.mark == "-":
+        return Cell(f"[-{piece.text}-]", "red")
+    return Cell(f"{{+{piece.text}+}}", "green") if piece.mark == "+" else Cell(piece.text, "dim")
 
 
 def _values(change: JsonChange, limit: int) -> Iterator[Cell]:

@@ -10,6 +10,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.compare import Comparison
+from reenact.analysis.json_changes import JsonChange
 from reenact.errors import UsageError
 from reenact.viewer.bounded import Bounded
 from reenact.viewer.comparisons import Comparisons
@@ -25,6 +26,7 @@ _PAGE: Final = 500
 _SLICE_SECONDS: Final = 0.2
 """How long one question may read on in a run that has not been read to its end."""
 _SEARCHES: Final = 16
+_LONG_TEXT: Final = 40
 
 
 class Api:
@@ -166,7 +168,8 @@ class Api:
             raise UsageError(f"there is no row {place}")
         change = comparison.change(place)
         texts = {one.path: one.text_diff() for one in change.changes if one.text_diff()}
-        answer: Answer = Bounded()(msgspec.to_builtins(change) | {"texts": texts})
+        words = {one.path: one.word_diff() for one in change.changes if _is_long(one)}
+        answer: Answer = Bounded()(msgspec.to_builtins(change) | {"texts": texts, "words": words})
         return answer
 
     def _of_the_two(self, question: str, query: Query) -> Answer:
@@ -197,3 +200,9 @@ def _number(query: Query, name: str, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise UsageError(f"{name}={text!r} is no number")
     return int(text)
+
+
+def _is_long(change: JsonChange) -> bool:
+    """Whether two texts are too long for the eye to find what differs."""
+    sides = change.left, change.right
+    return all(isinstance(side, str) for side in sides) and max(map(len, sides)) > _LONG_TEXT

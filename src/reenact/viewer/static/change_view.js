@@ -11,8 +11,8 @@ const TOLD = {
   removed: "Only the left run did this.",
 };
 
-/** @param {{row: any, changes?: any[], texts?: Object<string, string[]>}} change */
-export function changeView(a, b, { row, changes = [], texts = {} }) {
+/** @param {{row: any, changes?: any[], texts?: Object<string, string[]>, words?: Object<string, string[][]>}} change */
+export function changeView(a, b, { row, changes = [], texts = {}, words = {} }) {
   const step = row.right ?? row.left;
   const title = [
     kindLabel(step.kind),
@@ -22,7 +22,7 @@ export function changeView(a, b, { row, changes = [], texts = {} }) {
   const places = h("p.muted.links", {}, place(a, row.left, "left"), place(b, row.right, "right"));
   return [
     h("header", {}, h("div.title", {}, ...title), places),
-    ...changes.map((one) => changeSection(one, texts[one.path])),
+    ...changes.map((one) => changeSection(one, texts[one.path], words[one.path])),
     changes.length ? null : h("p.muted", {}, TOLD[row.mark] ?? ""),
   ];
 }
@@ -31,9 +31,15 @@ function place(run, step, side) {
   return step ? link("a", toRun(run, { seq: step.seq }), {}, `event ${step.seq} ${side}`) : null;
 }
 
-function changeSection(one, lines) {
+function changeSection(one, lines, words) {
   const shown = lines ? h("pre.code.text-diff", { tabindex: 0 }, ...lines.map(diffLine)) : pair(one);
-  return h("section.part", {}, recorded("h3", one.path), shown);
+  const marked = words ? h("pre.code.text-diff.words", { tabindex: 0 }, ...words.map(diffWord)) : null;
+  return h("section.part", {}, recorded("h3", one.path), marked, shown);
+}
+
+function diffWord([mark, text]) {
+  const name = { "+": "ins.added", "-": "del.removed" }[mark] ?? "span";
+  return recorded(name, text);
 }
 
 function diffLine(line) {
