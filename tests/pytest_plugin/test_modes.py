@@ -1,4 +1,4 @@
-"""``--reenact=replay|record|once|off``."""
+"""``--reenact=replay|record|once|update|off``."""
 
 from __future__ import annotations
 
@@ -309,3 +309,59 @@ def test_a_test_without_calls_is_not_recorded_where_warnings_are_errors(suite: S
     suite.write(test_it="@pytest.mark.reenact\ndef test_one():\n    pass\n")
     suite.run("--reenact=record", "-W", "error").assert_outcomes(failed=1)
     assert suite.captures() == []
+
+
+def test_an_update_asks_for_what_differs_alone(suite: Suite) -> None:
+    """The rest is answered from the capture, and the test replays from then on."""
+    suite.write(test_it=ONE)
+    suite.run("--reenact=record")
+    before = (suite.path / PLACE / "events.jsonl").read_bytes().splitlines()
+    suite.write(test_it=ONE.replace('"b"', '"c"'))
+    failed = suite.run()
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["  accept it    pytest test_it.py::test_one --reenact=update"])
+    updated = suite.run("--reenact=update")
+    updated.assert_outcomes(passed=1)
+    updated.stdout.fnmatch_lines(["reenact: 1 updated", f"  updated   {PLACE}"])
+    assert printed(updated, "live") == ["c"]
+    after = (suite.path / PLACE / "events.jsonl").read_bytes().splitlines()
+    assert after[:3] == before[:3]
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=1)
+    assert printed(replayed, "live") == []
+
+
+def test_an_update_of_what_did_not_change_changes_nothing(suite: Suite) -> None:
+    """And says so."""
+    suite.write(test_it=ONE)
+    suite.run("--reenact=record")
+    updated = suite.run("--reenact=update")
+    updated.stdout.fnmatch_lines(["reenact: 1 unchanged"])
+    assert printed(updated, "live") == []
+
+
+def test_a_test_that_fails_is_not_updated(suite: Suite) -> None:
+    """Its capture stays as it was."""
+    suite.write(test_it=ONE)
+    suite.run("--reenact=record")
+    before = (suite.path / PLACE / "events.jsonl").read_bytes()
+    suite.write(test_it=ONE.replace('search("b"))', 'search("c"))\n    assert False'))
+    failed = suite.run("--reenact=update")
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(
+        ["*the old capture was kept, because the test failed", "reenact: 1 not updated"]
+    )
+    assert (suite.path / PLACE / "events.jsonl").read_bytes() == before
+    assert [each.name for each in (suite.path / PLACE).parent.iterdir()] == ["test_one"]
+
+
+def test_only_what_failed_is_updated(suite: Suite) -> None:
+    """``--lf`` chooses as ever."""
+    two = ONE + ONE.replace("test_one", "test_two").replace('"b"', '"d"')
+    suite.write(test_it=two)
+    suite.run("--reenact=record", "-p", "cacheprovider")
+    suite.write(test_it=two.replace('"d"', '"e"'))
+    suite.run("-p", "cacheprovider").assert_outcomes(passed=1, failed=1)
+    updated = suite.run("--lf", "--reenact=update", "-p", "cacheprovider")
+    updated.assert_outcomes(passed=1)
+    assert printed(updated, "live") == ["e"]

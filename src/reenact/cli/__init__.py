@@ -30,6 +30,7 @@ VERBS = {
     "show": "List the steps of a run, or follow and play it",
     "stats": "Count over one run, or all runs in folders",
     "test": "Run assertions over recorded runs",
+    "update": "Run a recorded command again, and record only what differs",
     "validate": "Say whether actions are well formed and allowed",
     "verify": "Check that an artifact is what it says it is",
     "view": "Look at recorded runs in the browser",

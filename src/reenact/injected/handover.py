@@ -10,6 +10,7 @@ plays-PID        which recorded process it is in the replay: that one's first la
 diverged-PID     its replay has diverged; the rest is in its report, if it lives to give one
 taken            the first lanes of the processes that have made a call, in that order
 replayed-PID     what its replay came to
+updated-PID      what its update came to
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _GATEWAY_CALLED: Final = "gateway-called"
 SITE: Final = Path(__file__).parent / "site"
 """What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
 
-Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged"]
+Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged", "updated"]
 
 
 BEFORE_VARIABLE: Final = "REENACT_BEFORE"
@@ -71,7 +72,24 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
     volatile: tuple[VolatileRule, ...] = ()
 
 
-Orders: TypeAlias = ToRecord | ToReplay
+class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
+    """Replay the capture in *path* as far as it goes, and record beyond."""
+
+    path: str
+    volatile: tuple[VolatileRule, ...] = ()
+
+
+class Updated(msgspec.Struct, frozen=True):
+    """What one process's update came to."""
+
+    folder: str
+    """The new capture."""
+    answered: int
+    asked: int
+    is_changed: bool
+
+
+Orders: TypeAlias = ToRecord | ToReplay | ToUpdate
 
 
 class Replayed(msgspec.Struct, frozen=True):

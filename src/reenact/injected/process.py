@@ -16,6 +16,8 @@ from threading import Lock
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import msgspec
+
 from reenact.boundary import ROOT, Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
@@ -23,7 +25,7 @@ from reenact.formats.failures import message_of
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
-from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToReplay
+from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToReplay, ToUpdate, Updated
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
@@ -32,7 +34,7 @@ from reenact.recorder.joining import process_part
 from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
 from reenact.replayer.source import lanes_of
-from reenact.run import CaptureRun, ReplayRun, Run
+from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.seams import stdlib
@@ -62,7 +64,8 @@ def begin_spawned(folder: str, root: str, within: str | None) -> None:
 def _begin(handover: Handover, born: Born | None) -> None:
     orders = handover.orders()
     part = _part(orders, handover, born)
-    left_to_gateway(orders.diverted.address)
+    if not isinstance(orders, ToUpdate):
+        left_to_gateway(orders.diverted.address)
     before = hide()
     if isinstance(orders, ToRecord):
         divert_programs_below(orders.diverted, before)
@@ -73,6 +76,8 @@ def _begin(handover: Handover, born: Born | None) -> None:
 def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
     if isinstance(orders, ToRecord):
         return _Recorded(orders, handover, born)
+    if isinstance(orders, ToUpdate):
+        return _Updated(orders, handover, born)
     return _Replayed(orders, handover, born)
 
 
@@ -229,7 +234,32 @@ class _Replayed(_Process):
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
-def _allowed(orders: Orders) -> Allow:
+class _Updated(_Process):
+    def __init__(self, orders: ToUpdate, handover: Handover, born: Born | None) -> None:
+        super().__init__(orders, handover, born)
+        if born is not None:
+            handover.note("left-out", "a child process made calls, which an update cannot tell apart yet")
+        self._run = UpdateRun(orders.path, volatile=orders.volatile)
+        self._run.__enter__()
+        handover.note("started", subject(sys.orig_argv))
+
+    def settle(self) -> None:
+        """There is one process."""
+
+    def lane_name(self, lane: Lane) -> str:
+        return lane.name
+
+    def end(self, error: BaseException | None) -> None:
+        _leave(self._run, error)
+        run = self._run
+        if run.manifest is None:
+            self._handover.note("failed", run.warnings[-1] if run.warnings else "the update was not finished")
+            return
+        came = Updated(str(run.folder), run.answered, run.asked, run.is_changed)
+        self._handover.note("updated", msgspec.json.encode(came).decode())
+
+
+def _allowed(orders: ToRecord | ToReplay) -> Allow:
     port = urlsplit(orders.diverted.address).port
     return Allow(loopback_ports=[port] if port else [], children=is_bearing)
 

@@ -35,7 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=MODES,
         default="replay",
         help="what marked tests do: replay their capture (the default), record a new one, record once "
-        "where there is none, or run live with recording off",
+        "where there is none, update it where the test now asks for something else, or run live with "
+        "recording off",
     )
     group.addoption(
         "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
@@ -64,7 +65,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.getoption("reenact") in ("record", "once"):
+    if session.config.getoption("reenact") in ("record", "once", "update"):
         note_shared(session)
 
 

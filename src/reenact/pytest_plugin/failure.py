@@ -8,7 +8,7 @@ import pytest
 
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
-from reenact.pytest_plugin.lifetime import ItemRun, RecordedItem
+from reenact.pytest_plugin.lifetime import ItemRun, RecordedItem, UpdatedItem
 from reenact.pytest_plugin.places import command, shown
 
 
@@ -19,7 +19,7 @@ def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: It
     diverged = _diverged(call.excinfo, item_run)
     if diverged is not None and not item_run.item.config.getoption("fulltrace"):
         report.longrepr = _longrepr(_text(diverged, report, item_run), item_run.item)
-    if isinstance(item_run, RecordedItem) and not item_run.has_failed:
+    if isinstance(item_run, RecordedItem | UpdatedItem) and not item_run.has_failed:
         report.sections.append(("reenact", _unrecorded(item_run)))
 
 
@@ -45,6 +45,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
     lines.append(f"  capture      {shown(item_run.place, item_run.item.config)}")
     if report.when == "teardown" and not item_run.outlives_body:
         lines.append("  teardown     is recorded for fixtures that request reenact_run")
+    lines.append(f"  accept it    {command(item_run.item, 'update')}")
     lines.append(f"  record anew  {command(item_run.item, 'record')}")
     return "\n".join(lines)
 
@@ -62,7 +63,7 @@ def _longrepr(text: str, item: pytest.Item) -> Any:
     return longrepr
 
 
-def _unrecorded(item_run: RecordedItem) -> str:
+def _unrecorded(item_run: RecordedItem | UpdatedItem) -> str:
     place = shown(item_run.place, item_run.item.config)
     if item_run.place.exists():
         return f"{place}: the old capture was kept, because the test failed"

@@ -14,7 +14,7 @@ from reenact.pytest_plugin.marker import Mode
 from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
-from reenact.run import Run, capture, replay
+from reenact.run import Run, UpdateRun, capture, replay, update
 from reenact.store.place import discard, put_in_place, staging_folder
 
 _EMPTY_EVENTS = 2
@@ -144,10 +144,7 @@ class RecordedItem(ItemRun):
     """A test whose new capture replaces the old one if all goes well."""
 
     def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
-        if is_shared(place, item.config):
-            raise UsageError(
-                f"{shown(place, item.config)}: several tests would record into it; give each its own path"
-            )
+        _refuse_shared(item, place)
         self._new = staging_folder(place)
         super().__init__(item, place, _capture(self._new, options))
 
@@ -178,6 +175,35 @@ class RecordedItem(ItemRun):
         self.leave_deed("recorded")
 
 
+class UpdatedItem(ItemRun):
+    """A test answered from its capture as far as that matches; what is new is recorded and replaces it."""
+
+    run: UpdateRun
+
+    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+        _refuse_shared(item, place)
+        super().__init__(item, place, update(place, redact=options.redact))
+
+    def settle(self, *, is_good: bool) -> None:
+        self.leave_deed("not updated")
+        manifest = self.run.manifest
+        if not is_good or manifest is None or manifest.status != "ok":
+            self.run.discard()
+            return
+        try:
+            self.run.accept()
+        except StoreError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        self.leave_deed("updated" if self.run.is_changed else "unchanged")
+
+
+def _refuse_shared(item: pytest.Function, place: Path) -> None:
+    if is_shared(place, item.config):
+        raise UsageError(
+            f"{shown(place, item.config)}: several tests would record into it; give each its own path"
+        )
+
+
 def _is_about_the_end(found: Diverged) -> bool:
     """Whether the recorded run failed and this one did not: how a test ends is for the test to judge."""
     observed = getattr(found.divergence, "observed", None)
@@ -196,6 +222,8 @@ def opened(request: pytest.FixtureRequest) -> ItemRun:
     mode: Mode = item.config.getoption("reenact")
     if mode == "off":
         return ItemRun(item, place, Run())
-    if mode == "record" or (mode == "once" and is_vacant(place)):
+    if mode == "record" or (mode in ("once", "update") and is_vacant(place)):
         return RecordedItem(item, place, options)
+    if mode == "update":
+        return UpdatedItem(item, place, options)
     return ReplayedItem(item, place, options)

@@ -6,11 +6,11 @@ from typing import Final, Literal, TypeAlias
 
 import pytest
 
-Mode: TypeAlias = Literal["replay", "record", "once", "off"]
+Mode: TypeAlias = Literal["replay", "record", "once", "update", "off"]
 
 MARKER: Final = "reenact"
 FIXTURE: Final = "reenact_run"
-MODES: Final[tuple[Mode, ...]] = ("replay", "record", "once", "off")
+MODES: Final[tuple[Mode, ...]] = ("replay", "record", "once", "update", "off")
 
 
 def is_used_by(item: pytest.Item) -> bool:

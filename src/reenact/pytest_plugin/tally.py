@@ -18,7 +18,10 @@ class Deed(NamedTuple):
     """Differences that a lenient replay went over."""
 
 
-_ORDER: Final = ("replayed", "diverged", "recorded", "not recorded", "not started", "ran live")
+_ORDER: Final = (
+    *("replayed", "diverged", "recorded", "not recorded", "updated", "unchanged", "not updated"),
+    *("not started", "ran live"),
+)
 _MOST_SHOWN: Final = 20
 _ATTRIBUTE: Final = "reenact"
 _DEED: Final = pytest.StashKey[Deed]()
@@ -55,7 +58,8 @@ class Tally:
         told = ", ".join(f"{counts[what]} {what}" for what in _ORDER if counts[what])
         terminalreporter.ensure_newline()
         terminalreporter.write_line(f"reenact: {told}")
-        lines = [f"  recorded  {deed.place}" for deed in self._deeds if deed.what == "recorded"]
+        made = ("recorded", "updated")
+        lines = [f"  {deed.what:<8}  {deed.place}" for deed in self._deeds if deed.what in made]
         lines += [f"  lenient   {deed.place}: {remark}" for deed in self._deeds for remark in deed.remarks]
         for line in lines[:_MOST_SHOWN]:
             terminalreporter.write_line(line)

@@ -87,6 +87,7 @@ class CaptureContext:
         *,
         on_warning: Callable[[str], None] | None = None,
         find_names: Callable[[], Names] = Names,
+        first_call: int = 1,
     ) -> None:
         """*find_names* is asked with the first call; where several processes record, each has its own."""
         self._find_names = find_names
@@ -98,7 +99,8 @@ class CaptureContext:
         self._events = EventLog(sink, seed)
         self._may_owe = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
-        self._call_numbers = itertools.count(1)
+        self._call_numbers = itertools.count(first_call)
+        self._first_call = first_call
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}
         """By call id: how to leave a stream that nobody has read to its end."""
@@ -231,7 +233,7 @@ class CaptureContext:
                 self._events.append(b"run_end", ended)
             except Exception as failure:
                 self._fail(failure)
-        if self._failure is None and next(self._call_numbers) > 1 and self._sink.count == 0:
+        if self._failure is None and next(self._call_numbers) > self._first_call and self._sink.count == 0:
             self._fail(StoreError("calls were made, but the sink kept no event"))
         if self._failure is not None or self._missed is not None:
             status, error = "error", self._failure or self._missed

@@ -39,7 +39,7 @@ class Nearest:
     def to(self, lane: Lane, keys: Sequence[Key], request: Any) -> RecordedCall | None:
         """The call to answer *request* with, whose *keys* these are; ``None`` when there is none left."""
         recorded = self._lanes.expected(lane)
-        found = self._equal(recorded, keys) if recorded is not None else None
+        found = self.equal(recorded, keys) if recorded is not None else None
         if found is None:
             found = self.likest(lane, keys[0], request)
             if found is None:
@@ -57,7 +57,8 @@ class Nearest:
         anywhere = self._open(kind, self._by_kind.get(kind, []))
         return self._likest(in_lane, kind, request) or self._likest(anywhere, kind, request)
 
-    def _equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
+    def equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
+        """The first call of *lane* that has not come and is one of *keys*; it is taken now."""
         found = (self._lanes.take_equal(lane, key) for key in keys)
         return next(filter(None, found), None)
 

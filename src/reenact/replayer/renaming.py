@@ -17,8 +17,8 @@ from uuid import UUID
 import msgspec
 
 from reenact.canonical import child_path
+from reenact.formats.differences import shared_beginning
 from reenact.redaction import PLACEHOLDER
-from reenact.volatile.likeness import shared_beginning
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
 
 Forms: TypeAlias = Literal["none", "unique", "any"]

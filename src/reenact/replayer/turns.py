@@ -108,6 +108,10 @@ class Turns:
             if self._queue:
                 self._deliver()
 
+    def has_happened(self, seq: int) -> bool:
+        """Whether a recorded event has happened, or never needs to."""
+        return bool(self._happened[seq])
+
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on *loop* must have run dry before anything is delivered."""
         found = self._loops.get(loop)

@@ -22,11 +22,12 @@ from reenact.run.redact import Redact
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import read_rules
 from reenact.run.run import Run
+from reenact.run.updating import UpdateRun
 from reenact.seams import stdlib
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability
 
-__all__ = ["MODE_VARIABLE", "CaptureRun", "ReplayRun", "Run", "capture", "replay"]
+__all__ = ["MODE_VARIABLE", "CaptureRun", "ReplayRun", "Run", "UpdateRun", "capture", "replay", "update"]
 
 MODE_VARIABLE: Final = "REENACT_MODE"
 
@@ -123,3 +124,12 @@ def replay(
         on_divergence=on_divergence,
         is_ours=lambda lane: not is_below(lane),
     )
+
+
+def update(path: str | Path, *, redact: Redact = None, volatile: Iterable[AnyRule] = ()) -> UpdateRun:
+    """Answer what still matches from the capture in *path*, and make and record what does not.
+
+    Nothing is changed until :meth:`~reenact.run.updating.UpdateRun.accept` is called after the block. Secrets
+    registered at capture must be registered here too.
+    """
+    return UpdateRun(path, redact=redact, volatile=read_rules(volatile))
