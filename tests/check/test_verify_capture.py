@@ -10,6 +10,7 @@ import pytest
 
 import reenact
 from reenact.check.capture import check_capture
+from reenact.cli import main
 from reenact.errors import StoreError
 
 Change = Callable[[list[bytes]], list[bytes]]
@@ -93,3 +94,35 @@ def test_there_must_be_a_capture(tmp_path: Path) -> None:
     """A directory without one is refused, not reported."""
     with pytest.raises(StoreError):
         check_capture(tmp_path)
+
+
+# What a reviewer reads
+
+
+def test_a_transcript_that_says_something_else_is_found(tmp_path: Path) -> None:
+    """It is made anew by recovering, and one that is missing is no fault: older captures have none."""
+    with reenact.capture(tmp_path / "run") as run:
+        run.final_output = "paid"
+    file = tmp_path / "run" / "transcript.md"
+    assert "paid" in file.read_text()
+    file.write_text(file.read_text().replace("paid", "refused"))
+    [finding] = check_capture(tmp_path / "run").findings
+    assert (finding.code, finding.file) == ("transcript", "transcript.md")
+    assert main(["recover", str(tmp_path / "run")]) == 0
+    assert check_capture(tmp_path / "run").findings == []
+    file.unlink()
+    assert check_capture(tmp_path / "run").findings == []
+
+
+def test_line_ends_that_were_changed_are_named(tmp_path: Path) -> None:
+    """The message says what to do, in verifying and in replaying alike."""
+    with reenact.capture(tmp_path / "run"):
+        pass
+    events = tmp_path / "run" / "events.jsonl"
+    events.write_bytes(events.read_bytes().replace(b"\n", b"\r\n"))
+    findings = check_capture(tmp_path / "run").findings
+    assert "'captures/** -text' in .gitattributes" in next(
+        each.message for each in findings if each.code == "events_changed"
+    )
+    with pytest.raises(reenact.DigestMismatch, match="the lines end in CRLF"):
+        reenact.replay(tmp_path / "run")

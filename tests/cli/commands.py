@@ -9,6 +9,7 @@ import reenact
 
 AGENTS = Path(__file__).parents[1] / "agents"
 PYTHON = sys.executable
+CAPTURE_FILES = ["events.jsonl", "manifest.json", "transcript.md"]
 _OURS = ("REENACT_", "COLUMNS", "NO_COLOR", "CI", "PYTHONPATH")
 
 ENVIRONMENT = {

@@ -15,7 +15,7 @@ from reenact.formats.json_text import read_json
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from reenact.testing import Reply, ScriptedProvider, Timeout
-from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
+from tests.cli.commands import AGENTS, CAPTURE_FILES, ENVIRONMENT, PYTHON, agent, command, run
 from tests.injected.fenced import needs_fences
 
 ISOLATED = [PYTHON, "-I", str(AGENTS / "asking.py")]
@@ -198,7 +198,7 @@ def test_both_are_one_capture(line, lanes, provider, tmp_path):
     done = recorded(provider, "--", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert model_calls(tmp_path / "a") == lanes
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["events.jsonl", "manifest.json"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == CAPTURE_FILES
     assert run("verify", "a", cwd=tmp_path).returncode == 0
     provider.stop()
     again = run(

@@ -12,7 +12,7 @@ import pytest
 from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider
-from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
+from tests.cli.commands import AGENTS, CAPTURE_FILES, ENVIRONMENT, PYTHON, agent, command, run
 
 WAYS = ("fork", "spawn", "forkserver", "os.fork")
 
@@ -52,7 +52,7 @@ def test_children_are_recorded_and_replayed_offline(way, provider, tmp_path):
     done = record(provider, words, tmp_path)
     assert done.returncode == 0, done.stderr
     assert asked(tmp_path / "a") == {("0", "one"), ("0:0", "two"), ("0:1", "three"), ("0", "last")}
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["events.jsonl", "manifest.json"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == CAPTURE_FILES
     assert run("verify", "a", cwd=tmp_path).returncode == 0
     again = replay(provider, words, tmp_path)
     assert again.returncode == 0, again.stderr

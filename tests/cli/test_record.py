@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_modules_and_console_scripts_are_recorded(tmp_path):
         done = run("record", "-o", name, "--", *words, cwd=tmp_path)
         assert "recorded" in done.stderr
         assert event_types(tmp_path / name) == ["run_start", "tool_call", "tool_result", "run_end"]
-    assert CaptureReader(tmp_path / "module").event(1).data.argv == [PYTHON, "-m", "shop", "pass"]
+    assert CaptureReader(tmp_path / "module").event(1).data.argv == [Path(PYTHON).name, "-m", "shop", "pass"]
 
 
 def test_a_process_that_makes_no_call_leaves_no_trace(tmp_path):

@@ -365,3 +365,24 @@ def test_only_what_failed_is_updated(suite: Suite) -> None:
     updated = suite.run("--lf", "--reenact=update", "-p", "cacheprovider")
     updated.assert_outcomes(passed=1)
     assert printed(updated, "live") == ["e"]
+
+
+def test_a_repository_is_told_once_how_to_keep_captures(suite: Suite) -> None:
+    """Until it says itself how."""
+    suite.write(test_it=ONE)
+    assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
+    (suite.path / ".git").mkdir()
+    told = "  to commit captures, add to .gitattributes: captures/** -text linguist-generated"
+    suite.run("--reenact=record").stdout.fnmatch_lines([told])
+    assert ".gitattributes" not in str(suite.run().stdout)
+    (suite.path / ".gitattributes").write_text(told.partition(": ")[2])
+    assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
+
+
+def test_a_capture_says_nothing_of_the_machine(suite: Suite) -> None:
+    """Neither where the test ran, nor how pytest was called."""
+    suite.write(test_it=ONE)
+    suite.run("--reenact=record")
+    events = (suite.path / PLACE / "events.jsonl").read_text()
+    assert str(suite.path) not in events
+    assert "pytest" not in events

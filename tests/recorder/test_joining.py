@@ -82,7 +82,12 @@ def test_the_events_of_both_are_one_sequence(path):
     )
     assert sorted(event.data.callId for event in events[1:-1]) == ["a1", "a1", "b1", "b1", "b2", "b2"]
     assert not (path / "parts").exists()
-    assert sorted(file.name for file in path.iterdir()) == ["blobs", "events.jsonl", "manifest.json"]
+    assert sorted(file.name for file in path.iterdir()) == [
+        "blobs",
+        "events.jsonl",
+        "manifest.json",
+        "transcript.md",
+    ]
 
 
 def test_what_refers_to_another_event_still_does(path):

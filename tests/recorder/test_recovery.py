@@ -123,7 +123,7 @@ def test_a_finished_run_is_not_recovered(tmp_path: Path):
 def test_what_is_no_capture_is_not_recovered(tmp_path: Path):
     """A wrong path is said to be one."""
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(StoreError, match=r"there is no manifest\.json"):
+        with pytest.raises(StoreError, match=r"name a capture directory"):
             recover(path)
 
 

@@ -49,6 +49,7 @@ def test_the_capture_under_test_has_every_kind_of_file(original: Path):
     assert [file.parent.name if "blobs" in file.parts else file.name for file in files_of(original)][1:] == [
         "events.jsonl",
         "manifest.json",
+        "transcript.md",
     ]
     opens(original)
 

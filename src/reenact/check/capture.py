@@ -17,7 +17,10 @@ from reenact.formats.capture import INTERRUPTED, RECORDING_FAILED, CaptureManife
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import read_rules
 from reenact.store.blobs import BlobStore
+from reenact.store.paths import inside, open_inside
+from reenact.store.reader import CHANGED_LINE_ENDS, EventLog
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
+from reenact.store.transcript import TRANSCRIPT, transcript_of
 
 _LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
     "second_call": ("second_call", "error", "call {key} was made before"),
@@ -49,6 +52,7 @@ def check_capture(
     if manifest is not None:
         check.compare(manifest)
     check.read_blobs()
+    check.read_transcript()
     check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
     return Report("capture", str(path), check.findings, {"state": state.value} | check.facts())
 
@@ -169,7 +173,9 @@ class _CaptureCheck:
             self.find("manifest_hash", "integrity.manifestHash is missing: anybody may change it", MANIFEST)
         if manifest.integrity.eventsHash != self._digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
-            self.find("events_changed", f"the events {reason}, found {self._digest}", self._file)
+            changed = f"the events {reason}, found {self._digest}"
+            ends = self._digest_with_plain_ends() == manifest.integrity.eventsHash
+            self.find("events_changed", CHANGED_LINE_ENDS if ends else changed, self._file)
         if manifest.eventCount != self._count:
             reason = f"the manifest counts {manifest.eventCount}, found {self._count}"
             self.find("event_count", reason, self._file)
@@ -181,6 +187,23 @@ class _CaptureCheck:
                 break
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)
+
+    def _digest_with_plain_ends(self) -> str:
+        digest = sha256()
+        with self._run.open_events() as stream:
+            for line in stream:
+                digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
+        return f"sha256:{digest.hexdigest()}"
+
+    def read_transcript(self) -> None:
+        """Hold what a reader sees against the events, where it is there and they are whole."""
+        if self.findings or not inside(self._run.path, TRANSCRIPT).exists():
+            return
+        with open_inside(self._run.path, TRANSCRIPT) as stream:
+            found = stream.read()
+        if found.replace(b"\r\n", b"\n") != transcript_of(EventLog(self._run)):
+            reason = "is not what the events say; make it anew with: reenact recover"
+            self.find("transcript", reason, TRANSCRIPT)
 
     def read_blobs(self) -> None:
         blobs = self._run.blobs
@@ -197,7 +220,7 @@ class _CaptureCheck:
         for name in self._run.names():
             if name == PARTS:
                 self.find("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
-            elif name not in (MANIFEST, RECOVERED, BLOBS, self._file):
+            elif name not in (MANIFEST, RECOVERED, BLOBS, TRANSCRIPT, self._file):
                 self.find("extra_file", "belongs to no capture", name, severity="warning")
         for name in self._run.blobs.strangers():
             self.find("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")

@@ -57,6 +57,7 @@ def _recovered(directory: str) -> tuple[dict[str, Any], str]:
     mended = f", {plural(doubled, 'event')} that stood there twice removed" if doubled else ""
     doubles = {"removedDoubles": doubled} if doubled else {}
     if found is None:
+        RunDir(path).write_transcript()
         done = mended or (", completed" if is_changed else ", nothing to do")
         return {"path": directory, "state": state.value} | doubles, f"{directory}: {state.value}{done}"
     kept, cut = found.manifest.eventCount, found.removed_bytes

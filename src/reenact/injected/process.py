@@ -35,6 +35,7 @@ from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow
 from reenact.replayer.source import lanes_of
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
+from reenact.run.capturing import without_places
 from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.seams import stdlib
@@ -223,7 +224,7 @@ class _Replayed(_Process):
         recorded = recorded_processes(beginning(self._run.context.source.reader))
         left = [root for root in recorded if root not in taken and ":" not in root]
         words = self._run.arguments()[1:]  # which Python it is does not matter
-        same = [root for root in left if (recorded[root].argv or [])[1:] == words]
+        same = [root for root in left if without_places(recorded[root].argv or [])[1:] == words]
         return next(iter([*same, *left]), str(len(taken)))
 
     def end(self, error: BaseException | None) -> None:

@@ -21,7 +21,7 @@ from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import Policy
-from reenact.run.capturing import CaptureRun, Identity
+from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
 from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
@@ -67,12 +67,10 @@ class ServedCapture(CaptureRun):
 
     def surroundings(self) -> dict[str, Any]:
         argv = self._redactor.redact_arguments(self._words)
-        return {
-            "argv": argv,
-            "cwd": str(Path.cwd()),
-            "upstreams": dict(self._upstreams),
-            "utcOffsetS": time.localtime().tm_gmtoff,
-        }
+        facts = {"upstreams": dict(self._upstreams), "utcOffsetS": time.localtime().tm_gmtoff}
+        if os.environ.get(SURROUNDINGS_VARIABLE):
+            return {"argv": argv, "cwd": str(Path.cwd())} | facts
+        return {"argv": without_places(argv)} | facts
 
     def left_behind(self) -> list[str]:
         """What is newer than the run, in the working folder: nobody saw who wrote it."""

@@ -14,7 +14,7 @@ from reenact.pytest_plugin.marker import Mode
 from reenact.pytest_plugin.options import Options, allowed, options_of
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
-from reenact.run import Run, UpdateRun, capture, replay, update
+from reenact.run import CaptureRun, Run, UpdateRun, capture, replay, update
 from reenact.store.place import discard, put_in_place, staging_folder
 
 _EMPTY_EVENTS = 2
@@ -130,7 +130,7 @@ class ReplayedItem(ItemRun):
 
 
 def _capture(path: Path, options: Options) -> Run:
-    return capture(
+    run = capture(
         path,
         mode="capture",
         redact=options.redact,
@@ -138,6 +138,9 @@ def _capture(path: Path, options: Options) -> Run:
         modules=options.modules,
         allow=allowed(options.allow),
     )
+    if isinstance(run, CaptureRun):
+        run.tells_command = False  # how pytest was called is no part of the test
+    return run
 
 
 class RecordedItem(ItemRun):

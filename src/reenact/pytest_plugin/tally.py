@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -23,6 +24,8 @@ _ORDER: Final = (
     *("not started", "ran live"),
 )
 _MOST_SHOWN: Final = 20
+_ATTRIBUTES: Final = "captures/** -text linguist-generated"
+"""Git leaves the line ends alone, and hosts fold the events; the transcripts are there to be read."""
 _ATTRIBUTE: Final = "reenact"
 _DEED: Final = pytest.StashKey[Deed]()
 
@@ -65,3 +68,14 @@ class Tally:
             terminalreporter.write_line(line)
         if len(lines) > _MOST_SHOWN:
             terminalreporter.write_line(f"  … and {len(lines) - _MOST_SHOWN} more")
+        if counts["recorded"] and _is_unprepared(terminalreporter.config.rootpath):
+            terminalreporter.write_line(f"  to commit captures, add to .gitattributes: {_ATTRIBUTES}")
+
+
+def _is_unprepared(folder: Path) -> bool:
+    """Whether *folder* is in a git repository that says nothing yet of how captures are to be kept."""
+    repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if repository is None:
+        return False
+    files = {folder / ".gitattributes", repository / ".gitattributes"}
+    return not any("captures/" in file.read_text("utf-8", "replace") for file in files if file.is_file())

@@ -128,6 +128,7 @@ def _finish_join(run: RunDir) -> bool:
     if manifest.eventLogPath == NEW_EVENTS:
         with run.open_events() as stream:
             run.write_file(EVENT_LOG_NAME, stream.read())
+        run.write_transcript()
         extra = {name: value for name, value in manifest.extra.items() if name != _JOINED}
         manifest = msgspec.structs.replace(manifest, eventLogPath=EVENT_LOG_NAME, extra=extra)
         run.replace_manifest(write_manifest(manifest))

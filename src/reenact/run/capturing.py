@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -39,6 +39,16 @@ from reenact.seams import stdlib, telemetry
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 
+SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
+"""Set, a capture says also in which directory and by which words it was made, as they are on this machine."""
+
+
+def without_places(words: Sequence[str]) -> list[str]:
+    """A command line as it would be on another machine: no path of this one's, but for what is asked for."""
+    here, home = f"{Path.cwd()}{os.sep}", f"{Path.home()}{os.sep}"
+    first = [os.path.basename(word) if os.path.isabs(word) else word for word in words[:1]]
+    return first + [word.replace(here, "").replace(home, f"~{os.sep}") for word in words[1:]]
+
 
 class Identity(msgspec.Struct, frozen=True):
     """What all that is recorded of one run has in common, by whichever process."""
@@ -57,6 +67,8 @@ class CaptureRun(Run):
 
     mode: RunMode = "capture"
     make_context: type[CaptureContext] = CaptureContext
+    tells_command = True
+    """Whether the process was started for this run, so that how it was started is part of it."""
 
     def __init__(
         self,
@@ -163,13 +175,11 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, Any]:
         """What the run says of where and how it began."""
+        facts = {"python": sys.version.split()[0], "utcOffsetS": time.localtime().tm_gmtoff}
         argv = self._redactor.redact_arguments(sys.orig_argv)
-        return {
-            "argv": argv,
-            "cwd": str(Path.cwd()),
-            "python": sys.version.split()[0],
-            "utcOffsetS": time.localtime().tm_gmtoff,
-        }
+        if os.environ.get(SURROUNDINGS_VARIABLE):
+            return {"argv": argv, "cwd": str(Path.cwd())} | facts
+        return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
     def left_behind(self) -> list[str]:
         """The files that the run has written."""

@@ -34,6 +34,7 @@ from reenact.replayer.engine import Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
+from reenact.run.capturing import without_places
 from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
@@ -111,7 +112,7 @@ class ReplayRun(Run):
 
     def arguments(self) -> list[str]:
         """What this process was started with, as a recording would tell it."""
-        return self._redactor.redact_arguments(sys.orig_argv)
+        return without_places(self._redactor.redact_arguments(sys.orig_argv))
 
     @property
     def notes(self) -> list[str]:

@@ -21,6 +21,11 @@ from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, 
 from reenact.store.references import References
 from reenact.store.rundir import RunDir, RunState
 
+CHANGED_LINE_ENDS: Final = (
+    "the lines end in CRLF, as git or an editor on Windows makes them; have git keep captures as they are, "
+    "with 'captures/** -text' in .gitattributes, and check them out again"
+)
+
 
 class EventLog:
     """The events of *run* as far as they are written, whatever its state; nothing is verified."""
@@ -110,7 +115,14 @@ class CaptureReader(EventLog):
         expected = self.manifest.integrity.eventsHash
         if found != expected:
             reason = f"the events are not those that were recorded: expected {expected}, found {found}"
-            raise DigestMismatch(reason, file=self.events_file)
+            raise DigestMismatch(
+                CHANGED_LINE_ENDS if self._has_other_ends() else reason, file=self.events_file
+            )
+
+    def _has_other_ends(self) -> bool:
+        """Whether all that was changed is how lines end."""
+        text = self._bytes[:].replace(b"\r\n", b"\n")
+        return self.manifest.integrity.eventsHash == "sha256:" + sha256(text).hexdigest()
 
     def _check_count(self) -> None:
         if len(self) != self.manifest.eventCount:

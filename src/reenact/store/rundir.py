@@ -5,6 +5,7 @@ manifest.open.json    only while a run is open; the recording process holds a lo
 manifest.json         appears when the run is complete, in one step, after the journal is on disk
 recovered.json        beside manifest.json if the run was interrupted and completed later
 events.jsonl          the journal
+transcript.md         what the events say to a reader, made anew whenever they are
 blobs/                payloads too large for a line
 .tmp-*                something half-written; never read, removed by recovery
 """
@@ -162,6 +163,15 @@ class RunDir:
             raise unwritable(self.path, error) from error
         return bool(there)
 
+    def write_transcript(self) -> None:
+        """Put beside the events what they say to a reader; they are whole without it."""
+        from reenact.store.reader import EventLog
+        from reenact.store.transcript import TRANSCRIPT, transcript_of
+
+        with suppress(Exception):  # a recording never fails for the sake of its transcript
+            text = transcript_of(EventLog(self))
+            write_whole(inside(self.path, TRANSCRIPT), text, temp_folder=self.path, sync=False)
+
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
         # The claim is looked for first: it goes only after manifest.json has come.
@@ -217,6 +227,7 @@ class Recording(RunDir):
         if not self._claim.is_ours:
             raise StoreError(f"{self.path}: is not recorded by this process (any more); start a new run")
         self.journal.close()
+        self.write_transcript()
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
         self._claim.remove()
 
@@ -248,6 +259,7 @@ class Recovery(RunDir):
         for temp in _temps(self.path):
             temp.unlink(missing_ok=True)
         cut_torn_tail(self.events_path)
+        self.write_transcript()
         # The marker comes first: a recovered run never looks like one that ended by itself.
         for name, text in ((RECOVERED, marker), (MANIFEST, manifest)):
             write_whole(inside(self.path, name), text, temp_folder=self.path, sync=True)
