@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from reenact.check.capture import check_capture
 from reenact.cli import main
+from reenact.testing import support_agent
 
 
 @pytest.fixture
@@ -37,3 +40,28 @@ def test_the_demo_refuses_a_used_directory(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["demo", "-o", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_demo_needs_no_sdk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain install tells the same story, over HTTP."""
+    monkeypatch.setattr(support_agent, "find_spec", lambda name: None)
+    assert main(["demo", "-o", str(tmp_path / "run")]) == 0
+    story = capsys.readouterr().out
+    assert "over HTTP" in story
+    assert "the same answer" in story
+    assert check_capture(tmp_path / "run").findings == []
+
+
+def test_the_printed_commands_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, however narrow the terminal, and also where ``reenact`` is not in the path."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr("sys.argv", ["pytest"])
+    assert main(["demo", "-o", str(tmp_path / "a run")]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if " verify " in line]
+    assert line.strip() == f"{sys.executable} -m reenact verify '{tmp_path}/a run'"
+    assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from rich.text import Text
 
 from reenact.check.capture import check_capture
 from reenact.cli.command import A_PATH
-from reenact.errors import Diverged, UsageError
+from reenact.cli.failure import shell_line
+from reenact.errors import Diverged
 from reenact.formats.capture import LlmRequest, LlmResponse, ToolCall, ToolResult
 from reenact.formats.divergence import ReplayDivergence
 from reenact.run import ReplayRun, capture, replay
@@ -29,10 +32,9 @@ from reenact.testing import ScriptedProvider, support_agent
 def command(output: Path | None) -> int:
     """Record, replay, break and verify a small agent, without key or network.
 
-    A support agent with the real anthropic SDK talks to a scripted model on this machine.
+    A support agent talks to a scripted model on this machine: with the real anthropic SDK where it is
+    installed, else over HTTP.
     """
-    if find_spec("anthropic") is None:
-        raise UsageError("the demo's agent uses the anthropic SDK; install it with: pip install anthropic")
     path = output or Path("runs") / time.strftime("demo-%Y%m%d-%H%M%S")
     console = Console(highlight=False)
     _Story(console, path).tell()
@@ -60,7 +62,8 @@ class _Story:
             with capture(self._path) as run:
                 run.final_output = support_agent.answer(support_agent.QUESTION, self._url)
             self._connections = provider.connections
-        self._say(f"A support agent asks a model at {self._url} and uses two tools:")
+        by = "with the anthropic SDK" if support_agent.has_sdk() else "over HTTP"
+        self._say(f"A support agent asks a model at {self._url}, {by}, and uses two tools:")
         self._console.print(Padding(_timeline(self._path), (0, 0, 0, 2)))
         self._say(f"→ {run.final_output}", "bold")
         return str(run.final_output)
@@ -96,15 +99,25 @@ class _Story:
     def _go_on(self) -> None:
         self._console.print(Rule(style="dim"))
         self._say(f"The recording is in {self._path}. Try:")
-        for verb in ("show", "view", "verify"):
-            self._say(f"  reenact {verb} {self._path}", "cyan")
-        self._say("  reenact --help", "cyan")
+        for words in (*([verb, str(self._path)] for verb in ("show", "view", "verify")), ["--help"]):
+            # Not wrapped, so that it can be pasted.
+            self._console.print(Text(shell_line([*_program(), *words]), style="cyan"), soft_wrap=True)
 
     def _head(self, number: str, title: str) -> None:
         self._console.print(Rule(f"[bold]{number}[/bold]  {title}", align="left", style="dim"))
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Padding(Text(text, style=style), (0, 0, 0, 2)))
+
+
+def _program() -> list[str]:
+    """How this program is called from here."""
+    script = Path(sys.argv[0])
+    if shutil.which("reenact") is not None:
+        return ["reenact"]
+    if script.name == "reenact" and script.is_file():
+        return [os.path.relpath(script)]
+    return [sys.executable, "-m", "reenact"]
 
 
 def _verdict(run: ReplayRun) -> str:

@@ -1,4 +1,4 @@
-"""A small support agent with the real ``anthropic`` SDK, and the model it talks to, scripted.
+"""A small support agent with the real ``anthropic`` SDK, if it is installed, and its model, scripted.
 
 The demo records it, and it shows what an agent looks like that knows nothing of being recorded: only its
 tools are marked.
@@ -7,7 +7,9 @@ tools are marked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any, Final, Self
 
 from reenact.seams.tool import tool
 from reenact.testing.script import Script
@@ -17,6 +19,7 @@ QUESTION: Final = "My order A-1042 has not shipped. Where is it?"
 MODEL: Final = "scripted-support"
 SYSTEM: Final = "You answer customers of a bookshop. Look things up before you promise anything."
 
+_KEY: Final = "sk-ant-demo-not-a-real-key-000000000000"
 _ORDERS: Final = {"A-1042": {"book": "The Art of Repetition", "parcel": "RX-77", "paid": True}}
 _PARCELS: Final = {"RX-77": {"at": "Rotterdam", "due": "Thursday"}}
 
@@ -83,10 +86,53 @@ def script() -> Script:
 
 def answer(question: str, base_url: str, tools: Tools = TOOLS) -> str:
     """Ask the model, do what it asks for, and return what it tells the customer."""
+    with _client(base_url) as client:
+        return _conversation(client, question, tools)
+
+
+def has_sdk() -> bool:
+    """Whether the agent uses the real SDK; without it, it talks HTTP itself."""
+    return find_spec("anthropic") is not None
+
+
+def _client(base_url: str) -> Any:
+    if not has_sdk():
+        return _PlainClient(base_url)
     import anthropic
 
-    with anthropic.Anthropic(api_key="sk-ant-demo-not-a-real-key-000000000000", base_url=base_url) as client:
-        return _conversation(client, question, tools)
+    return anthropic.Anthropic(api_key=_KEY, base_url=base_url)
+
+
+class _PlainClient:
+    """As much of the SDK as the agent uses, for an installation without it."""
+
+    def __init__(self, base_url: str) -> None:
+        import httpx2
+
+        self._http = httpx2.Client(base_url=base_url, headers={"x-api-key": _KEY})
+        self.messages = self
+
+    def create(self, **request: Any) -> Any:
+        answer = self._http.post("/v1/messages", json=request)
+        answer.raise_for_status()
+        return SimpleNamespace(content=[_Block(part) for part in answer.json()["content"]])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+
+class _Block(SimpleNamespace):
+    """One part of an answer."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        super().__init__(**part)
+        self._part = part
+
+    def model_dump(self) -> dict[str, Any]:
+        return self._part
 
 
 def _conversation(client: Any, question: str, tools: Tools) -> str:
