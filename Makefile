@@ -4,16 +4,18 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LOCK   := requirements/dev.txt
 PEERS  := $(VENV)/bench-peers
+DOCS   := $(VENV)/docs-tools
 
-.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots quick
+.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
 
-$(READY): requirements/dev.txt pyproject.toml
+$(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(READY)
 
@@ -25,6 +27,15 @@ setup-browser:
 demo: $(READY)
 	$(BIN)/reenact demo
 
+# One static site in site/, with search; nothing is fetched when it is made or read.
+$(DOCS): $(READY) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(DOCS) \
+	  -r requirements/docs.txt
+	touch $(DOCS)
+
+docs: $(DOCS)
+	PYTHONPATH=$(DOCS) $(BIN)/python $(DOCS)/bin/zensical build --clean --config-file mkdocs.yml
+
 test: $(READY)
 	$(BIN)/python -m pytest -q -rs
 
@@ -34,6 +45,21 @@ QUICK := tests/test_canonical.py tests/formats tests/store tests/redaction tests
 
 quick: $(READY)
 	$(BIN)/python -m pytest -q -rs --hypothesis-profile quick $(QUICK)
+
+# The tests on every other Python that we support and that is here; what is not here is said.
+PYTHONS := 3.12 3.13
+find_python = $(firstword $(shell command -v python$(1) 2> /dev/null) $(wildcard $(HOME)/.pyenv/versions/$(1).*/bin/python))
+
+test-pythons: $(PYTHONS:%=test-python-%)
+
+test-python-%: requirements/dev-%.txt
+	@if [ -z "$(call find_python,$*)" ]; then echo "Python $* is not here; not tested"; else \
+	  $(MAKE) --no-print-directory test VENV=$(VENV)-$* PYTHON=$(call find_python,$*) LOCK=requirements/dev-$*.txt; fi
+
+# The seams hook into names that are not public, so the oldest versions of SDKs are tested too.
+test-oldest:
+	$(MAKE) --no-print-directory setup VENV=$(VENV)-oldest LOCK=requirements/oldest.txt
+	$(VENV)-oldest/bin/python -m pytest -q -rs tests/seams tests/providers/test_sdk_oracle.py tests/testing/test_sdks.py
 
 # Real agents from npm; where there is no npm, the tests are reported as skipped. All of them take a gigabyte.
 test-agents test-all-agents: $(READY)
@@ -70,8 +96,12 @@ format: $(READY)
 
 # Raises the pinned versions to the newest that fit; run by hand, commit the result.
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --python-version 3.11
+	  --no-header --python-version
 
 pins: $(READY)
-	$(COMPILE) --output-file requirements/dev.txt requirements/dev.in
-	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in
+	$(COMPILE) 3.11 --output-file requirements/dev.txt requirements/dev.in
+	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in
+	$(COMPILE) 3.11 --output-file requirements/docs.txt requirements/docs.in
+	$(COMPILE) 3.11 --output-file requirements/oldest.txt requirements/oldest.in
+	for each in $(PYTHONS); do $(COMPILE) $$each --constraint requirements/dev.txt \
+	  --output-file requirements/dev-$$each.txt requirements/dev.in; done

@@ -101,16 +101,43 @@ def test_the_import_contracts_hold():
     assert done.returncode == 0, done.stdout
 
 
-def test_pins_have_hashes_and_name_no_address():
+@pytest.mark.parametrize("lock", sorted(path.name for path in (ROOT / "requirements").glob("*.txt")))
+def test_pins_have_hashes_and_name_no_address(lock):
     """What is installed is what was pinned, from wherever it comes."""
-    text = (ROOT / "requirements" / "dev.txt").read_text()
+    text = (ROOT / "requirements" / lock).read_text()
     requirements = re.split(r"\n(?=\S)", re.sub(r"\s*#.*", "", text).strip())
-    assert len(requirements) > 20
+    assert len(requirements) > 3
     for requirement in requirements:
         assert re.match(r"[\w.\[\]-]+==\S+", requirement), requirement
         assert "--hash=sha256:" in requirement, requirement
     assert "://" not in text
     assert "index-url" not in text
+
+
+def test_the_table_of_versions_is_what_is_tested():
+    """The oldest and the newest of each package, as the lock files have them."""
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \|$", (ROOT / "docs/platforms.md").read_text(), re.M
+    )
+    assert len(rows) > 10
+    for name, *versions in rows:
+        for lock, version in zip(("oldest", "dev"), versions, strict=True):
+            pins = (ROOT / "requirements" / f"{lock}.txt").read_text()
+            assert re.search(rf"^{name}(\[[\w,]+\])?=={re.escape(version)} ", pins, re.M), (name, lock)
+
+
+def test_the_site_has_every_page():
+    """The tool that makes it knows them all."""
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if page not in text} == set()
+
+
+@pytest.mark.parametrize("name", reenact.__all__)
+def test_the_api_page_has_every_public_name(name):
+    """In a heading or a table."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert f"## {name}\n" in page or f"| `{name}` |" in page or f"`reenact.{name}`" in page
 
 
 def test_base_requirements_are_the_packages_own():
@@ -123,7 +150,8 @@ def test_base_requirements_are_the_packages_own():
 
 
 TARGETS = (
-    *("setup", "setup-browser", "demo", "quick", "test", "test-agents", "lint"),
+    *("setup", "setup-browser", "demo", "docs", "quick", "test", "test-agents", "lint"),
+    *("test-pythons", "test-oldest"),
     *("bench", "format", "pins", "screenshots"),
 )
 

@@ -14,15 +14,17 @@ from tests.pytest_plugin.conftest import Suite
 
 pytest_plugins = ["pytester"]
 
-PAGE = (Path(__file__).parents[2] / "docs/howto/pytest.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(python|yaml|console)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+PAGE = (HOWTO / "pytest.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(python|yaml|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def test_the_page_s_files_and_commands(suite: Suite) -> None:
+@pytest.mark.parametrize(("page", "expected"), [("pytest", 9), ("web-app", 2), ("databases", 2)])
+def test_the_page_s_files_and_commands(suite: Suite, page: str, expected: int) -> None:
     """Written and run in order; each command prints the lines below it, among others."""
     loops = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
     commands = 0
-    for language, block in BLOCKS:
+    for language, block in BLOCK.findall((HOWTO / f"{page}.md").read_text(encoding="utf-8")):
         if language != "console":
             name = block.splitlines()[0].removeprefix("# ")
             (suite.path / name).write_text(block, encoding="utf-8")
@@ -32,7 +34,7 @@ def test_the_page_s_files_and_commands(suite: Suite) -> None:
             result = suite.run(*loops, *shlex.split(command))
             result.stdout.fnmatch_lines(output.splitlines())
             commands += 1
-    assert commands == 9
+    assert commands == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
