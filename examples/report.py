@@ -3,8 +3,9 @@
 Find out, and let it differ: ``reenact doctor -- python examples/report.py``
 """
 
-import tempfile
+import os
 from pathlib import Path
+from tempfile import gettempdir
 
 import reenact
 
@@ -17,10 +18,14 @@ def write(prompt: str) -> str:
 
 def main() -> None:
     """The agent."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = write(f"You write reports.\nYour folder is {folder} and yours alone.\nBe brief.")
-        Path(folder, "report.txt").write_text(report)
+    folder = Path(gettempdir(), f"report-{os.getpid()}")
+    folder.mkdir(exist_ok=True)
+    report = write(f"You write reports.\nYour folder is {folder} and yours alone.\nBe brief.")
+    file = folder / "report.txt"
+    file.write_text(report)
     print(report)
+    file.unlink()
+    folder.rmdir()
 
 
 if __name__ == "__main__":

@@ -301,7 +301,8 @@ def steady(text):
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE", text)
     text = re.sub(r"\b(key|signed by) +sha256:[0-9a-f]{64}", r"\1 ID", text)
     text = re.sub(r"\b(cap|run)_[0-9a-f]{16}\b", r"\1_ID", text)
-    text = re.sub(r"\S*/tmp[a-z0-9_]{8}\b", "FOLDER", text)
+    text = re.sub(r"\S*/report-\d+\b", "FOLDER", text)
+    text = re.sub(r"\(\d+ became \d+\)", "(NUMBERS)", text)
     return re.sub(r"""(order-|")[0-9a-f]{6}\b""", r"\1ID", text).splitlines()
 
 

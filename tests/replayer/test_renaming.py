@@ -7,6 +7,7 @@ import json
 import os
 import random
 import secrets
+import socket
 import string
 import tempfile
 import time
@@ -293,3 +294,17 @@ def test_a_final_output_may_have_another_name(tmp_path: Path) -> None:
 
     captured(tmp_path / "run", agent)
     replayed(tmp_path / "run", agent)
+
+
+def test_a_port_of_the_runs_own_server_is_a_name(tmp_path: Path) -> None:
+    """Where it listens; another port of somebody's is another."""
+
+    def agent(run: reenact.Run, port: int | None = None) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = port or server.getsockname()[1]
+            tell(url=f"http://127.0.0.1:{port}/callback", port=port)
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
+        agent(run, port=9)

@@ -12,7 +12,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -39,6 +39,8 @@ from reenact.replayer.volatile import VolatileKeys, rules_in_force
 from reenact.volatile.likeness import family
 
 Policy: TypeAlias = Literal["strict", "lenient"]
+_COMPARED: Final = 200
+"""With how many recorded calls, at most, a request is compared that equals none."""
 _decode: Final = msgspec.json.Decoder().decode
 
 _CALL_TYPES: Final[dict[CallKind, str]] = {
@@ -347,7 +349,7 @@ class ReplayEngine:
         kind = key.type, family(key.name)
         calls = (call for call in self._lanes.may_come_now(lane) if (call.type, family(call.name)) == kind)
         request = self._volatile.without_volatile(key.type, key.name, _decode(request_text))
-        found = self.likeness.take_first(calls, request)
+        found = self.likeness.take_first(islice(calls, _COMPARED), request)
         if found is not None:
             self._lanes.claim(lane, found)
         return found

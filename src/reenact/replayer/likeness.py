@@ -90,12 +90,15 @@ class RunLikeness:
         renamed: str = self._requests.in_value(text)
         return renamed if renamed != text else None
 
-    def explain(self, call: RecordedCall, request: Any) -> str:
-        """What makes *request* another than that of *call*, to the word; empty where that is long."""
+    def explain(self, call: RecordedCall, request: Any, places: tuple[Difference, ...]) -> str:
+        """What makes *request* another than that of *call*, to the word, where *places* say less."""
         try:
             self._compare(call, self._request_of(call), request)
         except Unlike as unlike:
-            return unlike.describe()
+            is_plain = any(
+                (place.expected, place.observed) == (unlike.recorded, unlike.live) for place in places
+            )
+            return "" if is_plain and unlike.earlier is None else unlike.describe()
         return ""
 
     def remaining(self, call: RecordedCall, places: tuple[Difference, ...]) -> tuple[Difference, ...]:

@@ -67,7 +67,8 @@ def mismatch(
         base, places = _request_path(expected), volatile.differences(expected, request)
         remaining = likeness.remaining(expected, places)
         if remaining != places or _are_within_texts(places):
-            reason = likeness.explain(expected, volatile.without_volatile(key.type, key.name, request))
+            asked_for = volatile.without_volatile(key.type, key.name, request)
+            reason = likeness.explain(expected, asked_for, places)
         places = remaining
     elif code == "event_payload_mismatch":
         base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))

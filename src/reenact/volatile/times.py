@@ -47,7 +47,7 @@ _COMPACT: Final = (
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)"
     r"(?:[T_-]?(?P<hour1>\d\d)(?P<minute1>\d\d)(?P<second1>\d\d)(?:[._-]?(?P<fraction1>\d{3}|\d{6}))?(?P<zone1>Z)?)?"
 )
-_CLOCK_ALONE: Final = rf"(?<![.:/-]){_CLOCK_1}(?!:)"
+_CLOCK_ALONE: Final = rf"(?<![.:]){_CLOCK_1}(?!:)"
 _EPOCH: Final = r"(?P<s>\d{10}(?:\.\d{1,9})?)|(?P<ms>\d{13}(?:\.\d{1,6})?)|(?P<us>\d{16})|(?P<ns>\d{19})"
 _FORMS: Final = {
     name: re.compile(pattern)

@@ -2,7 +2,7 @@
 
 Their draws are not recorded: how many there are differs from run to run, and most reach no request. But a
 name in a request that was drawn here is known to be generated, and nobody gave it. So the sources are only
-watched: a draw costs half a microsecond more, and what names it may have become is found out when one is
+watched: a draw costs about a microsecond more, and what names it may have become is found out when one is
 asked for.
 """
 
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import ref
 
 from reenact.seams.patches import Patch, attach, detach
 
@@ -129,13 +129,13 @@ def _in_base(number: int, letters: str) -> str:
     return written
 
 
-_seeded: Final[WeakSet[random.Random]] = WeakSet()
-"""Generators that were told where to begin: what they give is no chance, but follows from that."""
+_seeded: Final[dict[int, ref[random.Random]]] = {}
+"""By identity: generators that were told where to begin; what they give follows from that."""
 _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
 
 
 def _see(drawn: Any, generator: random.Random | None = None) -> None:
-    if generator is None or generator not in _seeded:
+    if id(generator) not in _seeded:
         for draws in _open:
             draws.see(drawn)
 
@@ -191,10 +191,17 @@ def _watch_bits(original: Callable[[int], int]) -> Callable[[int], int]:
     return draw
 
 
+def _note_seed(generator: random.Random, seed: Any) -> None:
+    identity = id(generator)
+    _seeded.pop(identity, None)
+    if seed is not None:
+        _seeded[identity] = ref(generator, lambda _: _seeded.pop(identity, None))
+
+
 def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
     def seed(self: random.Random, a: Any = None, *args: Any, **kwargs: Any) -> None:
         original(self, a, *args, **kwargs)
-        (_seeded.discard if a is None else _seeded.add)(self)
+        _note_seed(self, a)
 
     return seed
 
@@ -202,7 +209,7 @@ def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
 def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
     def seed(a: Any = None, *args: Any, **kwargs: Any) -> None:
         original(a, *args, **kwargs)
-        (_seeded.discard if a is None else _seeded.add)(_shared)
+        _note_seed(_shared, a)
 
     return seed
 
