@@ -23,13 +23,13 @@ def command(*words):
     return [PYTHON, "-m", "reenact", *map(str, words)]
 
 
-def run(*words, cwd, timeout_s=60, **environment):
-    """Run ``reenact`` with *words* to its end."""
+def run(*words, cwd, timeout_s=60, input="", **environment):  # noqa: A002 — as subprocess calls it
+    """Run ``reenact`` with *words* to its end; *input* comes by a pipe, where there is some."""
     return subprocess.run(
         command(*words),
         cwd=cwd,
         env=ENVIRONMENT | environment,
-        stdin=subprocess.DEVNULL,
+        **({"input": input} if input else {"stdin": subprocess.DEVNULL}),
         capture_output=True,
         text=True,
         timeout=timeout_s,

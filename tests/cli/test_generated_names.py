@@ -49,6 +49,7 @@ import framework
 
 slug, drawn = framework.name()
 order = os.environ.get("ORDER") or (sys.argv[1] if len(sys.argv) > 1 else "@ORDER@")
+order = sys.stdin.read() if order == "-" else order
 said = framework.ask(f"I am {slug} ({drawn}). Cancel the order {order}.")
 print(slug in said and drawn in said and order in said)
 print(framework.ask(f"You said: {said}") == f"You said: {said}!")
@@ -66,6 +67,7 @@ def ask(text, **more):
         return json.load(response)["content"][0]["text"]
 
 order = os.environ.get("ORDER") or (sys.argv[1] if len(sys.argv) > 1 else "@ORDER@")
+order = sys.stdin.read() if order == "-" else order
 session, short = str(uuid.uuid4()), "%08x" % (random.getrandbits(31) | 0xa0000000)
 now = datetime.datetime.now().isoformat()
 said = ask(f"I am {session} in run-{short} at {now}. Cancel {order}.", at=time.time())
@@ -75,6 +77,7 @@ print(ask(f"You said: {said}", session=session) == f"You said: {said}!")
 
 NODE_AGENT = """
 import { randomUUID, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 const ask = async (text, more) => {
   const answer = await fetch(`${process.env.ANTHROPIC_BASE_URL}/v1/messages`, {
     method: "POST",
@@ -87,7 +90,8 @@ const ask = async (text, more) => {
   const deltas = (await answer.text()).match(/"text": ?"[^"]+"/g) ?? [];
   return deltas.map((delta) => JSON.parse(`{${delta}}`).text).join("");
 };
-const order = process.env.ORDER ?? process.argv[2] ?? "@ORDER@";
+const given = process.env.ORDER ?? process.argv[2] ?? "@ORDER@";
+const order = given === "-" ? readFileSync(0, "utf8") : given;
 const session = randomUUID(), call = `call_${randomBytes(12).toString("base64url")}`;
 const now = new Date();
 const times = `${now.toISOString()}, ${now.toUTCString()}`;
@@ -116,6 +120,7 @@ class Agent:
         site.mkdir()
         (site / "framework.py").write_text(LIBRARY)
         self.environment = {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{site}"}
+        self.input = ""
         self.write(str(uuid.uuid4()))
 
     def write(self, order: str) -> None:
@@ -124,7 +129,7 @@ class Agent:
     def run(self, *verb: str, words: tuple[str, ...] = (), **environment: str):
         command = [*self._program, self._file.name, *words]
         environment |= self.environment
-        return run(*verb, "--", *command, cwd=self._folder, **environment)
+        return run(*verb, "--", *command, cwd=self._folder, input=self.input, **environment)
 
 
 KINDS = ["Python", "isolated", "Node"]
@@ -157,16 +162,18 @@ def test_what_libraries_draw_may_differ(agent: Agent, provider: ScriptedProvider
     assert receipt["times"]
 
 
-GIVEN = ["source", "argument", "environment"]
+GIVEN = ["source", "argument", "environment", "pipe"]
 
 
 @pytest.mark.parametrize("way", GIVEN)
 def test_an_id_that_was_given_may_not(agent: Agent, provider: ScriptedProvider, way: str) -> None:
-    """Whether it stands in the source, on the command line or in the environment."""
+    """Whether it stands in the source, on the command line or in the environment, or comes by a pipe."""
     orders = str(uuid.uuid4()), str(uuid.uuid4())
-    words = [(order,) if way == "argument" else () for order in orders]
+    words = [(order,) if way == "argument" else ("-",) if way == "pipe" else () for order in orders]
     environments = [{"ORDER": order} if way == "environment" else {} for order in orders]
+    agent.input = orders[0]
     recorded(agent, provider, *words[0], **environments[0])
+    agent.input = orders[1]
     if way == "source":
         agent.write(orders[1])
     done = agent.run("replay", "a", words=words[1], **environments[1])

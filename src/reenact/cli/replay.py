@@ -73,15 +73,16 @@ def command(
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
     began = beginning(reader)
-    served = ServedReplay(
-        Path(directory),
-        upstreams_of(os.environ) | (began.upstreams or {}),
-        policy=policy,
-        volatile=volatile,
-        words=words,
-    )
     fence = None if network else Fence(os.environ)
     with handover_folder() as handover:
+        served = ServedReplay(
+            Path(directory),
+            upstreams_of(os.environ) | (began.upstreams or {}),
+            policy=policy,
+            volatile=volatile,
+            words=words,
+            input_copy=handover.input_copy,
+        )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
             handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile))
@@ -94,6 +95,7 @@ def command(
                 stdout=stdout,
                 is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
                 fence=fence,
+                keep_input=handover.input_copy,
             )
         found = _replayed(directory, handover, served, began)
         replayed = _judged(found, None if recorded is ABSENT else recorded, status)

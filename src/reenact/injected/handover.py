@@ -11,6 +11,7 @@ diverged-PID     its replay has diverged; the rest is in its report, if it lives
 taken            the first lanes of the processes that have made a call, in that order
 replayed-PID     what its replay came to
 updated-PID      what its update came to
+input            from the command: what came by a pipe to its standard input
 """
 
 from __future__ import annotations
@@ -146,6 +147,11 @@ class Handover:
         reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
         return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
+
+    @property
+    def input_copy(self) -> Path:
+        """What the command has read from a pipe."""
+        return self.folder / "input"
 
     # A process's side
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -25,6 +26,8 @@ from reenact.run import MODE_VARIABLE
 _LOOK_S: Final = 0.5
 _FOLDER: Final = "reenact-handover-"
 _OWNER: Final = "owner"
+_STDIN: Final = 0
+_INPUT_BYTES: Final = 1 << 16
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -85,20 +88,57 @@ def run(
     stdout: IO[bytes] | None = None,
     is_of_no_use: Callable[[], bool] = lambda: False,
     fence: Fence | None = None,
+    keep_input: Path | None = None,
 ) -> int:
     """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
 
-    It is told to end when it *is_of_no_use* any more. It stays within *fence*.
+    It is told to end when it *is_of_no_use* any more. It stays within *fence*. What comes to it by a pipe is
+    kept in *keep_input* as well, since nobody could look there again.
     """
-    with _signals_passed_on() as passed_on_to, _around_child(fence) as enter:
+    with (
+        _signals_passed_on() as passed_on_to,
+        _around_child(fence) as enter,
+        _kept_input(keep_input) as stdin,
+    ):
         try:
-            child = subprocess.Popen(command, env=environ, stdout=stdout, preexec_fn=enter)
+            child = subprocess.Popen(command, env=environ, stdin=stdin, stdout=stdout, preexec_fn=enter)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)
         with _ending(child, is_of_no_use):
             returned = child.wait()
     return returned if returned >= 0 else 128 - returned
+
+
+@contextmanager
+def _kept_input(copy: Path | None) -> Iterator[int | None]:
+    """What a child reads instead of our standard input; ``None`` where it may have that itself."""
+    if copy is None or not _is_pipe(_STDIN):
+        yield None
+        return
+    reading, writing = os.pipe()
+    Thread(target=_pass_on_input, args=(writing, copy), name="reenact-input", daemon=True).start()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+
+
+def _is_pipe(fd: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISFIFO(os.fstat(fd).st_mode)
+    return False
+
+
+def _pass_on_input(writing: int, copy: Path) -> None:
+    with (
+        suppress(OSError),
+        os.fdopen(writing, "wb", buffering=0) as child,
+        copy.open("wb", buffering=0) as kept,
+    ):
+        while data := os.read(_STDIN, _INPUT_BYTES):
+            kept.write(data)
+            child.write(data)
 
 
 def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:

@@ -268,7 +268,14 @@ def _allowed(orders: ToRecord | ToReplay) -> Allow:
 def _evidence(handover: Handover) -> RunEvidence:
     """All of the program is the run, so that what it was given is what was there when it began."""
     began_s = handover.began_s
-    given = Given(sys.orig_argv, os.environ, Path.cwd(), before_s=began_s, more=_own_files)
+    given = Given(
+        sys.orig_argv,
+        os.environ,
+        Path.cwd(),
+        before_s=began_s,
+        more=_own_files,
+        input_copy=handover.input_copy,
+    )
     return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s)
 
 

@@ -115,10 +115,11 @@ class ServedReplay(ReplayRun):
         volatile: Sequence[VolatileRule] = (),
         stall_s: float = STALL_S,
         words: Sequence[str] = (),
+        input_copy: Path | None = None,
     ) -> None:
         """*words* are the command's; what it draws by lot nobody sees, but what it was given is known."""
         began_s = time.time()
-        given = Given(words, os.environ, Path.cwd(), before_s=began_s)
+        given = Given(words, os.environ, Path.cwd(), before_s=began_s, input_copy=input_copy)
         super().__init__(
             path,
             policy=policy,

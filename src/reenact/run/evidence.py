@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -41,23 +42,35 @@ class Given:
         *,
         before_s: float,
         more: Callable[[], Iterable[Path]] = lambda: (),
+        input_copy: Path | None = None,
     ) -> None:
+        """*input_copy* grows while the command reads what comes by a pipe."""
         self._texts = [*words, *environ.values()]
         self._words = words
         self._folder = folder
         self._before_s = before_s
         self._more = more
+        self._input_copy = input_copy
 
     def holds(self, name: str) -> bool:
         """Whether *name* stands in any of it."""
         if any(name in text for text in self._texts):
             return True
         wanted = name.encode()
-        return any(wanted in content for content in self._contents)
+        return wanted in self._input() or any(wanted in content for content in self._contents)
+
+    def _input(self) -> bytes:
+        try:
+            if self._input_copy is not None and self._input_copy.exists():
+                return self._input_copy.read_bytes()
+            # Opened anew, a file is read from its beginning, and the command goes on where it was.
+            return Path("/dev/stdin").read_bytes() if stat.S_ISREG(os.fstat(0).st_mode) else b""
+        except OSError:
+            return b""
 
     @cached_property
     def _contents(self) -> list[bytes]:
-        found: list[bytes] = []
+        found: list[bytes] = [os.fsencode(path) for path in _files_in(self._folder)]
         room_bytes = _MAX_BYTES
         for path in dict.fromkeys(self._files()):
             content = self._read(path)
