@@ -203,3 +203,17 @@ def test_wrong_usage_is_one_line(words, status, message, ending, tmp_path):
     assert done.returncode == status
     assert done.stderr.startswith(f"reenact: {message.format(capture=ending)}")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_rules_in_force_are_named(tmp_path):
+    """Whoever reads that a run was reproduced reads under which rules."""
+    (tmp_path / "agent.py").write_text(
+        "import reenact\n@reenact.tool\ndef search(query): return query\nsearch('bees')\n"
+    )
+    run("record", "-o", "a", "--", PYTHON, "agent.py", cwd=tmp_path)
+    done = run("replay", "a", "--volatile", "tool search $.query", "--", PYTHON, "agent.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "  rule in force: tool search $.query\n" in done.stderr
+    refused = run("replay", "a", "--volatile", "tool search $", "--", PYTHON, "agent.py", cwd=tmp_path)
+    assert refused.returncode == 3
+    assert "name the part that may differ" in refused.stderr

@@ -165,7 +165,18 @@ def test_projects_settings_are_found(tmp_path, capsys):
         '[test]\nassertions = ["own.py"]\n[test.defaults.has_word]\nword = "well"\n'
     )
     write_test(tmp_path / "a", "{id: w, type: has_word}")
-    assert run(capsys, "a")[0] == 0
+    assert run(capsys, "a", "--allow-code")[0] == 0
+
+
+def test_no_setting_runs_code_unasked(tmp_path, capsys, monkeypatch):
+    """A folder that was cloned may name any file."""
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    (tmp_path / "reenact.toml").write_text('[test]\nassertions = ["own.py"]\n')
+    write_test(tmp_path / "a", "{id: w, type: output_contains, params: {text: well}}")
+    status, _, err = run(capsys, "a")
+    assert status == 3
+    assert "own.py" in err
+    assert "--allow-code" in err
 
 
 def test_a_first_test_is_written_and_holds(tmp_path, capsys):

@@ -59,12 +59,12 @@ PROJECTS = {
     "one table": ("[volatile]\npath = '$'", "reenact.toml: $.volatile: expected tables [[volatile]]"),
     "no path": ("[[volatile]]\nmask = 'x'", "reenact.toml: $.volatile[0].path: required, but missing"),
     "a bad path": (
-        "[[volatile]]\npath = '$'\n[[volatile]]\npath = 'a'",
+        "[[volatile]]\npath = '$.a'\n[[volatile]]\npath = 'a'",
         "reenact.toml: $.volatile[1]: a path begins with $",
     ),
     "a wrong type": ("[[volatile]]\npath = 1", "reenact.toml: $.volatile[0].path: expected `str`"),
     "an unknown key": (
-        "[[volatile]]\npath = '$'\nmaks = 'x'",
+        "[[volatile]]\npath = '$.a'\nmaks = 'x'",
         "reenact.toml: $.volatile[0]: 'maks' is unknown",
     ),
 }
@@ -82,7 +82,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 
 
 @given(
-    st.sampled_from(["$", "$..id", '$["a\'b"]', "$['\"']"]),
+    st.sampled_from(["$.a", "$..id", '$["a\'b"]', "$['\"']"]),
     st.one_of(st.none(), texts.map(re.escape)),
     st.one_of(st.none(), texts),
 )
@@ -105,3 +105,12 @@ def test_rules_have_words_for_all_calls() -> None:
     assert called("nondeterministic", "network/GET http://a/b") == "network GET http://a/b"
     assert called("nondeterministic", "clock/time.time") == "clock time.time"
     assert called("state_mutation", "") == "state"
+
+
+@pytest.mark.parametrize(
+    "rule", ["$", "llm $", "$..*", "$[*]", "tool search $.*", "$ =~ (?s).+", "llm $.a =~ (?s).*x?.+"]
+)
+def test_a_rule_as_wide_as_everything_is_refused(rule):
+    """A replay under it would prove nothing."""
+    with pytest.raises(FormatError, match="name the part that may differ"):
+        VolatileRule.parse(rule)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -48,3 +49,34 @@ def test_tables_go_through_a_link(tmp_path):
     append_to_project(tmp_path / "reenact.toml", "[more]\n")
     assert (tmp_path / "reenact.toml").is_symlink()
     assert (tmp_path / "real.toml").read_text() == "[test]\n\n[more]\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("given_away", ["file", "folder"])
+def test_what_belongs_to_somebody_else_is_ignored(given_away, tmp_path, caplog) -> None:
+    """With one warning; what is above it and ours is found."""
+    theirs = tmp_path / "theirs"
+    below = theirs / "below"
+    below.mkdir(parents=True)
+    (theirs / "reenact.toml").write_text("[test]\n")
+    os.chown(theirs / "reenact.toml" if given_away == "file" else theirs, 65534, 65534)
+    assert find_project_file(below) is None
+    assert find_project_file(below) is None
+    assert [record.getMessage().split(": ")[1][:40] for record in caplog.records] == [
+        "belongs to somebody else and is ignored;"
+    ]
+    (tmp_path / "reenact.toml").write_text("[test]\n")
+    assert find_project_file(below) == tmp_path / "reenact.toml"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_the_user_may_name_the_file(tmp_path, monkeypatch) -> None:
+    """Then it does not matter whose it is."""
+    file = tmp_path / "reenact.toml"
+    file.write_text("[test]\n")
+    os.chown(file, 65534, 65534)
+    monkeypatch.setenv("REENACT_PROJECT", str(file))
+    assert find_project_file(tmp_path / "below") == file
+    monkeypatch.delenv("REENACT_PROJECT")
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert find_project_file(tmp_path) == file

@@ -35,6 +35,7 @@ from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.outfile import write_output
 from reenact.store.reader import CaptureReader
+from reenact.volatile.defaults import DEFAULTS
 
 _EXPLAINED: Final = 5
 """So many divergences are explained to a person; the first is nearly always the cause of the others."""
@@ -251,6 +252,10 @@ def _explain(directory: str, replayed: Replayed, alone: str) -> None:
         say(f"{directory}: reproduced, {answered}, {alone}{_accepted(receipt)}")
     else:
         say(f"{directory}: diverged, {answered}")
+    usual = {str(rule) for rule in DEFAULTS}
+    for rule in receipt.matching.volatile or ():
+        if str(rule) not in usual:
+            _indented(f"rule in force: {rule}")
     for refused in receipt.liveCallsRefused:
         place = f"\n  called from  {refused.frame}" if refused.frame else ""
         _indented(f"refused: {refused.kind} {refused.target}{place}")

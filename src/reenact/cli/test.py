@@ -56,6 +56,12 @@ class _Reports(NamedTuple):
 @click.option("--strict", is_flag=True, help="A key or parameter that nobody knows is an error.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
 @click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar="REENACT_ALLOW_CODE",
+    help="Run the Python files that reenact.toml names for assertions.",
+)
+@click.option(
     "--init",
     "capture",
     metavar="CAPTURE",
@@ -73,6 +79,7 @@ def command(
     github: bool,
     strict: bool,
     watch: bool,
+    allow_code: bool,
     capture: Path | None,
 ) -> int:
     """Run assertions over recorded runs.
@@ -89,7 +96,13 @@ def command(
     reports = _Reports(json_file, junit_file, out, github)
 
     def run() -> int:
-        plan = Plan(f"run-{secrets.token_hex(4)}", find_settings(Path.cwd()), name, tags, strict, out)
+        settings = find_settings(Path.cwd())
+        if settings.assertions and not allow_code:
+            raise UsageError(
+                f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
+                "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
+            )
+        plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tags, strict, out)
         return _run(paths, plan, jobs, reports)
 
     return _watch(paths, run) if watch else run()

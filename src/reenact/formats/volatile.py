@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from reenact.errors import FormatError
-from reenact.formats.json_paths import PathPattern
+from reenact.formats.json_paths import PathPattern, Wild
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
@@ -29,6 +29,9 @@ KINDS: Final = {"llm_request": "llm", "tool_call": "tool", "state_mutation": "st
 """By the type of a call's event: what a rule calls it; others have a word of their own, their source."""
 _PATH: Final = re.compile(r"(?<!\S)\$")  # a tool's name may have the sign inside
 _REGEX: Final = re.compile(r"\s*=~ (?P<mask>.+)", re.DOTALL)
+
+
+_ANY_TEXTS: Final = ("x", "7", "Hello, world!", '{"a": [1]}', "first\nsecond line", "Grüße")
 
 
 class VolatileRule(Record, frozen=True):
@@ -86,12 +89,21 @@ def checked(rule: VolatileRule) -> VolatileRule:
     """*rule*, if it can be applied; :class:`FormatError` says why not."""
     for name in rule.extra:  # it may say that the rule covers less
         raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
+    if rule.mask is ABSENT and all(isinstance(step, Wild) for step in PathPattern.parse(rule.path).steps):
+        raise FormatError(f"{rule.path} is everything that was asked; name the part that may differ")
     PathPattern.parse(rule.path)
+    if rule.mask is not ABSENT and _takes_all(rule.mask):
+        raise FormatError(f"the mask {rule.mask!r} finds every text whole; name the part that may differ")
     if rule.mask is not ABSENT and Pattern(rule.mask).search([""]) != [False]:
         raise FormatError(
             f"the mask {rule.mask!r} finds nothing in every text; let it find at least one sign"
         )
     return rule
+
+
+def _takes_all(mask: str) -> bool:
+    pattern = Pattern(mask)
+    return all(not pattern.replaced(text, "") for text in _ANY_TEXTS)
 
 
 def rules_in(project: Mapping[str, Any], *, file: str) -> tuple[VolatileRule, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -10,19 +12,51 @@ from reenact.errors import FormatError
 from reenact.store.outfile import write_output
 
 PROJECT_FILE: Final = "reenact.toml"
+PROJECT_VARIABLE: Final = "REENACT_PROJECT"
+"""Names the file to read, whoever owns it."""
+_ROOT: Final = 0
+
+log: Final = logging.getLogger("reenact")
+_warned: set[Path] = set()
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The nearest ``reenact.toml`` in *start* or above it."""
+    """The nearest ``reenact.toml`` in *start* or above it, or the one that ``REENACT_PROJECT`` names.
+
+    One that somebody else has put there is passed over with a warning: whoever may write to a folder above
+    must not say under which rules we compare.
+    """
+    if named := os.environ.get(PROJECT_VARIABLE):
+        return Path(named).absolute()
     start = start.resolve()
     files = (directory / PROJECT_FILE for directory in (start, *start.parents))
-    return next((file for file in files if file.is_file()), None)
+    return next((file for file in files if file.is_file() and _is_ours(file)), None)
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether it and its folder belong to us or to root; under ``sudo`` also to who called it."""
+    trusted = {os.geteuid(), _ROOT}
+    caller = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == _ROOT and caller.isdecimal():
+        trusted.add(int(caller))
+    try:
+        is_ours = {os.lstat(file).st_uid, os.stat(file).st_uid, os.stat(file.parent).st_uid} <= trusted
+    except OSError:
+        is_ours = False
+    if not is_ours and file not in _warned:
+        _warned.add(file)
+        log.warning(
+            "%s: belongs to somebody else and is ignored; use it with %s=%s", file, PROJECT_VARIABLE, file
+        )
+    return is_ours
 
 
 def read_project(file: Path) -> dict[str, Any]:
     """All tables of *file*."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise FormatError("nested too deep", file=str(file)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"not TOML: {error}", file=str(file)) from None
 
