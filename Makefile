@@ -1,4 +1,4 @@
-# setup · demo · quick · test · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
+# setup · demo · quick · test · test-hard · test-agents · lint · bench: each works in a fresh clone; setup is made on demand.
 # Where there is no Chromium, the tests that need it are reported as skipped.
 PYTHON ?= python3
 VENV   := .venv
@@ -8,7 +8,7 @@ LOCK   := requirements/dev.txt
 PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
 
-.PHONY: setup setup-browser demo test test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
+.PHONY: setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -60,6 +60,14 @@ test-python-%: requirements/dev-%.txt
 test-oldest:
 	$(MAKE) --no-print-directory setup VENV=$(VENV)-oldest LOCK=requirements/oldest.txt
 	$(VENV)-oldest/bin/python -m pytest -q -rs tests/seams tests/providers/test_sdk_oracle.py tests/testing/test_sdks.py
+
+# Kills, failing system calls, hostile events and files, in their long form: an hour. docs/reliability.md has figures.
+# REENACT_SEED=N repeats what a run has tried.
+HARD := tests/recorder/test_joining.py tests/recorder/test_crash.py tests/recorder/test_storage_failures.py \
+  tests/faults tests/gateway/test_last_byte.py tests/store/test_bombs.py tests/test_hostile_events.py \
+  tests/replayer/test_concurrency.py tests/check/test_tampering.py tests/recorder/test_secrets.py
+test-hard: $(READY)
+	REENACT_HARD=1 $(BIN)/python -m pytest -q -s -rs $(HARD)
 
 # Real agents from npm; where there is no npm, the tests are reported as skipped. All of them take a gigabyte.
 test-agents test-all-agents: $(READY)

@@ -6,7 +6,7 @@ import sys
 
 HARD = bool(os.environ.get("REENACT_HARD"))
 SEED = int(os.environ.get("REENACT_SEED", "1"))
-"""The same every day in the suite; ``make test-hard`` takes another one each time and prints it."""
+"""The same every day, unless told otherwise: what was found once is found again."""
 
 
 def rounds(bounded, long):

@@ -15,6 +15,7 @@ import reenact
 from reenact.formats.capture import ToolResult
 from reenact.recorder.recovery import recover
 from reenact.store.reader import CaptureReader
+from tests.hard import rounds
 from tests.store import child
 
 # One process is warmed up, and forks an agent for each path it is told: starting Python takes longer than
@@ -42,7 +43,7 @@ for path in map(str.strip, sys.stdin):
     os.waitpid(pid, 0)
     os.write(1, b"end\\n")
 """
-ROUNDS = 100
+ROUNDS = rounds(100, 500)
 
 
 class Agents:

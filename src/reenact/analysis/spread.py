@@ -11,6 +11,7 @@ import msgspec
 
 _RANKS: Final = (50, 90, 99)
 _BINS_PER_DECADE: Final = 4
+_LARGEST: Final = 2.0**53
 
 
 class Spread(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,12 +29,17 @@ class Spread(msgspec.Struct, frozen=True, rename="camel"):
     @classmethod
     def of(cls, numbers: Iterable[float]) -> Spread | None:
         """``None`` where there are no numbers."""
-        ranked = sorted(numbers)
+        ranked = sorted(map(_measurable, numbers))
         if not ranked:
             return None
         total = math.fsum(ranked)
         p50, p90, p99 = (percentile(ranked, rank) for rank in _RANKS)
         return cls(len(ranked), total, total / len(ranked), ranked[0], p50, p90, p99, ranked[-1])
+
+
+def _measurable(number: float) -> float:
+    """*number*, or the nearest that somebody may have measured: a log can say anything."""
+    return max(-_LARGEST, min(number, _LARGEST))
 
 
 def percentile(ranked: Sequence[float], rank: float) -> float:
@@ -46,7 +52,7 @@ def histogram(numbers: Iterable[float], bins: int) -> list[tuple[float, float, i
 
     Numbers that lie close together get fewer steps, because finer ones would all look alike.
     """
-    values = array("d", (max(1.0, number) for number in numbers))
+    values = array("d", (max(1.0, _measurable(number)) for number in numbers))
     if not values:
         return []
     low, high = math.log(min(values)), math.log(max(values))
