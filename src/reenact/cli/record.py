@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -18,13 +18,14 @@ from reenact.cli.failure import message_of, printable, say, shell_line
 from reenact.cli.table import counted
 from reenact.cli.volatile import volatile_option
 from reenact.errors import StoreError, UsageError
-from reenact.formats.capture import CaptureManifest, RedactionProfile
+from reenact.formats.capture import CaptureManifest, PrintedLines, RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import upstreams_of, variables
 from reenact.injected.handover import Handover, ToRecord
 from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed
 from reenact.injected.served import ServedCapture
 from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
@@ -99,9 +100,14 @@ def command(
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
                 handover.give(ToRecord(str(new.absolute()), redact, durability, identity, changes, volatile))
-                status = run(addressed(words, gateway.address), injecting(environ, handover, "capture"))
+                printed = Printed(identity.salt)
+                status = run(
+                    addressed(words, gateway.address),
+                    injecting(environ, handover, "capture"),
+                    printed=printed,
+                )
             claim.remove()
-            manifest = _finish(new, status, handover, gateway)
+            manifest = _finish(new, Ended(status, printed.end()), handover, gateway)
             if manifest is not None and is_replaced:
                 put_in_place(new, path)
             if manifest is not None:
@@ -139,6 +145,13 @@ def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
     return shell_line(["reenact", "replay", str(path), *options, "--", *words])
 
 
+class Ended(NamedTuple):
+    """What the one who waited for the command knows of it."""
+
+    status: int
+    printed: PrintedLines
+
+
 def _holds_capture(path: Path) -> bool:
     """Whether there is a capture to be replaced; one that is being recorded is not."""
     if not path.exists():
@@ -150,23 +163,23 @@ def _holds_capture(path: Path) -> bool:
     return False
 
 
-def _finish(path: Path, status: int, handover: Handover, gateway: Gateway) -> CaptureManifest | None:
+def _finish(path: Path, ended: Ended, handover: Handover, gateway: Gateway) -> CaptureManifest | None:
     """Complete what the command left in *path*; ``None`` where that is no whole capture, which is said."""
     if not path.is_dir():
         say(f"the capture is lost: {path} was removed while the command ran")
         return None
     if not any(path.iterdir()):
-        failed = f"the command itself failed with exit status {status}; " if status else ""
+        failed = f"the command itself failed with exit status {ended.status}; " if ended.status else ""
         say(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
         return None
     for why in handover.notes("failed").values():
         say(f"not recorded: {why}")
     for pid, why in handover.notes("left-out").items():
         say(f"not recorded: {handover.process(pid)}: {why}")
-    return _completed(path, status)
+    return _completed(path, ended)
 
 
-def _completed(path: Path, exit_status: int) -> CaptureManifest | None:
+def _completed(path: Path, ended: Ended) -> CaptureManifest | None:
     state = RunDir.open(path).state
     if state is RunState.OPEN:
         say(f"{path}: is still being recorded by a process that the command left behind")
@@ -175,7 +188,7 @@ def _completed(path: Path, exit_status: int) -> CaptureManifest | None:
         cut = plural(recover(path).removed_bytes, "byte")
         say(f"{path}: the run was interrupted and has been recovered, {cut} cut")
     join_parts(path)
-    return note_exit_status(path, exit_status)
+    return note_exit_status(path, ended.status, ended.printed)
 
 
 def _summarise(path: Path, manifest: CaptureManifest, again: str, silent: str, exit_status: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from pathlib import Path
@@ -18,15 +17,16 @@ from reenact.boundary import ROOT
 from reenact.cli.failure import DIFFERS, printable, say
 from reenact.cli.volatile import volatile_option
 from reenact.errors import CheckFailed, StoreError, UsageError
-from reenact.formats.capture import ProcessData, RunStartData
+from reenact.formats.capture import PrintedLines, ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
-from reenact.formats.record import ABSENT
+from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, Replayed, ToReplay
 from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed, differing_line
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.replayer.report import left_over
@@ -48,6 +48,7 @@ _EXPLAINED: Final = 5
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option("--strict-output", is_flag=True, help="Take it for a divergence when COMMAND prints otherwise.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
@@ -57,6 +58,7 @@ def command(
     receipt_file: str | None,
     as_json: bool,
     network: bool,
+    strict_output: bool,
     port: int | None,
     words: tuple[str, ...],
 ) -> int:
@@ -64,8 +66,9 @@ def command(
 
     Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
     run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
-    capture knows it. strict stops at the first difference, lenient collects them. What rules name as
-    volatile may differ: the capture's, those of the nearest reenact.toml, and those given here.
+    capture knows it. Where COMMAND prints something else than when it was recorded, that is noted, and with
+    --strict-output it has diverged. strict stops at the first difference, lenient collects them. What rules
+    name as volatile may differ: the capture's, those of the nearest reenact.toml, and those given here.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
@@ -89,11 +92,12 @@ def command(
             handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile))
             if began.python is not ABSENT or began.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay")
-            stdout = sys.stderr.buffer if as_json else None
+            printed = Printed(_salt_of(reader))
             status = run(
                 addressed(words, gateway.address),
                 environ,
-                stdout=stdout,
+                stdout=2 if as_json else 1,
+                printed=printed,
                 is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
                 fence=fence,
                 keep_input=handover.input_copy,
@@ -101,6 +105,7 @@ def command(
         found = _replayed(directory, handover, served, began)
         replayed = _judged(found, None if recorded is ABSENT else recorded, status)
     replayed = _noting(replayed, fence.notes if fence is not None else [])
+    replayed = _with_output(replayed, reader.manifest.stdout, printed, served, is_strict=strict_output)
     receipt = replayed.receipt
     if receipt_file is not None:
         write_output(Path(receipt_file), receipt_codec.to_bytes(receipt) + b"\n")
@@ -210,6 +215,37 @@ def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
         detail=f"the command ended with exit status {status}, the recorded one with {recorded}",
         expected={"exitStatus": recorded},
         observed=Observed("run_end", {"exitStatus": status}),
+    )
+    return _with(replayed, divergence)
+
+
+def _salt_of(reader: CaptureReader) -> bytes:
+    salt = reader.manifest.redaction.salt
+    return bytes.fromhex(salt) if salt is not ABSENT else b""
+
+
+def _with_output(
+    replayed: Replayed,
+    recorded: PrintedLines | Absent,
+    printed: Printed,
+    served: ServedReplay,
+    *,
+    is_strict: bool,
+) -> Replayed:
+    """What the command printed, compared where nothing else differs: otherwise that follows from it."""
+    if recorded is ABSENT or replayed.receipt.verdict == "diverged":
+        return replayed
+    difference = differing_line(recorded, printed)
+    if difference is None:
+        return replayed
+    difference = served.redact(difference)
+    if not is_strict:
+        return _noting(replayed, [difference])
+    divergence = ReplayDivergence(
+        code="event_payload_mismatch",
+        detail=difference,
+        expected={"stdout": recorded.digest},
+        observed=Observed("run_end", {"stdout": printed.end().digest}),
     )
     return _with(replayed, divergence)
 

@@ -77,6 +77,16 @@ class StandIns(Record, frozen=True):
     """Which of the sources were recorded for libraries too."""
 
 
+class PrintedLines(Record, frozen=True):
+    """What a recorded command printed on its standard output, as digests salted with the redaction's salt."""
+
+    bytes: Count
+    digest: str
+    """Over all of it, with line ends as ``\\n``."""
+    lines: list[str]
+    """The beginning of each line's digest, in hex, for as many lines as are told."""
+
+
 class CaptureManifest(Record, frozen=True):
     """What a finished capture says of itself."""
 
@@ -102,6 +112,8 @@ class CaptureManifest(Record, frozen=True):
     """What may differ in a replay of this capture, beside what always may."""
     exitStatus: Count | Absent = ABSENT  # noqa: N815
     """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
+    stdout: PrintedLines | Absent = ABSENT
+    """What the recorded command printed."""
 
 
 class CaptureSeed(Record, frozen=True):

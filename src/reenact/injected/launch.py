@@ -15,12 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Event, Thread
 from types import FrameType
-from typing import IO, Final, Literal
+from typing import Final, Literal
 
 from reenact.errors import UsageError
 from reenact.gateway.upstreams import variables
 from reenact.injected.fence import Fence
 from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted, Handover
+from reenact.injected.output import Printed, passed_on
 from reenact.run import MODE_VARIABLE
 
 _LOOK_S: Final = 0.5
@@ -85,23 +86,30 @@ def run(
     command: Sequence[str],
     environ: Mapping[str, str],
     *,
-    stdout: IO[bytes] | None = None,
+    stdout: int = 1,
+    printed: Printed | None = None,
     is_of_no_use: Callable[[], bool] = lambda: False,
     fence: Fence | None = None,
     keep_input: Path | None = None,
 ) -> int:
     """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
 
-    It is told to end when it *is_of_no_use* any more. It stays within *fence*. What comes to it by a pipe is
-    kept in *keep_input* as well, since nobody could look there again.
+    It prints to *stdout*, and *printed* hears it. It is told to end when it *is_of_no_use* any more. It stays
+    within *fence*. What comes to it by a pipe is kept in *keep_input* as well, since nobody could look there
+    again.
     """
+    heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
         _signals_passed_on() as passed_on_to,
+        heard as output,
         _around_child(fence) as enter,
         _kept_input(keep_input) as stdin,
     ):
+        child_stdout = None if output == 1 else output
         try:
-            child = subprocess.Popen(command, env=environ, stdin=stdin, stdout=stdout, preexec_fn=enter)
+            child = subprocess.Popen(
+                command, env=environ, stdin=stdin, stdout=child_stdout, preexec_fn=enter
+            )
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)

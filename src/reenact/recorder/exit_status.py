@@ -6,20 +6,26 @@ from pathlib import Path
 
 import msgspec
 
-from reenact.formats.capture import CaptureManifest, read_manifest, write_manifest
+from reenact.formats.capture import CaptureManifest, PrintedLines, read_manifest, write_manifest
+from reenact.formats.record import ABSENT, Absent
 from reenact.store.rundir import RunDir
 
 
-def note_exit_status(path: Path, exit_status: int) -> CaptureManifest:
-    """Write *exit_status* into the finished capture's manifest; a run that failed is no longer ``ok``."""
+def note_exit_status(
+    path: Path, exit_status: int, printed: PrintedLines | Absent = ABSENT
+) -> CaptureManifest:
+    """Write *exit_status* and what was *printed* into the finished capture's manifest.
+
+    A run that failed is no longer ``ok``.
+    """
     run = RunDir.open(path)
     with run.alone():
-        return _with_exit_status(run, exit_status)
+        return _with_exit_status(run, exit_status, printed)
 
 
-def _with_exit_status(run: RunDir, exit_status: int) -> CaptureManifest:
+def _with_exit_status(run: RunDir, exit_status: int, printed: PrintedLines | Absent) -> CaptureManifest:
     manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
-    manifest = msgspec.structs.replace(manifest, exitStatus=exit_status)
+    manifest = msgspec.structs.replace(manifest, exitStatus=exit_status, stdout=printed)
     if exit_status and manifest.status == "ok":
         manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")
     run.replace_manifest(write_manifest(manifest))

@@ -114,6 +114,10 @@ class ReplayRun(Run):
         """What this process was started with, as a recording would tell it."""
         return without_places(self._redactor.redact_arguments(sys.orig_argv))
 
+    def redact(self, text: str) -> str:
+        """*text* without its secrets, as the recording has it."""
+        return self._redactor.redact_text(text)
+
     @property
     def notes(self) -> list[str]:
         """Outcomes that could not be delivered in recorded order; not divergences."""

@@ -1,0 +1,102 @@
+"""What a recorded command prints: passed on unchanged, and compared in replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+AGENT = """
+import os, sys, reenact
+@reenact.tool
+def tool(): return "answer"
+print(tool())
+print(os.environ.get("SAYS", "the same"), sys.stdout.isatty())
+sys.stdout.write("no end of line")
+"""
+
+
+def reenact(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reenact", *words],
+        cwd=cwd,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "agent.py").write_text(textwrap.dedent(AGENT))
+    done = reenact("record", "-o", "run", "--", sys.executable, "agent.py", cwd=tmp_path)
+    assert done.stdout == "answer\nthe same False\nno end of line"
+    return tmp_path
+
+
+def test_the_same_output_is_reproduced(place: Path) -> None:
+    done = reenact("replay", "run", "--strict-output", "--", sys.executable, "agent.py", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "note" not in done.stderr
+    assert done.stdout == "answer\nthe same False\nno end of line"
+
+
+def test_another_output_is_noted_with_its_line(place: Path) -> None:
+    done = reenact("replay", "run", "--", sys.executable, "agent.py", cwd=place, SAYS="another")
+    assert done.returncode == 0
+    assert (
+        "note: line 2 of what the command printed differs from the recorded one: another False" in done.stderr
+    )
+
+
+def test_another_output_can_be_a_divergence(place: Path) -> None:
+    command = ["replay", "run", "--strict-output", "--json", "--", sys.executable, "agent.py"]
+    done = reenact(*command, cwd=place, SAYS="another")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "diverged"
+    assert "line 2" in report["receipt"]["divergences"][0]["detail"]
+
+
+def test_the_recording_holds_digests_only(place: Path) -> None:
+    manifest = json.loads((place / "run" / "manifest.json").read_text())
+    assert len(manifest["stdout"]["lines"]) == 3
+    assert "the same" not in (place / "run" / "manifest.json").read_text()
+
+
+def test_a_secret_in_what_differs_is_not_in_the_receipt(place: Path) -> None:
+    secret = "sk-ant-api03-" + "a1B2" * 22 + "AA"
+    command = ["replay", "run", "--receipt", "receipt.json", "--", sys.executable, "agent.py"]
+    done = reenact(*command, cwd=place, SAYS=secret)
+    assert done.returncode == 0
+    assert secret not in (place / "receipt.json").read_text()
+
+
+def test_who_stops_reading_stops_the_command(tmp_path: Path) -> None:
+    """As with any pipe."""
+    (tmp_path / "agent.py").write_text("while True: print('y')")
+    command = f"{sys.executable} -m reenact record -o run -- {sys.executable} agent.py 2>/dev/null | head -1"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "y\n"
+
+
+def test_a_terminal_stays_one(place: Path) -> None:
+    """Of the same size; what is printed reaches ours."""
+    primary, secondary = pty.openpty()
+    command = [sys.executable, "-m", "reenact", "record", "-o", "onscreen", "--", sys.executable, "agent.py"]
+    child = subprocess.Popen(command, cwd=place, stdout=secondary, stderr=subprocess.DEVNULL)
+    os.close(secondary)
+    assert child.wait(100) == 0
+    shown = os.read(primary, 4096).decode()
+    os.close(primary)
+    assert "the same True" in shown
+    lines = json.loads((place / "onscreen" / "manifest.json").read_text())["stdout"]["lines"]
+    assert len(lines) == 3
