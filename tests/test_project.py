@@ -45,6 +45,7 @@ def test_public_names_are_pinned():
         "__version__",
         "capture",
         "replay",
+        "run",
         "tool",
     ]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
-    from reenact.run import Run, capture, replay
+    from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
@@ -39,6 +39,7 @@ _HOMES = {
     "UsageError": "errors",
     "capture": "run",
     "replay": "run",
+    "run": "run",
     "tool": "seams.tool",
 }
 
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "capture",
     "replay",
+    "run",
     "tool",
 ]
 

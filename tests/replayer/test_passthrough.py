@@ -42,7 +42,7 @@ def basket(items: list[str]) -> dict[str, Any]:
 def test_a_tool_that_passes_through_really_runs(tmp_path: Path) -> None:
     """Its answer is its own, not the recorded one."""
     captured(tmp_path / "run", lambda run: price("bolt"))
-    assert replayed(tmp_path / "run", lambda run: price("bolt"), allow_passthrough_tools=["price"]) == 2
+    assert replayed(tmp_path / "run", lambda run: price("bolt"), passthrough=["price"]) == 2
     assert replayed(tmp_path / "run", lambda run: price("bolt")) == 1
 
 
@@ -50,7 +50,7 @@ def test_what_it_calls_is_answered_from_the_capture(tmp_path: Path) -> None:
     """Recorded calls inside it are served; the tool around them runs."""
     first = captured(tmp_path / "run", lambda run: basket(["a", "b"]))
     ran.clear()
-    again = replayed(tmp_path / "run", lambda run: basket(["a", "b"]), allow_passthrough_tools=["basket"])
+    again = replayed(tmp_path / "run", lambda run: basket(["a", "b"]), passthrough=["basket"])
     assert again == first
     assert ran == ["basket"]
 
@@ -66,7 +66,7 @@ def test_what_it_calls_must_be_what_it_called(tmp_path: Path) -> None:
     captured(tmp_path / "run", lambda run: outer())
     words[0] = "b"
     with pytest.raises(reenact.Diverged) as caught:
-        replayed(tmp_path / "run", lambda run: outer(), allow_passthrough_tools=["outer"])
+        replayed(tmp_path / "run", lambda run: outer(), passthrough=["outer"])
     assert caught.value.divergence.json_path == "$.data.args.item"
 
 
@@ -81,7 +81,7 @@ def test_what_it_no_longer_calls_is_missing(tmp_path: Path) -> None:
     captured(tmp_path / "run", lambda run: outer())
     words.pop()
     with pytest.raises(reenact.Diverged, match="event_missing"):
-        replayed(tmp_path / "run", lambda run: outer(), allow_passthrough_tools=["outer"])
+        replayed(tmp_path / "run", lambda run: outer(), passthrough=["outer"])
 
 
 def test_a_call_that_passes_through_must_be_recorded(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_call_that_passes_through_must_be_recorded(tmp_path: Path) -> None:
     captured(tmp_path / "run", lambda run: price("bolt"))
     ran.clear()
     with pytest.raises(reenact.Diverged, match="event_payload_mismatch"):
-        replayed(tmp_path / "run", lambda run: price("nut"), allow_passthrough_tools=["price"])
+        replayed(tmp_path / "run", lambda run: price("nut"), passthrough=["price"])
     assert ran == []
 
 
@@ -107,7 +107,7 @@ def test_a_stream_that_passes_through(tmp_path: Path) -> None:
 
     first = captured(tmp_path / "run", agent)
     ran.clear()
-    assert replayed(tmp_path / "run", agent, allow_passthrough_tools=["prices"]) == first
+    assert replayed(tmp_path / "run", agent, passthrough=["prices"]) == first
     assert ran == ["pulled a", "pulled b", "pulled c"]
 
 
@@ -127,7 +127,7 @@ def test_an_async_stream_that_passes_through(tmp_path: Path) -> None:
 
     first = captured(tmp_path / "run", agent)
     ran.clear()
-    assert replayed(tmp_path / "run", agent, allow_passthrough_tools=["prices"]) == first
+    assert replayed(tmp_path / "run", agent, passthrough=["prices"]) == first
     assert ran == ["pulled a", "pulled b"]
 
 
@@ -140,7 +140,7 @@ def test_parallel_tools_that_pass_through(tmp_path: Path) -> None:
 
     first = captured(tmp_path / "run", agent)
     ran.clear()
-    assert replayed(tmp_path / "run", agent, allow_passthrough_tools=["basket"]) == first
+    assert replayed(tmp_path / "run", agent, passthrough=["basket"]) == first
     assert ran == ["basket"] * 6
 
 
@@ -156,7 +156,7 @@ def test_the_clock_inside_it_is_recorded(tmp_path: Path) -> None:
         return stamped()
 
     first = captured(tmp_path / "run", agent)
-    assert replayed(tmp_path / "run", agent, allow_passthrough_tools=["stamped"]) == first
+    assert replayed(tmp_path / "run", agent, passthrough=["stamped"]) == first
     assert len(ran) == 2
 
 
@@ -211,7 +211,7 @@ def test_its_own_sockets_and_processes_are_real(tmp_path: Path, port: int) -> No
 
     expected = [["hello", "hi\n"], "hello", "hello"]
     assert captured(tmp_path / "run", agent) == expected
-    with reenact.replay(tmp_path / "run", allow_passthrough_tools=ALL) as run:
+    with reenact.replay(tmp_path / "run", passthrough=ALL) as run:
         assert asyncio.run(agent(run)) == expected
     assert run.blocked == []
 
@@ -231,7 +231,7 @@ def test_everybody_elses_are_refused(tmp_path: Path, port: int) -> None:
     captured(tmp_path / "run", agent, sources=())
     with (
         pytest.raises(reenact.LiveCallBlocked),
-        reenact.replay(tmp_path / "run", allow_passthrough_tools=ALL) as run,
+        reenact.replay(tmp_path / "run", passthrough=ALL) as run,
     ):
         assert agent(run) == [["hello", "hi\n"], "LiveCallBlocked", "LiveCallBlocked"]
     assert [call.kind for call in run.blocked] == ["connect", "spawn"]
@@ -264,7 +264,7 @@ def test_beside_it_nothing_goes_live(tmp_path: Path, port: int) -> None:
     assert captured(tmp_path / "run", agent) == ["hello", "hello"]
     with (
         pytest.raises(reenact.LiveCallBlocked),
-        reenact.replay(tmp_path / "run", allow_passthrough_tools=["slow"]) as run,
+        reenact.replay(tmp_path / "run", passthrough=["slow"]) as run,
     ):
         assert agent(run) == ["hello", "LiveCallBlocked"]
     assert len(run.blocked) == 1

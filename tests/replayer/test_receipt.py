@@ -55,7 +55,7 @@ def test_a_receipt_is_bound_to_its_capture(capture: Path) -> None:
 
 def test_a_receipt_names_the_rules(capture: Path) -> None:
     """Policy, redaction and the tools that passed through."""
-    receipt = receipt_of(capture, lambda run: say("hi"), policy="lenient", allow_passthrough_tools=["b", "a"])
+    receipt = receipt_of(capture, lambda run: say("hi"), policy="lenient", passthrough=["b", "a"])
     assert (receipt.matching.policy, receipt.matching.passthroughTools) == ("lenient", ["a", "b"])
     assert receipt.matching.redaction in ("default", "strict")
 

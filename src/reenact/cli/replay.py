@@ -29,6 +29,7 @@ from reenact.injected.launch import addressed, diverted, handover_folder, inject
 from reenact.injected.output import Printed, differing_line
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
+from reenact.replayer.allow import read_allow
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
@@ -48,6 +49,9 @@ _EXPLAINED: Final = 5
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
 @click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option(
+    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
+)
 @click.option("--strict-output", is_flag=True, help="Take it for a divergence when COMMAND prints otherwise.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -58,6 +62,7 @@ def command(
     receipt_file: str | None,
     as_json: bool,
     network: bool,
+    allowed: tuple[str, ...],
     strict_output: bool,
     port: int | None,
     words: tuple[str, ...],
@@ -72,12 +77,13 @@ def command(
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
+    _refuse_strange(allowed)
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
     began = beginning(reader)
-    fence = None if network else Fence(os.environ)
+    fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
     with handover_folder() as handover:
         served = ServedReplay(
             Path(directory),
@@ -89,7 +95,7 @@ def command(
         )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
-            handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile))
+            handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile, allowed))
             if began.python is not ABSENT or began.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay")
             printed = Printed(_salt_of(reader))
@@ -217,6 +223,12 @@ def _judged(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
         observed=Observed("run_end", {"exitStatus": status}),
     )
     return _with(replayed, divergence)
+
+
+def _refuse_strange(allowed: tuple[str, ...]) -> None:
+    for address in allowed:
+        if not read_allow([address]).addresses:
+            raise UsageError(f"--allow {address}: is not HOST:PORT; write localhost:5432")
 
 
 def _salt_of(reader: CaptureReader) -> bytes:

@@ -75,6 +75,8 @@ class StandIns(Record, frozen=True):
     """Patterns of module names; none at all means every module that is no library."""
     everywhere: list[str] | Absent = ABSENT
     """Which of the sources were recorded for libraries too."""
+    environ: list[str] | Absent = ABSENT
+    """Which variables of the environment were recorded; absent for all, where that source was."""
 
 
 class PrintedLines(Record, frozen=True):

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import select
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from errno import ENETUNREACH
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from socket import AF_INET, AF_INET6, socket, socketpair
+from socket import AF_INET, AF_INET6, getaddrinfo, socket, socketpair
 from sys import byteorder
 from threading import Thread
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from reenact.errors import UsageError
 from reenact.injected.held_calls import (
     HeldCall,
     Listener,
@@ -62,9 +63,14 @@ class Target(NamedTuple):
 
 
 class Fence:
-    """See the module's docstring; *environ* names the proxies that the command knows."""
+    """See the module's docstring; *environ* names the proxies that the command knows.
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    What is *allowed* by host and port may be reached; to find such a host, names may be looked up.
+    """
+
+    def __init__(self, environ: Mapping[str, str], allowed: Collection[tuple[str, int]] = ()) -> None:
+        self._allowed = {(found, port) for host, port in allowed for found in _addresses_of(host)}
+        self._may_look_up = any(not is_loopback(host) for host, _ in allowed)
         self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ)})
         self._refused: Counter[tuple[str, str]] = Counter()
         self.stands = False
@@ -129,8 +135,18 @@ class Fence:
             listener.refuse(call, ENETUNREACH)
 
     def _leads_out(self, target: Target) -> bool:
+        is_allowed = (str(target.host), target.port) in self._allowed
+        if is_allowed or (target.port == _LOOKUPS_PORT and self._may_look_up):
+            return False
         is_here = target.host.is_unspecified or is_loopback(str(target.host))
         return not is_here or target.port in self._ways_out
+
+
+def _addresses_of(host: str) -> list[str]:
+    try:
+        return [str(found[4][0]) for found in getaddrinfo(host, None)]
+    except OSError as error:
+        raise UsageError(f"--allow {host}: {error.strerror}; name a host that can be found") from error
 
 
 def _program(pid: int) -> str:

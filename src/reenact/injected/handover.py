@@ -71,6 +71,8 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
     policy: Literal["strict", "lenient"]
     diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
+    allowed: tuple[str, ...] = ()
+    """Addresses that may be reached, as ``HOST:PORT``."""
 
 
 class ToUpdate(msgspec.Struct, frozen=True, tag="update"):

@@ -107,9 +107,7 @@ def run(
     ):
         child_stdout = None if output == 1 else output
         try:
-            child = subprocess.Popen(
-                command, env=environ, stdin=stdin, stdout=child_stdout, preexec_fn=enter
-            )
+            child = subprocess.Popen(command, env=environ, stdin=stdin, stdout=child_stdout, preexec_fn=enter)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)

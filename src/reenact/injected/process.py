@@ -32,7 +32,7 @@ from reenact.injected.surroundings import divert_programs_below, hide
 from reenact.library import possible_agents
 from reenact.recorder.joining import process_part
 from reenact.recorder.names import Names
-from reenact.replayer.allow import Allow
+from reenact.replayer.allow import Allow, read_allow
 from reenact.replayer.source import lanes_of
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.capturing import without_places
@@ -262,7 +262,8 @@ class _Updated(_Process):
 
 def _allowed(orders: ToRecord | ToReplay) -> Allow:
     port = urlsplit(orders.diverted.address).port
-    return Allow(loopback_ports=[port] if port else [], children=is_bearing)
+    named = read_allow(orders.allowed).addresses if isinstance(orders, ToReplay) else ()
+    return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing)
 
 
 def _evidence(handover: Handover) -> RunEvidence:

@@ -39,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "recording off",
     )
     group.addoption(
+        "--reenact-policy",
+        choices=("strict", "lenient"),
+        help="replay all marked tests by this policy, whatever their marks say",
+    )
+    group.addoption(
         "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
     )
 
@@ -46,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(policy, redact, sources, modules, passthrough, path, allow): "
+        f"{MARKER}(policy, redact, sources, modules, environ, passthrough, path, allow): "
         "replay the test's recorded run; --reenact=record records it",
     )
     config.pluginmanager.register(Tally(), "reenact-tally")

@@ -104,7 +104,7 @@ class ReplayedItem(ItemRun):
             policy=options.policy,
             redact=options.redact,
             allow=allow,
-            allow_passthrough_tools=options.passthrough,
+            passthrough=options.passthrough,
         )
         super().__init__(item, place, run)
 
@@ -136,6 +136,7 @@ def _capture(path: Path, options: Options) -> Run:
         redact=options.redact,
         sources=options.sources,
         modules=options.modules,
+        environ=options.environ,
         allow=allowed(options.allow),
     )
     if isinstance(run, CaptureRun):

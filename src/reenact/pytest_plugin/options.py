@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
 from reenact.errors import UsageError
 from reenact.pytest_plugin.marker import MARKER
-from reenact.replayer.allow import Allow
+from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
 
-_KNOWN: Final = ("policy", "redact", "sources", "modules", "passthrough", "path", "allow")
-_LISTS: Final = ("sources", "modules", "passthrough")
+_KNOWN: Final = ("policy", "redact", "sources", "modules", "environ", "passthrough", "path", "allow")
+_LISTS: Final = ("sources", "modules", "environ", "passthrough")
 _SHOWN: Final = f"@pytest.mark.{MARKER}"
-_ALL_PORTS: Final = range(65536)
-_ALLOWED: Final = (int, str, tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +31,13 @@ class Options:
     """What of the standard library is recorded; ``None`` for what :func:`reenact.capture` chooses."""
     modules: Sequence[str] = ()
     """Which modules are the agent's; empty for all that are no library."""
+    environ: Sequence[str] = ()
+    """Variables of the environment that are recorded, by name."""
     passthrough: Sequence[str] = ()
     """Tools that really run in replay."""
     path: str | None = None
     """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
-    allow: Any = ()
+    allow: AllowLike = ()
     """What a replay may still reach on this host; see :func:`allowed`."""
 
 
@@ -51,6 +51,8 @@ def options_of(item: pytest.Item) -> Options:
     for name in _LISTS:
         if isinstance(merged.get(name), str):
             raise UsageError(f"{_SHOWN}: {name}={merged[name]!r} is one text; give a list")
+    if policy := item.config.getoption("reenact_policy"):
+        merged["policy"] = policy
     return Options(**merged)
 
 
@@ -67,17 +69,6 @@ def _redact(outer: Redact, nearer: Redact) -> Redact:
     return profile or outer_profile, (*outer_secrets, *filter(None, secrets))
 
 
-def allowed(allow: Any) -> Allow:
-    """``"loopback"`` for every port of this host, or a list: ports, Unix sockets' paths, commands' words."""
-    if isinstance(allow, Allow):
-        return allow
-    if allow == "loopback":
-        return Allow(loopback_ports=_ALL_PORTS)
-    strange = [allow] if isinstance(allow, str) else [one for one in allow if not isinstance(one, _ALLOWED)]
-    if strange:
-        raise UsageError(f"{_SHOWN}: allow has {strange[0]!r}; give ports, socket paths or tuples of words")
-    return Allow(
-        loopback_ports=frozenset(one for one in allow if isinstance(one, int)),
-        unix_sockets=frozenset(one for one in allow if isinstance(one, str)),
-        commands=frozenset(cast(tuple[str, ...], one) for one in allow if isinstance(one, tuple)),
-    )
+def allowed(allow: AllowLike) -> Allow:
+    """See :func:`~reenact.replayer.allow.read_allow`."""
+    return read_allow(allow, f"{_SHOWN}: allow")

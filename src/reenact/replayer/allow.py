@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Final, Literal, TypeAlias
 
+from reenact.errors import UsageError
 from reenact.library import HOST_QUESTIONS, asking_module
-from reenact.replayer.egress import Connect, ConnectLocal, Egress, Spawn, is_loopback
+from reenact.replayer.egress import Connect, ConnectLocal, Egress, Lookup, Spawn, is_loopback
 
 _TALKING: Final = frozenset({"multiprocessing.connection", "multiprocessing.forkserver"})
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
@@ -15,7 +20,7 @@ _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The exceptions of one run; beyond this host there are none, for that a tool is passed through."""
+    """The exceptions of one run; beyond this host only what is named."""
 
     loopback_ports: Collection[int] = ()
     """Ports the run itself serves, reached as ``localhost`` or by any loopback address."""
@@ -23,6 +28,8 @@ class Allow:
     """Paths as the caller writes them."""
     commands: Collection[tuple[str, ...]] = ()
     """First words of allowed command lines, as the caller writes them: ``("git", "status")``."""
+    addresses: Collection[tuple[str, int]] = ()
+    """Hosts, as the caller writes them, and ports; a host's name may be looked up too."""
 
     children: Callable[[], bool] | None = None
     """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
@@ -31,16 +38,60 @@ class Allow:
         """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
         match egress:
             case Connect(host, port):
-                return port in self.loopback_ports and is_loopback(host)
+                is_here = port in self.loopback_ports and is_loopback(host)
+                return is_here or any(port == its and self._is_at(host, name) for name, its in self.addresses)
+            case Lookup(host):
+                return any(host.lower() == name.lower() for name, _ in self.addresses)
             case ConnectLocal(path):
                 return path in self.unix_sockets or self._is_to_child()
             case Spawn(argv):
                 listed = any(words and argv[: len(words)] == words for words in self.commands)
                 return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
-        return False
+
+    def _is_at(self, host: str, name: str) -> bool:
+        """Whether *host*, which may be an address that was looked up, is the one called *name*."""
+        return host.lower() == name.lower() or host in _addresses_of(name)
 
     def _is_child(self) -> bool:
         return self.children is not None and self.children()
 
     def _is_to_child(self) -> bool:
         return self.children is not None and asking_module(_PASS_ON) in _TALKING
+
+
+AllowLike: TypeAlias = Allow | Literal["loopback"] | Collection[int | str | tuple[str, ...]]
+"""``"loopback"`` for every port of this host, or a list: ports of this host, ``"HOST:PORT"``, paths of Unix
+sockets, and tuples of a command's first words."""
+
+_ALL_PORTS: Final = range(65536)
+_ADDRESS: Final = re.compile(r"\[?(?P<host>[^/\s]+?)\]?:(?P<port>\d{1,5})")
+
+
+def read_allow(given: AllowLike, where: str = "allow") -> Allow:
+    """What *given* means; *where* it stands is named if it means nothing."""
+    if isinstance(given, Allow):
+        return given
+    if given == "loopback":
+        return Allow(loopback_ports=_ALL_PORTS)
+    items: list[object] = [given] if isinstance(given, str) else list(given)
+    strange = [one for one in items if not isinstance(one, int | str | tuple)]
+    if strange or isinstance(given, str):
+        raise UsageError(
+            f"{where} has {(strange or items)[0]!r}; give ports, HOST:PORT, socket paths or tuples of words"
+        )
+    texts = [one for one in items if isinstance(one, str)]
+    named = [found for one in texts if (found := _ADDRESS.fullmatch(one)) is not None]
+    return Allow(
+        loopback_ports=frozenset(one for one in items if isinstance(one, int)),
+        unix_sockets=frozenset(one for one in texts if _ADDRESS.fullmatch(one) is None),
+        commands=frozenset(one for one in items if isinstance(one, tuple)),
+        addresses=frozenset((one["host"], int(one["port"])) for one in named),
+    )
+
+
+@cache
+def _addresses_of(name: str) -> frozenset[str]:
+    """Asked once; the guard has let the lookup of this name through."""
+    with suppress(OSError):
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(name, None))
+    return frozenset()

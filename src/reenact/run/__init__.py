@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Final, Literal, TypeAlias, get_args
 
 from reenact.boundary import RunMode
 from reenact.errors import UsageError
@@ -14,7 +16,7 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import AnyRule
 from reenact.gateway.lane import is_below
 from reenact.recorder.sink import FileCaptureSink
-from reenact.replayer.allow import Allow
+from reenact.replayer.allow import AllowLike, read_allow
 from reenact.replayer.engine import Policy
 from reenact.run.capturing import CaptureRun
 from reenact.run.provenance import origin_of_run
@@ -26,8 +28,19 @@ from reenact.run.updating import UpdateRun
 from reenact.seams import stdlib
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability
+from reenact.store.place import discard, put_in_place, staging_folder
 
-__all__ = ["MODE_VARIABLE", "CaptureRun", "ReplayRun", "Run", "UpdateRun", "capture", "replay", "update"]
+__all__ = [
+    "MODE_VARIABLE",
+    "CaptureRun",
+    "ReplayRun",
+    "Run",
+    "UpdateRun",
+    "capture",
+    "replay",
+    "run",
+    "update",
+]
 
 MODE_VARIABLE: Final = "REENACT_MODE"
 
@@ -41,8 +54,9 @@ def capture(
     blob_threshold_bytes: int = BLOB_THRESHOLD_BYTES,
     sources: Collection[Source] | None = None,
     modules: Collection[str] = (),
+    environ: Collection[str] = (),
     volatile: Iterable[AnyRule] = (),
-    allow: Allow | None = None,
+    allow: AllowLike = (),
     policy_bundle_id: str | None = None,
     issue_number: int | None = None,
     on_warning: Callable[[str], None] | None = None,
@@ -54,7 +68,8 @@ def capture(
     ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
     of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
     ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
-    which modules these are, by name or pattern, and without it they are all that are no library. *volatile*
+    which modules these are, by name or pattern, and without it they are all that are no library. *environ*
+    names single variables of the environment to record. *volatile*
     names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
     these rules are kept in the capture. What goes out past everything that is recorded (a raw socket, a name
     lookup) is a warning, because a replay refuses it, unless *allow* has it. *policy_bundle_id* and
@@ -79,9 +94,9 @@ def capture(
         sink,
         redact=redact,
         blob_threshold_bytes=blob_threshold_bytes,
-        stand_ins=stdlib.stand_ins(sources, modules),
+        stand_ins=stdlib.stand_ins(sources, modules, environ),
         volatile=read_rules(volatile),
-        allow=allow,
+        allow=read_allow(allow),
         leads_programs=True,
         on_warning=on_warning,
         origin=origin_of_run(policy_bundle_id, issue_number),
@@ -93,8 +108,8 @@ def replay(
     *,
     policy: Policy = "strict",
     redact: Redact = None,
-    allow: Allow | None = None,
-    allow_passthrough_tools: Collection[str] = (),
+    allow: AllowLike = (),
+    passthrough: Collection[str] = (),
     volatile: Iterable[AnyRule] = (),
     stall_s: float = STALL_S,
     receipt: str | Path | None = None,
@@ -105,10 +120,11 @@ def replay(
     ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
     the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
     on with the nearest recorded answer. Secrets registered at capture must be registered here too.
-    *allow_passthrough_tools* names tools that really run. *volatile* adds rules for values that may differ
-    to those of the capture and of the nearest ``reenact.toml``. A call that the recorded agent gave up is
-    reported when this one keeps waiting *stall_s* longer. The receipt is written to *receipt*; without
-    it, to ``run.receipt`` alone.
+    *passthrough* names tools that really run; *allow* says what may be reached: ports of this host,
+    ``"HOST:PORT"``, paths of Unix sockets, tuples of a command's first words, or ``"loopback"``. *volatile*
+    adds rules for values that may differ to those of the capture and of the nearest ``reenact.toml``. A call
+    that the recorded agent gave up is reported when this one keeps waiting *stall_s* longer. The receipt is
+    written to *receipt*; without it, to ``run.receipt`` alone.
     """
     if policy not in ("strict", "lenient"):
         raise UsageError(f"policy {policy!r} is unknown; choose strict or lenient")
@@ -116,8 +132,8 @@ def replay(
         path,
         policy=policy,
         redact=redact,
-        allow=allow,
-        allow_passthrough_tools=allow_passthrough_tools,
+        allow=read_allow(allow),
+        passthrough=passthrough,
         volatile=read_rules(volatile),
         stall_s=stall_s,
         receipt_path=Path(receipt).absolute() if receipt is not None else None,
@@ -133,3 +149,64 @@ def update(path: str | Path, *, redact: Redact = None, volatile: Iterable[AnyRul
     registered at capture must be registered here too.
     """
     return UpdateRun(path, redact=redact, volatile=read_rules(volatile))
+
+
+Repeat: TypeAlias = Literal["auto", "once", "always", "never"]
+
+
+def run(
+    path: str | Path,
+    *,
+    mode: Repeat = "auto",
+    policy: Policy = "strict",
+    redact: Redact = None,
+    sources: Collection[Source] | None = None,
+    modules: Collection[str] = (),
+    environ: Collection[str] = (),
+    volatile: Iterable[AnyRule] = (),
+    allow: AllowLike = (),
+    passthrough: Collection[str] = (),
+    on_warning: Callable[[str], None] | None = None,
+) -> Run:
+    """Record what happens in the block into *path*, or replay it: whichever is due.
+
+    ``once`` records where there is no capture yet and replays it from then on; ``always`` records anew, and a
+    block that ends well replaces what was there; ``never`` only replays. ``auto`` is ``once``, and ``never``
+    where ``CI`` is set, so that a forgotten capture is not recorded there. ``REENACT_MODE=off`` switches all
+    of them off. The other arguments are those of :func:`capture` and :func:`replay`.
+    """
+    if mode not in get_args(Repeat):
+        raise UsageError(f"mode {mode!r} is unknown; choose {', '.join(get_args(Repeat))}")
+    if os.environ.get(MODE_VARIABLE) == "off":
+        return Run()
+    place = Path(path)
+    is_there = place.exists() and not (place.is_dir() and not any(place.iterdir()))
+    if mode == "auto":
+        mode = "never" if os.environ.get("CI") else "once"
+    if mode == "never" and not is_there:
+        raise UsageError(f"{place}: there is no capture; record it with mode='once'")
+    if mode == "never" or (mode == "once" and is_there):
+        return replay(
+            place, policy=policy, redact=redact, volatile=volatile, allow=allow, passthrough=passthrough
+        )
+    return CaptureRun(
+        FileCaptureSink(staged := staging_folder(place)),
+        redact=redact,
+        blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
+        stand_ins=stdlib.stand_ins(sources, modules, environ),
+        volatile=read_rules(volatile),
+        allow=read_allow(allow),
+        leads_programs=True,
+        on_warning=on_warning,
+        origin=origin_of_run(None, None),
+        on_end=lambda is_good: put_in_place(staged, place) if is_good else discard(staged),
+    )
+
+
+class _Callable(ModuleType):
+    """``reenact.run`` is this room and the function above: Python binds a package's rooms to its names."""
+
+    __call__ = staticmethod(run)
+
+
+sys.modules[__name__].__class__ = _Callable

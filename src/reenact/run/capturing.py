@@ -81,6 +81,7 @@ class CaptureRun(Run):
         on_warning: Callable[[str], None] | None,
         allow: Allow | None = None,
         leads_programs: bool = False,
+        on_end: Callable[[bool], None] | None = None,
         identity: Identity | None = None,
         find_names: Callable[[], Names] = Names,
         within: str | None = None,
@@ -89,6 +90,7 @@ class CaptureRun(Run):
         """*allow* says what a replay will be allowed, so that nobody is warned of it.
 
         With *leads_programs* the model calls of programs that the agent starts come through a gateway here.
+        *on_end* hears at the end whether the recording is whole and the run went well.
         *find_names* and *within* say where this process stands among others that record the same run.
         """
         super().__init__()
@@ -116,6 +118,7 @@ class CaptureRun(Run):
         self._stand_ins = stand_ins
         self._allow = allow
         self._leads_programs = leads_programs
+        self._on_end = on_end
         self._within = within
         self._origin = origin or {}
         self._written = Written()
@@ -194,6 +197,8 @@ class CaptureRun(Run):
         self.manifest = self._context.finalize(
             status, message, self.final_output, self.confidence, self.left_behind()
         )
+        if self._on_end is not None:
+            self._on_end(self.manifest is not None and self.manifest.status == "ok")
 
     def abandon(self) -> None:
         """Stop recording and leave what is written as it is, unfinished."""

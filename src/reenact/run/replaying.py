@@ -60,7 +60,7 @@ class ReplayRun(Run):
         policy: Policy = "strict",
         redact: Redact = None,
         allow: Allow | None = None,
-        allow_passthrough_tools: Collection[str] = (),
+        passthrough: Collection[str] = (),
         volatile: Iterable[VolatileRule] = (),
         stall_s: float = STALL_S,
         receipt_path: Path | None = None,
@@ -93,7 +93,7 @@ class ReplayRun(Run):
             source,
             redactor,
             policy=policy,
-            passthrough=allow_passthrough_tools,
+            passthrough=passthrough,
             volatile=[*project_rules(Path.cwd()), *volatile],
             stall_s=stall_s,
             is_causal=is_causal,
@@ -105,7 +105,7 @@ class ReplayRun(Run):
         self._within = within
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
-        self._passthrough = sorted(allow_passthrough_tools)
+        self._passthrough = sorted(passthrough)
         self._guard = Guard(allow or Allow(), self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._open = ExitStack()

@@ -36,14 +36,28 @@ NOTHING: Final = StandIns(sources=[], modules=[])
 """What a capture recorded that does not say."""
 
 
-def stand_ins(sources: Collection[Source] | None, modules: Collection[str]) -> StandIns:
-    """What to exchange in which modules; without *sources* everything but the environment."""
-    chosen = DEFAULT_SOURCES if sources is None else sources
+def stand_ins(
+    sources: Collection[Source] | None, modules: Collection[str], environ: Collection[str] = ()
+) -> StandIns:
+    """What to exchange in which modules; without *sources* everything but the environment.
+
+    Of the environment the variables in *environ*, or all where it is one of the *sources*.
+    """
+    if isinstance(environ, str):
+        raise UsageError(f"environ={environ!r} is one text; give a list")
+    chosen = list(DEFAULT_SOURCES if sources is None else sources)
+    is_by_name = bool(environ) and "environ" not in chosen
+    chosen += ["environ"] if is_by_name else []
     unknown = sorted(set(chosen) - set(get_args(Source)))
     if unknown:
         raise UsageError(f"sources={unknown[0]!r} is unknown; choose from {', '.join(get_args(Source))}")
     everywhere = ["subprocess"] if "subprocess" in chosen else []
-    return StandIns(sources=sorted(chosen), modules=sorted(modules), everywhere=everywhere or ABSENT)
+    return StandIns(
+        sources=sorted(chosen),
+        modules=sorted(modules),
+        everywhere=everywhere or ABSENT,
+        environ=sorted(environ) if is_by_name else ABSENT,
+    )
 
 
 @contextmanager
@@ -57,7 +71,12 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     patches = files.PATCHES if "files" in stand_ins.sources else []
     if stand_ins.everywhere:
         patches = [*patches, *process.PATCHES]
-    choose(context, frozenset(stand_ins.sources), frozenset(stand_ins.everywhere or ()))
+    choose(
+        context,
+        frozenset(stand_ins.sources),
+        frozenset(stand_ins.everywhere or ()),
+        None if stand_ins.environ is ABSENT else frozenset(stand_ins.environ),
+    )
     open_exchange(names, patterns)
     attach(patches)
     try:

@@ -22,21 +22,39 @@ _everywhere: Final[dict[int, frozenset[str]]] = {}
 """The same for what is recorded whoever asks, not for the agent's modules alone."""
 
 
-def choose(context: Context, sources: frozenset[str], everywhere: frozenset[str] = frozenset()) -> None:
+_variables: Final[dict[int, frozenset[str]]] = {}
+"""The variables of the environment that a run wants; not there for all of them."""
+
+
+def choose(
+    context: Context,
+    sources: frozenset[str],
+    everywhere: frozenset[str] = frozenset(),
+    variables: frozenset[str] | None = None,
+) -> None:
     """From now on *context* gets what *sources* yield."""
     _sources[id(context)] = sources
     _everywhere[id(context)] = everywhere
+    if variables is not None:
+        _variables[id(context)] = variables
 
 
 def forget(context: Context) -> None:
     """The run of *context* is over."""
     del _sources[id(context)], _everywhere[id(context)]
+    _variables.pop(id(context), None)
 
 
 def lane_for(source: Source) -> Lane | None:
     """The current lane if its run wants *source*, else ``None``: then the real thing happens unseen."""
     lane = current_lane()
     return lane if lane is not None and source in _sources.get(id(lane.context), ()) else None
+
+
+def wants_variable(name: str) -> bool:
+    """Whether the current run wants the environment's variable *name*; ``*`` for the list of all."""
+    lane = lane_for("environ")
+    return lane is not None and name in _variables.get(id(lane.context), (name,))
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:

@@ -13,13 +13,15 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import value_of
+from reenact.seams.stdlib.chosen import value_of, wants_variable
 
 _environ: Final = os.environ
 _ALL: Final = "*"
 
 
 def _read(name: str) -> str | None:
+    if not wants_variable(name):
+        return _environ.get(name)
     instant = Instant("nondeterministic", {"source": "environ", "key": name})
     found: dict[str, str | None] = value_of("environ", instant, lambda: {name: _environ.get(name)})
     return found[name]
@@ -41,6 +43,8 @@ class Environ(MutableMapping[str, str]):
         del _environ[name]
 
     def __iter__(self) -> Iterator[str]:
+        if not wants_variable(_ALL):
+            return iter(_environ)
         instant = Instant("nondeterministic", {"source": "environ", "key": _ALL})
         return iter(value_of("environ", instant, lambda: list(_environ)))
 
