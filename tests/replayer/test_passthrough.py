@@ -210,7 +210,7 @@ def test_its_own_sockets_and_processes_are_real(tmp_path: Path, port: int) -> No
         return [call_out(port), call_out_in_a_thread(port), await call_out_async(port)]
 
     expected = [["hello", "hi\n"], "hello", "hello"]
-    assert captured(tmp_path / "run", agent) == expected
+    assert captured(tmp_path / "run", agent, allow="loopback") == expected
     with reenact.replay(tmp_path / "run", passthrough=ALL) as run:
         assert asyncio.run(agent(run)) == expected
     assert run.blocked == []
@@ -228,7 +228,9 @@ def test_everybody_elses_are_refused(tmp_path: Path, port: int) -> None:
                 found.append(type(error).__name__)
         return found
 
-    captured(tmp_path / "run", agent, sources=())
+    with reenact.capture(tmp_path / "run", sources=()) as capture:
+        agent(capture)
+    assert len(capture.warnings) == 2  # the recording says so already
     with (
         pytest.raises(reenact.LiveCallBlocked),
         reenact.replay(tmp_path / "run", passthrough=ALL) as run,
@@ -261,7 +263,7 @@ def test_beside_it_nothing_goes_live(tmp_path: Path, port: int) -> None:
         with ThreadPoolExecutor(2) as pool:
             return [job.result() for job in [pool.submit(slow, port), pool.submit(other)]]
 
-    assert captured(tmp_path / "run", agent) == ["hello", "hello"]
+    assert captured(tmp_path / "run", agent, allow="loopback") == ["hello", "hello"]
     with (
         pytest.raises(reenact.LiveCallBlocked),
         reenact.replay(tmp_path / "run", passthrough=["slow"]) as run,
