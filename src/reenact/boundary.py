@@ -39,6 +39,8 @@ class Call(msgspec.Struct, frozen=True):
     """A function where they take time to find out: only a recording asks for them."""
     is_json: bool = False
     """Request and answer were read from JSON, or from text: all their values are JSON's own, or bytes."""
+    runs_again: bool = False
+    """In replay it is made once more beside being answered, and with it what was made inside."""
     beside: str = ""
     """What it is, where it is traffic beside the run: of a library's own, and no part of what the run did."""
     is_background: bool = False
@@ -115,6 +117,9 @@ class Context(Protocol):
 
     def time_passes(self, lane: Lane) -> bool:
         """Whether *lane* really waits where the agent's own code pauses."""
+
+    def note(self, text: str) -> None:
+        """Something about the run that is worth knowing, and no divergence."""
 
     def unplaced(self, call: Call) -> Exception | None:
         """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
@@ -406,22 +411,34 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
 
     With *streaming* the block hands out pieces while it runs. It pulls them from the live source under
     :meth:`inside`, because what runs between two pieces is the agent's code, not the call's.
+
+    *again* makes a call once more that runs again in replay, before its recorded outcome is there; in async
+    code it is awaited.
     """
 
-    __slots__ = ("_before", "_call", "_inside", "_lane", "_ordinal", "_step", "_streaming")
+    __slots__ = ("_again", "_before", "_call", "_inside", "_lane", "_ordinal", "_step", "_streaming")
 
-    def __init__(self, call: Call, *, streaming: bool = False) -> None:
+    def __init__(
+        self, call: Call, *, streaming: bool = False, again: Callable[[], Any] | None = None
+    ) -> None:
         self._call = call
         self._streaming = streaming
+        self._again = again
 
     def __enter__(self) -> Any:
         step = self._begin()
         if not step.live:
+            if self._again is not None:
+                with self._inside_again():
+                    self._again()
             step.wait()
         return self._enter(step)
 
     async def __aenter__(self) -> Any:
         step = self._begin()
+        if self._again is not None and not step.live:
+            with self._inside_again():
+                await self._again()
         await step.turn()
         return self._enter(step)
 
@@ -445,6 +462,17 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
                 self._before = lane_var.get()
                 set_lane(self._inside)
         return step
+
+    def _inside_again(self) -> AbstractContextManager[None]:
+        lane = self._lane
+        if lane is None:
+            return nullcontext()
+        return running_in(lane.inside(getattr(self._step, "call_id", ""), self._ordinal))
+
+    def note(self, text: str) -> None:
+        """Tell the run something about this call."""
+        if self._lane is not None:
+            self._lane.context.note(f"{self._call.name}: {text}")
 
     def inside(self) -> AbstractContextManager[None]:
         """What the block does now belongs to the call, not to the agent between two pieces."""

@@ -49,6 +49,9 @@ class Aftermath:
         """Tearing down takes the time it takes."""
         return True
 
+    def note(self, text: str) -> None:
+        """The test is over."""
+
     def unplaced(self, call: Call) -> LiveCallBlocked:
         """Whoever makes it: the run is over."""
         return self._refusal(f"calling {call.kind} {call.name}")

@@ -157,6 +157,9 @@ class CaptureContext:
         """What is recorded happens in its own time."""
         return True
 
+    def note(self, text: str) -> None:
+        """Only a replay has something to note: a recording is what happened."""
+
     def unplaced(self, call: Call) -> None:
         if self._missed is None:
             self._missed = self._redactor.redact_text(

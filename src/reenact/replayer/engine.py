@@ -92,6 +92,8 @@ class ReplayEngine:
         self.policy: Policy = policy
         self._redactor = redactor
         self._passthrough = frozenset(passthrough)
+        self._running_again: set[str] = set()
+        """Tools that are run in replay beside being answered: what happened inside them happens again."""
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
@@ -145,6 +147,8 @@ class ReplayEngine:
         if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
             return step
         key = Key(event_type, name, sha256(text).digest())
+        if call.runs_again:
+            self._running_again.add(name)
         is_live = call.kind == "tool" and name in self._passthrough
         recorded = self._find(lane, key, text)
         if recorded is None and not is_live and self._may_still_come(lane, key, text):
@@ -194,6 +198,9 @@ class ReplayEngine:
     def is_live(self, lane: Lane) -> bool:
         """Whether *lane* runs inside a tool that passes through."""
         return lane.within in self._live_calls
+
+    def note(self, text: str) -> None:
+        self.notes.append(self._redactor.redact_text(text))
 
     def time_passes(self, lane: Lane) -> bool:
         return self.is_live(lane)
@@ -387,6 +394,8 @@ class ReplayEngine:
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """What happened inside a call that is now served from the recording will not happen again."""
+        if call.type == "tool_call" and call.name in self._running_again:
+            return []
         inner = self._nested.get(call.call_id or "", ())
         seqs: list[int] = []
         for nested in inner:

@@ -7,12 +7,18 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from reenact.boundary import Call, crossing, lane_var, open_runs
+from reenact.errors import ReenactError, UsageError
 from reenact.formats.decision import CallGate
+from reenact.formats.failures import message_of
+from reenact.formats.values import to_text
 from reenact.seams.gate import Approve, gated
 from reenact.seams.validation import ToolSchema, validated
+
+Effects: TypeAlias = Literal["answer", "run"]
+"""What a tool does in replay: only answers from the recording, or runs as well."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _lane = lane_var.get
@@ -28,6 +34,7 @@ def tool(
     approve: Approve | None = None,
     schema: ToolSchema = None,
     side_effects: Sequence[str] = (),
+    effects: Effects = "answer",
 ) -> F: ...
 @overload
 def tool(
@@ -37,6 +44,7 @@ def tool(
     approve: Approve | None = None,
     schema: ToolSchema = None,
     side_effects: Sequence[str] = (),
+    effects: Effects = "answer",
 ) -> Callable[[F], F]: ...
 def tool(
     fn: F | None = None,
@@ -47,6 +55,7 @@ def tool(
     approve: Approve | None = None,
     schema: ToolSchema = None,
     side_effects: Sequence[str] = (),
+    effects: Effects = "answer",
 ) -> F | Callable[[F], F]:
     """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
 
@@ -63,9 +72,22 @@ def tool(
     the tool's name. What does not fit raises :class:`~reenact.seams.validation.InvalidArguments` instead of
     running, which is the call's outcome as well. *side_effects* declares what the tool does to the world, as
     tags such as ``fs_write``, ``network`` or ``payment``.
+
+    Mark what reaches the outside. A tool that changes something of your own which the agent reads later, such
+    as a database in the test, is not run in replay, so what it changes is missing: leave it unmarked, or give
+    it ``effects="run"``. Then it is answered from the recording and run as well, with the calls it makes
+    answered too; another result than the recorded one is noted, and the recorded one counts.
     """
+    if effects not in get_args(Effects):
+        raise UsageError(f"effects={effects!r} is unknown; choose {' or '.join(get_args(Effects))}")
     wrap = partial(
-        _wrap, name=name, policy=policy, approve=approve, schema=schema, side_effects=tuple(side_effects)
+        _wrap,
+        name=name,
+        policy=policy,
+        approve=approve,
+        schema=schema,
+        side_effects=tuple(side_effects),
+        effects=effects,
     )
     if fn is None:
         return wrap
@@ -81,13 +103,23 @@ def _wrap(
     approve: Approve | None,
     schema: ToolSchema,
     side_effects: tuple[str, ...],
+    effects: Effects,
 ) -> Any:
     if isinstance(fn, classmethod | staticmethod):
         inner = tool(
-            fn.__func__, name=name, policy=policy, approve=approve, schema=schema, side_effects=side_effects
+            fn.__func__,
+            name=name,
+            policy=policy,
+            approve=approve,
+            schema=schema,
+            side_effects=side_effects,
+            effects=effects,
         )
         return type(fn)(inner)
-    call = _Caller(fn, name or _qualified_name(fn), side_effects)
+    runs_again = effects == "run"
+    if runs_again and (inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn)):
+        raise UsageError(f"{_qualified_name(fn)}: effects='run' is for functions; a generator cannot have it")
+    call = _Caller(fn, name or _qualified_name(fn), side_effects, runs_again=runs_again)
     live = fn if policy is None else gated(fn, call, policy, approve)
     if schema is not None:
         live = validated(live, call, schema)
@@ -97,9 +129,9 @@ def _wrap(
     elif inspect.isgeneratorfunction(fn):
         wrapper = _generator(live, call)
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(live, call)
+        wrapper = _coroutine_run_again(live, call) if runs_again else _coroutine(live, call)
     else:
-        wrapper = _function(live, call)
+        wrapper = _function_run_again(live, call) if runs_again else _function(live, call)
     functools.update_wrapper(wrapper, fn)
     return wrapper
 
@@ -112,8 +144,16 @@ def _qualified_name(fn: Any) -> str:
 class _Caller:
     """Binds arguments by name, so that positional and keyword calls are the same call."""
 
-    def __init__(self, fn: Callable[..., Any], name: str, side_effects: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str,
+        side_effects: tuple[str, ...] = (),
+        *,
+        runs_again: bool = False,
+    ) -> None:
         self._name = name
+        self._runs_again = runs_again
         self._facts: dict[str, Any] = {"sideEffects": list(side_effects)} if side_effects else {}
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
@@ -139,6 +179,8 @@ class _Caller:
             arguments = self._bind(args, kwargs)
         if self._is_method:
             arguments.pop(self._names[0], None)
+        if self._runs_again:
+            return Call("tool", self._name, arguments, self._facts, runs_again=True)
         return Call("tool", self._name, arguments, self._facts)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +215,83 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
         return step.answer
 
     return wrapper
+
+
+def _function_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        rerun = _Rerun()
+
+        def again() -> None:
+            with rerun:
+                rerun.result = fn(*args, **kwargs)
+
+        boundary = crossing(call(args, kwargs), again=again)
+        with rerun.compared_by(boundary), boundary as step:
+            if step.live:
+                step.answer = fn(*args, **kwargs)
+            rerun.answer = step.answer
+        return step.answer
+
+    return wrapper
+
+
+def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        rerun = _Rerun()
+
+        async def again() -> None:
+            with rerun:
+                rerun.result = await fn(*args, **kwargs)
+
+        boundary = crossing(call(args, kwargs), again=again)
+        with rerun.compared_by(boundary):
+            async with boundary as step:
+                if step.live:
+                    step.answer = await fn(*args, **kwargs)
+                rerun.answer = step.answer
+        return step.answer
+
+    return wrapper
+
+
+class _Rerun:
+    """What a tool came to when it was run in replay beside being answered; entered while it runs."""
+
+    def __init__(self) -> None:
+        self.has_run = False
+        self.result: Any = None
+        self.answer: Any = None
+        """As recorded."""
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        self.has_run = True
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        """What it raises is compared; a divergence of what it asks goes on."""
+        self._error = error
+        return isinstance(error, Exception) and not isinstance(error, ReenactError)
+
+    @contextmanager
+    def compared_by(self, boundary: crossing) -> Iterator[None]:
+        """Note where it came to something else than was recorded, which counts."""
+        try:
+            yield
+        except Exception as recorded:
+            if self.has_run and not isinstance(recorded, ReenactError):
+                self._compare(boundary, recorded)
+            raise
+        if self.has_run:
+            self._compare(boundary, None)
+
+    def _compare(self, boundary: crossing, recorded: Exception | None) -> None:
+        if self._error is not None:
+            if type(self._error) is not type(recorded):
+                boundary.note(f"run again, it raised {type(self._error).__name__}: {message_of(self._error)}")
+        elif recorded is not None:
+            boundary.note("run again, it did not fail as it did when it was recorded")
+        elif to_text(self.result) != to_text(self.answer):
+            boundary.note("run again, it returned something else than when it was recorded")
 
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
