@@ -183,6 +183,8 @@ class RunEndData(Record, frozen=True):
     """How sure the agent is of its output, from 0 to 1, where it says so."""
     wrote: list[str] | Absent = ABSENT
     """Files that the run wrote and left behind, below the working folder, ``~/``, or elsewhere."""
+    entered: list[str] | Absent = ABSENT
+    """Files below the working folder whose functions ran outside of any call, where that could be told."""
 
 
 class LlmRequestData(Record, frozen=True):

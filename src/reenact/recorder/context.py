@@ -224,15 +224,16 @@ class CaptureContext:
         final_output: Any,
         confidence: float | None = None,
         wrote: Sequence[str] = (),
+        entered: Sequence[str] = (),
     ) -> CaptureManifest | None:
-        """End the run, which *wrote* these files; ``None`` when not even the manifest could be written."""
+        """End the run, which *wrote* and *entered* these files; ``None`` where that could not be written."""
         if self._is_forked:
             return None
         if self._failure is None:
             try:
                 for leave in list(self._open_streams.values()):
                     leave()
-                ended = self._end_text(status, error, final_output, confidence, wrote)
+                ended = self._end_text(status, error, final_output, confidence, wrote, entered)
                 self._events.append(b"run_end", ended)
             except Exception as failure:
                 self._fail(failure)
@@ -256,8 +257,11 @@ class CaptureContext:
         final_output: Any,
         confidence: float | None,
         wrote: Sequence[str],
+        entered: Sequence[str],
     ) -> bytes:
         data: dict[str, Any] = {"status": status}
+        if entered:
+            data["entered"] = list(map(self._redactor.redact_text, entered))
         if wrote:
             data["wrote"] = list(map(self._redactor.redact_text, wrote))
         if confidence is not None and 0 <= confidence <= 1:

@@ -36,6 +36,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
+from reenact.seams.entered import Entered
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 
@@ -119,6 +120,7 @@ class CaptureRun(Run):
         self._allow = allow
         self._leads_programs = leads_programs
         self._on_end = on_end
+        self._entered = Entered(self._context)
         self._within = within
         self._origin = origin or {}
         self._written = Written()
@@ -145,6 +147,7 @@ class CaptureRun(Run):
         yield watched_by(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
+        yield self._entered
         yield Watch(self._allow, self._is_unseen, self._context.warn)
 
     @contextmanager
@@ -195,7 +198,7 @@ class CaptureRun(Run):
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         self.manifest = self._context.finalize(
-            status, message, self.final_output, self.confidence, self.left_behind()
+            status, message, self.final_output, self.confidence, self.left_behind(), self._entered.files
         )
         if self._on_end is not None:
             self._on_end(self.manifest is not None and self.manifest.status == "ok")

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+import msgspec
+
 from reenact import seams
 from reenact.boundary import ROOT, RunMode, current_lane, entered, open_contexts
 from reenact.errors import Diverged, StoreError
@@ -40,10 +42,12 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
+from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
 
+_MOST_FILES: Final = 5
 STALL_S: Final = 10.0
 """How much longer than in the recording a call may be waited for that nobody answers."""
 
@@ -108,6 +112,7 @@ class ReplayRun(Run):
         self._passthrough = sorted(passthrough)
         self._guard = Guard(allow or Allow(), self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
+        self._entered = Entered(self._engine)
         self._open = ExitStack()
 
     def arguments(self) -> list[str]:
@@ -146,6 +151,7 @@ class ReplayRun(Run):
         if self._evidence.draws is not None:
             yield watched_by(self._evidence.draws)
         yield entered(self._engine, self._within)
+        yield self._entered
         yield self._guard
 
     def __exit__(
@@ -155,6 +161,8 @@ class ReplayRun(Run):
         before_end = self._engine.divergences()
         output_hash = self._engine.finish(self.final_output, error)
         self.divergences = self._engine.divergences()
+        if not self.divergences and error is None:
+            self._note_unentered()
         hosts = self._engine.source.beside_hosts
         refused = self._guard.blocked
         self._beside = [call for call in refused if call.is_to(hosts)]
@@ -166,6 +174,17 @@ class ReplayRun(Run):
             self._raise_latched(self.divergences if error is None else before_end, error)
         if unwritten is not None and error is None:
             raise unwritten
+
+    def _note_unentered(self) -> None:
+        """Code that ran in the recording and not here was answered for, and is not proved to work."""
+        source = self._engine.source
+        if not self._entered.is_known or not source.is_ours(ROOT):
+            return
+        ended = msgspec.json.decode(source.reader.line(len(source.reader)))["data"]
+        missing = sorted(set(ended.get("entered", ())) - set(self._entered.files))
+        if missing:
+            shown = ", ".join(missing[:_MOST_FILES]) + (" and others" if len(missing) > _MOST_FILES else "")
+            self._engine.note(f"nothing of {shown} ran in this replay, although it did when it was recorded")
 
     def _write_receipt(self, receipt: ReplayReceipt) -> StoreError | None:
         """Write it where it was asked for; a failure to do so must not hide what the replay found."""
