@@ -73,26 +73,3 @@ def _exchange_in_steps(one: Path, other: Path) -> None:
     os.rename(other, aside)
     os.rename(one, other)
     os.rename(aside, one)
-
-
-def staging_folder(place: Path) -> Path:
-    """Where this process records what will be *place*; what a killed one left there is removed.
-
-    Each process has a folder of its own, so no two ever write one capture; whoever comes last wins.
-    """
-    for left in place.parent.glob(f".{escape(place.name)}.recording-*"):
-        if _is_dead(left):
-            discard(left)
-    return place.with_name(f".{place.name}.recording-{os.getpid()}")
-
-
-def _is_dead(folder: Path) -> bool:
-    try:
-        return RunDir(folder).state is RunState.INTERRUPTED
-    except StoreError:
-        return False
-
-
-def discard(folder: Path) -> None:
-    """Remove a capture that is not wanted."""
-    rmtree(folder, ignore_errors=True)
