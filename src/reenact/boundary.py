@@ -133,14 +133,23 @@ class Context(Protocol):
     def lane_ending(self, lane: Lane) -> None:
         """The thread or job of *lane* is about to be over; replay lets it when its turn has come."""
 
+    def lane_told(self, lane: Lane) -> None:
+        """Who waits for the thread or job of *lane* can see that it is over."""
+
     def lane_ended(self, lane: Lane) -> None:
         """The thread or job of *lane* is over, and who waited for it has been told."""
+
+    def task_body(self, lane: Lane, coro: Any) -> Any:
+        """What a new task in *lane* is to run: *coro*, which in replay ends when its turn has come."""
 
     def task_ended(self, lane: Lane) -> None:
         """The task of an event loop in *lane* is over."""
 
     def putting(self, lane: Lane) -> None:
         """*lane* is about to put an item into a queue; replay lets it when its turn has come."""
+
+    async def turn_to_put(self, lane: Lane) -> None:
+        """The same without blocking the event loop."""
 
     def has_put(self, lane: Lane) -> None:
         """*lane* has put it there."""

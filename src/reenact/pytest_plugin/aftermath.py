@@ -65,10 +65,19 @@ class Aftermath:
     def lane_ending(self, lane: Lane) -> None:
         """Nor in which order."""
 
+    def lane_told(self, lane: Lane) -> None:
+        """Nor in which order."""
+
+    def task_body(self, lane: Lane, coro: Any) -> Any:  # noqa: ARG002
+        return coro
+
     def task_ended(self, lane: Lane) -> None:
         """Nor in which order."""
 
     def putting(self, lane: Lane) -> None:
+        """Nor in which order."""
+
+    async def turn_to_put(self, lane: Lane) -> None:
         """Nor in which order."""
 
     def has_put(self, lane: Lane) -> None:

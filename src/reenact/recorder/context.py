@@ -10,6 +10,7 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from threading import Lock
 from time import time
 from typing import Any, Final, NamedTuple
 
@@ -69,6 +70,8 @@ _SHAPES: Final[dict[CallKind, _Shape]] = {
 }
 
 
+_ENDING_S: Final = 0.1
+"""Nobody is kept longer from ending, whatever befell the one before."""
 _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
@@ -96,7 +99,7 @@ class CaptureContext:
         self._redactor = redactor
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
-        self._events = EventLog(sink, seed)
+        self._events = EventLog(sink, seed, self._place)
         self._may_owe = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers = itertools.count(first_call)
@@ -104,6 +107,9 @@ class CaptureContext:
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}
         """By call id: how to leave a stream that nobody has read to its end."""
+        self._ending = Lock()
+        self._ending_lane: Lane | None = None
+        """The thread or job that is about to end, if one is."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
@@ -175,10 +181,21 @@ class CaptureContext:
         """Nor when it starts."""
 
     def lane_ending(self, lane: Lane) -> None:
+        # No other may end until this one can be seen to have ended: the order noted is the order seen.
+        if lane.has_order and self._failure is None and self._ending.acquire(timeout=_ENDING_S):
+            self._ending_lane = lane
         self._note_order(lane, ENDED)
+
+    def lane_told(self, lane: Lane) -> None:
+        if self._ending_lane is lane:
+            self._ending_lane = None
+            self._ending.release()
 
     def lane_ended(self, lane: Lane) -> None:
         """It was noted before anybody could see it."""
+
+    def task_body(self, lane: Lane, coro: Any) -> Any:  # noqa: ARG002
+        return coro
 
     def task_ended(self, lane: Lane) -> None:
         self._note_order(lane, ENDED)
@@ -186,13 +203,19 @@ class CaptureContext:
     def putting(self, lane: Lane) -> None:
         """Whoever comes first puts first."""
 
+    async def turn_to_put(self, lane: Lane) -> None:
+        """Likewise."""
+
     def has_put(self, lane: Lane) -> None:
         self._note_order(lane, PUT)
 
     def _note_order(self, lane: Lane, act: str) -> None:
-        # Before its first call a process does not know its name, and what came before is in order anyway.
-        if "_names" in self.__dict__ and lane.has_order and self._failure is None:
-            self._events.note_order(self._names.lane(lane) + act)
+        if lane.has_order and self._failure is None:
+            self._events.note_order(lane, act)
+
+    def _place(self, lane: Lane) -> str | None:
+        """What *lane* is called in the capture; a process does not know before its first call."""
+        return self._names.lane(lane) if "_names" in self.__dict__ else None
 
     # The seed's side
 

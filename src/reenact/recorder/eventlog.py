@@ -9,6 +9,7 @@ from threading import RLock
 from time import time_ns
 from typing import Final
 
+from reenact.boundary import Lane
 from reenact.canonical import encode_clean
 from reenact.formats.capture import CaptureSeed, event_codec
 from reenact.recorder.sink import CaptureSink
@@ -24,8 +25,10 @@ class EventLog:
     has, so that no number is given twice or left out.
     """
 
-    def __init__(self, sink: CaptureSink, seed: CaptureSeed) -> None:
+    def __init__(self, sink: CaptureSink, seed: CaptureSeed, place: Callable[[Lane], str | None]) -> None:
+        """*place* tells what a lane is called in the capture, once that is known."""
         self._sink = sink
+        self._place = place
         self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
@@ -38,7 +41,7 @@ class EventLog:
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
         """What a signal handler or a collected generator recorded in the middle of an append."""
-        self._order: list[str] = []
+        self._order: list[tuple[Lane, str]] = []
         """What is to be written with the next event."""
         self._owed: deque[Callable[[], None]] = deque()
         """How to write what comes before any other event, in its order."""
@@ -88,12 +91,13 @@ class EventLog:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""
         event_codec.from_bytes(self._line % (data, b"", 1, 0, event_type))
 
-    def note_order(self, act: str) -> None:
-        """Write with the next event that *act* came before it; of very many the first ones."""
+    def note_order(self, lane: Lane, act: str) -> None:
+        """Write with the next event that *lane* did *act* before it; of very many the first ones."""
         if len(self._order) < _MOST_ACTS:
-            self._order.append(act)
+            self._order.append((lane, act))
 
     def _take_order(self) -> bytes:
         acts, self._order = self._order, []
-        counted = ((act, len(list(alike))) for act, alike in groupby(acts))
-        return b',"order":%b' % encode_clean([f"{act}{count if count > 1 else ''}" for act, count in counted])
+        rows = ((self._place(lane), act, len(list(row))) for (lane, act), row in groupby(acts))
+        named = [f"{name}{act}{count if count > 1 else ''}" for name, act, count in rows if name is not None]
+        return b',"order":%b' % encode_clean(named) if named else b""

@@ -36,6 +36,7 @@ from reenact.replayer.renaming import Evidence, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
+from reenact.replayer.waiters import EndingInTurn
 from reenact.volatile.likeness import family
 
 Policy: TypeAlias = Literal["strict", "lenient"]
@@ -105,6 +106,8 @@ class ReplayEngine:
         self._left_behind = left_behind
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
+        self._early_acts: list[tuple[str, Lane]] = []
+        """What was done before it was known which process this is."""
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
@@ -137,6 +140,9 @@ class ReplayEngine:
             if root != self.source.root:
                 hosts = self.source.beside_hosts
                 self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts))
+            acts, self._early_acts = self._early_acts, []
+            for act, lane in acts:
+                self._has_done(act, lane)
 
     # The boundary's side
 
@@ -221,9 +227,17 @@ class ReplayEngine:
     def lane_ending(self, lane: Lane) -> None:
         self._wait_to(ENDED, lane)
 
+    def lane_told(self, lane: Lane) -> None:
+        """The next one may end when everybody has been told."""
+
     def lane_ended(self, lane: Lane) -> None:
         self._has_done(ENDED, lane)
         self.turns.lane_ended(lane)
+
+    def task_body(self, lane: Lane, coro: Any) -> Any:
+        if not self.source.acts or not lane.has_order:
+            return coro
+        return EndingInTurn(coro, lambda: self._turn_to(ENDED, lane))
 
     def task_ended(self, lane: Lane) -> None:
         self._has_done(ENDED, lane)
@@ -231,15 +245,26 @@ class ReplayEngine:
     def putting(self, lane: Lane) -> None:
         self._wait_to(PUT, lane)
 
+    async def turn_to_put(self, lane: Lane) -> None:
+        await self._turn_to(PUT, lane)
+
     def has_put(self, lane: Lane) -> None:
         self._has_done(PUT, lane)
 
     def _wait_to(self, act: str, lane: Lane) -> None:
-        if self.source.acts and lane.has_order:
+        if self._find_root is None and self.source.acts and lane.has_order:
             self.turns.wait_to_act(self._lanes.name_of(lane) + act, lane)
 
+    async def _turn_to(self, act: str, lane: Lane) -> None:
+        if self._find_root is None and self.source.acts and lane.has_order:
+            await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
+
     def _has_done(self, act: str, lane: Lane) -> None:
-        if self.source.acts and lane.has_order:
+        if not lane.has_order:
+            return
+        if self._find_root is not None:
+            self._early_acts.append((act, lane))
+        elif self.source.acts:
             self.turns.has_acted(self._lanes.name_of(lane) + act)
 
     # The seed's side

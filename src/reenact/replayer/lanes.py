@@ -28,6 +28,8 @@ from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks, TaskMatch
 from reenact.replayer.source import RecordedCall
 
+_LOOKED_AT: Final = 64
+"""How many siblings before it are looked at for one that started what is looked for."""
 _LISTED: Final = 100
 """How many matches across lanes are listed one by one."""
 
@@ -103,6 +105,8 @@ class Lanes:
         """By the id of a call: the lane of what happened inside it."""
         self._index: dict[bool, _Index] = {}
         """By masked keys or not; built when a call is first looked for beyond its own lane."""
+        self._instead: dict[str, str] = {}
+        """By the name of a recorded lane that another one plays than the one of its name: whose is left."""
         self._across: dict[tuple[str, str], TaskMatch] = {}
         self._across_calls = 0
         for call in calls:
@@ -138,13 +142,19 @@ class Lanes:
             recorded = self._bind(lane, key)
             if recorded is None:
                 return None
-            lane.recorded, recorded.is_bound = recorded, True
+            self._take_place(lane, recorded)
         call = self._take_next(recorded, key)
         if call is None and lane.home is not None and lane.home is not recorded:
             call = self._take_next(lane.home, key)
             if call is not None:
                 lane.recorded = lane.home
         return call
+
+    def _take_place(self, lane: Lane, recorded: RecordedLane) -> None:
+        own_name = self._own_name(lane)
+        if own_name != recorded.name and not recorded.is_bound:
+            self._instead[recorded.name] = own_name
+        lane.recorded, recorded.is_bound = recorded, True
 
     def equals(self, call: RecordedCall, key: Key) -> bool:
         """Whether the recorded *call* and the live one of that *key* are the same call."""
@@ -175,6 +185,14 @@ class Lanes:
         place: RecordedLane | None = lane.recorded or lane.home
         if place is not None:
             return place.name
+        name = self._own_name(lane)
+        seen = {name}
+        while (other := self._instead.get(name, name)) not in seen:
+            seen.add(other)
+            name = other
+        return name
+
+    def _own_name(self, lane: Lane) -> str:
         if lane.parent is None:
             return lane.placed(self._root)
         return self.name_of(lane.parent) + lane.name[len(lane.parent.name) :]
@@ -186,7 +204,9 @@ class Lanes:
         if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
             return by_place
         parent = self._parent_of(lane)
-        return self._sibling(parent, key) if parent is not None else None
+        if parent is None or (key.is_chance and self._shifted(lane, key) is not None):
+            return None
+        return self._sibling(parent, key)
 
     def _parent_of(self, lane: Lane) -> RecordedLane | None:
         assert lane.parent is not None
@@ -293,12 +313,9 @@ class Lanes:
 
     def _rebind(self, lane: Lane, recorded: RecordedLane) -> None:
         """From now on *lane* plays *recorded*, and comes back to its own where that does not fit."""
-        parent = lane.parent
         if lane.recorded is None:
-            if parent is not None and parent.recorded is parent.home is None and _is_task(parent):
-                # Its other children are to be looked for where this one was found.
-                parent.home = recorded.parent
             lane.home = recorded
+            self._take_place(lane, recorded)
         elif lane.home is None:
             lane.home = lane.recorded
         lane.recorded, recorded.is_bound = recorded, True
@@ -310,10 +327,12 @@ class Lanes:
             return None
         ordinal = _last_ordinal(lane.name) or 0
         if lane.recorded is None:
+            shifted = self._shifted(lane, key)
+            if shifted is not None:
+                return shifted
             parent = (self._parent_of(lane) if _is_task(lane) else None) or above[0]
-            is_only_child = lane.parent is not None and lane.parent.spawned == 1
-            if (parent.position or is_only_child) and not parent.is_loose:
-                # A task was put around what was one task: what it does was done by the one above.
+            if parent.position and not parent.is_loose:
+                # A call was moved into a task of its own.
                 first = parent.upcoming()
                 if first is not None and first.parent == lane.within and self.equals(first, key):
                     return parent
@@ -328,6 +347,41 @@ class Lanes:
                 if found is not None:
                     return found
         return None
+
+    def _shifted(self, lane: Lane, key: Key) -> RecordedLane | None:
+        """The lane in whose place *lane* stands if tasks were put around its siblings, or taken away."""
+        for place in self._shifted_places(lane) if _is_task(lane) else ():
+            if place.is_untouched and place.calls[0].parent == lane.within and self._begins_with(place, key):
+                return place
+        return None
+
+    def _shifted_places(self, lane: Lane) -> Iterator[RecordedLane]:
+        ordinal = _last_ordinal(lane.name) or 0
+        parent = self._parent_of(lane)
+        if parent is not None:
+            yield from self._places_below(parent, ordinal)
+        around = lane.parent
+        last = around.spawned - 1 if around is not None else 0
+        while around is not None and around.recorded is None and _is_task(around):
+            # What the tasks of *around* are now, those of the one above it were, from its ordinal on.
+            ordinal += _last_ordinal(around.name) or 0
+            last += _last_ordinal(around.name) or 0
+            above = self._parent_of(around)
+            place = self._lanes.get(f"{above.name}.{ordinal}") if above is not None else None
+            if above is not None and place is not None and f"{above.name}.{last}" in self._lanes:
+                yield place
+            around = around.parent
+
+    def _places_below(self, parent: RecordedLane, ordinal: int) -> Iterator[RecordedLane]:
+        """Where the tasks were that *parent* starts now, if one that does nothing itself started them."""
+        for before in range(min(ordinal, _LOOKED_AT) + 1):
+            around = self._lanes.get(f"{parent.name}.{ordinal - before}")
+            if around is not None and not around.calls:
+                place = self._lanes.get(f"{around.name}.{before}")
+                while place is not None:
+                    yield place
+                    place = self._lanes.get(f"{place.name}.0") if not place.calls else None
+                return
 
     def _places_above(self, lane: Lane) -> Iterator[RecordedLane]:
         """The recorded lanes around *lane*'s place, from the nearest on."""

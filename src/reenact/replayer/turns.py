@@ -288,15 +288,46 @@ class Turns:
         """Block the thread of *lane* until all that came before *what* in the recording has happened."""
         if holds_others_up() or self._is_closed:
             return
+        came = threading.Event()
+
+        def release() -> None:
+            self._set_moving(lane)
+            came.set()
+
         with self._lock:
-            act = self._next_act_of(what)
-            if act is None or self._may_act(act):
+            act = self._comes_to(what)
+            if act is None:
                 return
             self._moving.pop(lane, None)
-            waiter = ActWaiter(act, lane)
-            self._acting.append(waiter)
+            self._acting.append(ActWaiter(act, release))
             self._start_ticker()
-        waiter.came.wait()
+        came.wait()
+
+    async def turn_to_act(self, what: str) -> None:
+        """The same on an event loop."""
+        if not on_loop() or self._is_closed:
+            return
+        with self._lock:
+            act = self._comes_to(what)
+            if act is None:
+                return
+            loop = self._running_loop()
+            future: asyncio.Future[None] = loop.loop.create_future()
+            waiter = ActWaiter(act, lambda: loop.run(lambda: resolve(future)))
+            self._acting.append(waiter)
+            loop.stir()
+            self._start_ticker()
+        try:
+            await future
+        finally:
+            with self._lock:
+                if waiter in self._acting:
+                    self._acting.remove(waiter)
+
+    def _comes_to(self, what: str) -> Act | None:
+        """The act that somebody is about to do, if it has to wait for its turn."""
+        act = self._next_act_of(what)
+        return None if act is None or self._may_act(act) else act
 
     def has_acted(self, what: str) -> None:
         """*what* was done, in its turn or not."""
@@ -320,7 +351,7 @@ class Turns:
     def _due_act(self) -> Act | None:
         """What has to be done before the next event."""
         acts = self._acts.get(self._next)
-        while acts and (acts[0].left <= 0 or acts[0].what[:-1] in self._overdue):
+        while acts and acts[0].left <= 0:
             acts.popleft()
         return acts[0] if acts else None
 
@@ -331,7 +362,6 @@ class Turns:
         for waiter in list(self._acting):
             if self._may_act(waiter.act):
                 self._acting.remove(waiter)
-                self._set_moving(waiter.lane)
                 waiter.release()
 
     def _pass_over_late_act(self, act: Act) -> None:

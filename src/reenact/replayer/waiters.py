@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
 
 from reenact.boundary import Lane
 from reenact.replayer.loops import Loop
@@ -36,15 +37,11 @@ class EarlyCall:
 
 
 class ActWaiter:
-    """A thread that waits to end, or to put an item into a queue."""
+    """A thread or task that waits to end, or to put an item into a queue."""
 
-    def __init__(self, act: Act, lane: Lane) -> None:
+    def __init__(self, act: Act, release: Callable[[], None]) -> None:
         self.act = act
-        self.lane = lane
-        self.came = threading.Event()
-
-    def release(self) -> None:
-        self.came.set()
+        self.release = release
 
 
 class ThreadWaiter(Waiter):
@@ -74,3 +71,55 @@ def resolve(future: asyncio.Future[None]) -> None:
     """Let who awaits *future* go on, if anybody still does."""
     if not future.done():
         future.set_result(None)
+
+
+class EndingInTurn(Coroutine[Any, Any, Any]):
+    """A task's coroutine, which is over only when its turn to end has come.
+
+    It passes everything on to the original, so that a task which never starts leaves nothing behind.
+    """
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._coro = coro
+        self._make_turn = turn
+        self._turn: Coroutine[Any, Any, None] | None = None
+        self._answer: Any = None
+        self._error: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coro, name)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        raise NotImplementedError("only a task runs it")
+
+    def send(self, value: Any) -> Any:
+        if self._turn is None:
+            return self._run(lambda: self._coro.send(value))
+        try:
+            return self._turn.send(value)
+        except StopIteration:
+            return self._end()
+
+    def throw(self, *error: Any) -> Any:
+        if self._turn is None:
+            return self._run(lambda: self._coro.throw(*error))
+        self._turn.close()  # cancelled after its end: it has ended
+        return self._end()
+
+    def close(self) -> None:
+        (self._turn or self._coro).close()
+
+    def _run(self, step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except StopIteration as end:
+            self._answer = end.value
+        except Exception as error:  # one that was cancelled ends at once
+            self._error = error
+        self._turn = self._make_turn()
+        return self.send(None)
+
+    def _end(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        raise StopIteration(self._answer)

@@ -15,7 +15,7 @@ import queue
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -40,7 +40,8 @@ def patches() -> list[Patch]:
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
         Patch(asyncio.base_events.BaseEventLoop, "call_soon_threadsafe", in_turn),
-        Patch(asyncio.Queue, "put_nowait", _put_by_task),
+        Patch(asyncio.Queue, "put", _put_by_task),
+        Patch(asyncio.Queue, "put_nowait", _stored),
         Patch(queue.Queue, "put", _put_by_thread),
         *(Patch(kind, "_put", _stored) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
     ]
@@ -60,6 +61,7 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
             weakref.finalize(task, disown, id(task))
             return task
         child = lane.child()
+        coro = lane.context.task_body(child, coro)
         if context is not None:
             # A context the caller shares between tasks says nothing about who is running.
             task = original(self, coro, context=context, **options)
@@ -157,6 +159,7 @@ class _JobEnding:
         self._has_returned = False
 
     def has(self, future: Future[Any]) -> None:
+        future.add_done_callback(lambda _: self.lane.context.lane_told(self.lane))
         with self._lock:
             self._future = future
             is_over = self._has_returned
@@ -202,14 +205,14 @@ def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
     return call_soon_threadsafe
 
 
-def _put_by_task(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    def put_nowait(self: Any, item: Any) -> None:
-        original(self, item)
+def _put_by_task(original: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any, Any], Awaitable[None]]:
+    async def put(self: Any, item: Any) -> None:
         lane = current_lane()
         if lane is not None:
-            lane.context.has_put(lane)
+            await lane.context.turn_to_put(lane)
+        await original(self, item)
 
-    return put_nowait
+    return put
 
 
 def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
@@ -224,7 +227,7 @@ def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
 
 def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def put(self: Any, item: Any) -> None:
-        """Called while nobody else can put or get."""
+        """While nobody else can put or get."""
         original(self, item)
         lane = current_lane()
         if lane is not None:
@@ -239,6 +242,7 @@ def run_in_thread(lane: Lane, run: Callable[[], None]) -> None:
         _run_in(lane, run)
     finally:
         lane.context.lane_ending(lane)
+        lane.context.lane_told(lane)
         lane.context.lane_ended(lane)
 
 
