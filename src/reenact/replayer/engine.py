@@ -523,6 +523,7 @@ class ReplayStep:
         self._early = early
         self._lane = lane
         self.live = is_live
+        self.call_id = ""
         if recorded is not None:
             self._is(recorded)
         self.answer: Any = None
@@ -535,17 +536,22 @@ class ReplayStep:
         self._recorded = recorded
         self.call_id = recorded.call_id or ""
 
+    def _settle(self, early: _EarlyMatch) -> None:
+        self._is(early.settle())
+        if self._recorded.type == "tool_call":
+            self._lane.latest_tool = self.call_id
+
     def wait(self) -> None:
         if self._early is not None:
             self._engine.turns.wait_to_match(self._lane, self._early.try_again)
-            self._is(self._early.settle())
+            self._settle(self._early)
         if not self.live:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
     async def turn(self) -> None:
         if self._early is not None:
             await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
-            self._is(self._early.settle())
+            self._settle(self._early)
         if not self.live:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
