@@ -45,6 +45,8 @@ class Call(msgspec.Struct, frozen=True):
     """What it is, where it is traffic beside the run: of a library's own, and no part of what the run did."""
     is_background: bool = False
     """It is taken to be beside the run for how it is made alone: by a library, in a thread of its own."""
+    empty: Callable[[], Any] | None = None
+    """Makes the answer that says nothing, for lenient replay; without it only a tool has one, ``None``."""
     may_leave_first: bool = False
     """It may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is."""
 

@@ -71,7 +71,7 @@ class _Story:
     def _replay(self, recorded: str) -> None:
         self._head("2", "Replay it, with the model switched off")
         began = time.perf_counter()
-        with replay(self._path) as run:
+        with replay(self._path, policy="strict") as run:
             run.final_output = support_agent.answer(support_agent.QUESTION, self._url)
         took_ms = (time.perf_counter() - began) * 1000
         same = "the same answer" if run.final_output == recorded else "ANOTHER ANSWER"
@@ -81,7 +81,7 @@ class _Story:
     def _diverge(self) -> None:
         self._head("3", "Change one tool argument and replay again")
         try:
-            with replay(self._path):
+            with replay(self._path, policy="strict"):
                 support_agent.answer(support_agent.QUESTION, self._url, support_agent.CHANGED_TOOLS)
         except Diverged as error:
             found = error.divergence

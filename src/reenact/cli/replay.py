@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 import msgspec
@@ -30,10 +30,11 @@ from reenact.injected.output import Printed, differing_line
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.replayer.allow import read_allow
+from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
-from reenact.run.rules import project_beside, project_rules
+from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.outfile import write_output
 from reenact.store.reader import CaptureReader
 from reenact.volatile.defaults import DEFAULTS
@@ -44,7 +45,18 @@ _EXPLAINED: Final = 5
 
 @click.command("replay")
 @click.argument("directory", metavar="DIR")
-@click.option("--policy", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(["strict", "lenient"]),
+    help="Default: REENACT_POLICY, then reenact.toml, then strict.",
+)
+@click.option(
+    "--on-unmatched",
+    type=click.Choice(["error", "empty", "live"]),
+    default="error",
+    show_default=True,
+    help="What a lenient replay does with a call that nothing recorded is alike.",
+)
 @volatile_option
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
@@ -57,7 +69,8 @@ _EXPLAINED: Final = 5
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
-    policy: Literal["strict", "lenient"],
+    policy: Policy | None,
+    on_unmatched: OnUnmatched,
     volatile: tuple[VolatileRule, ...],
     receipt_file: str | None,
     as_json: bool,
@@ -72,12 +85,15 @@ def command(
     Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
     run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
     capture knows it. Where COMMAND prints something else than when it was recorded, that is noted, and with
-    --strict-output it has diverged. strict stops at the first difference, lenient collects them. What rules
-    name as volatile may differ: the capture's, those of the nearest reenact.toml, and those given here.
+    --strict-output it has diverged. strict stops at the first difference, lenient collects them and answers
+    with the nearest recorded call; where none is alike, as --on-unmatched says. What rules name as volatile
+    may differ: the capture's, those of the nearest reenact.toml, and those given here.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
     _refuse_strange(allowed)
+    policy = choose_policy(policy, Path.cwd())
+    check_on_unmatched(on_unmatched, policy)
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
@@ -89,13 +105,17 @@ def command(
             Path(directory),
             upstreams_of(os.environ) | (began.upstreams or {}),
             policy=policy,
+            on_unmatched=on_unmatched,
             volatile=volatile,
             words=words,
             input_copy=handover.input_copy,
         )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
-            handover.give(ToReplay(str(Path(directory).absolute()), policy, changes, volatile, allowed))
+            orders = ToReplay(
+                str(Path(directory).absolute()), policy, changes, volatile, allowed, on_unmatched
+            )
+            handover.give(orders)
             if began.python is not ABSENT or began.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay")
             printed = Printed(_salt_of(reader))
@@ -140,6 +160,7 @@ def _both(first: Replayed, second: Replayed) -> Replayed:
         one,
         divergences=[*one.divergences, *other.divergences],
         liveCallsRefused=[*one.liveCallsRefused, *other.liveCallsRefused],
+        liveCalls=[*(one.liveCalls or ()), *(other.liveCalls or ())] or ABSENT,
         notes=[*one.notes, *other.notes],
         acrossTasks=merge_across_tasks(one.acrossTasks, other.acrossTasks),
         beside=[*(one.beside or ()), *(other.beside or ())] or ABSENT,
@@ -299,7 +320,8 @@ def _explain(directory: str, replayed: Replayed, alone: str) -> None:
     if receipt.verdict == "reproduced":
         say(f"{directory}: reproduced, {answered}, {alone}{_accepted(receipt)}")
     else:
-        say(f"{directory}: diverged, {answered}")
+        live = f", {plural(len(receipt.liveCalls), 'call')} went live" if receipt.liveCalls else ""
+        say(f"{directory}: diverged, {answered}{live}")
     usual = {str(rule) for rule in DEFAULTS}
     for rule in receipt.matching.volatile or ():
         if str(rule) not in usual:

@@ -5,7 +5,7 @@ CLI, tests, viewer and JSON reports all render this one value.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,9 @@ DivergenceCode: TypeAlias = Literal[
     "event_unexpected",
     "nondeterministic_underflow",
 ]
+
+
+_ANSWERED: Final = {"empty": "with an empty answer", "live": "for real"}
 
 
 class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +70,9 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     callers: tuple[str, ...] = ()
     """The lines of the agent's own code that led there, the nearest first."""
     answered_with: int | None = None
-    """The event whose outcome was given all the same; ``None`` where the call was refused."""
+    """The event whose outcome was given all the same; ``None`` where there was none to give."""
+    answered: Literal["empty", "live"] | None = None
+    """What it got where no recorded call is alike; ``None`` where it was refused, or answered with one."""
     volatile: tuple[VolatileRule, ...] = ()
     """Rules under which the two would be equal, where all that differs looks as if it differed every time."""
     left_behind: tuple[str, ...] = ()
@@ -114,6 +119,8 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
             )
         if self.answered_with not in (None, self.event_seq):
             lines.append(f"  answered     with the outcome of event {self.answered_with}")
+        if self.answered is not None:
+            lines.append(f"  answered     {_ANSWERED[self.answered]}")
         if self.volatile:
             lines.append("  volatile?    if that differs in every run, add to reenact.toml:")
             lines += [f"    {line}" for rule in self.volatile for line in rule.to_toml().splitlines()]

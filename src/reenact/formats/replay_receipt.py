@@ -38,6 +38,8 @@ class Matching(Record, frozen=True):
     passthroughTools: list[str]  # noqa: N815
     volatile: list[VolatileRule]
     """Those that always hold, the capture's, the project's and those given for this replay."""
+    onUnmatched: Literal["error", "empty", "live"] | Absent = ABSENT  # noqa: N815
+    """What a call got that no recorded one was alike, in a lenient replay; absent for an error."""
 
 
 class RenamedValue(Record, frozen=True):
@@ -65,6 +67,13 @@ class RefusedCall(Record, frozen=True):
     kind: str
     target: str
     frame: str | None
+
+
+class LiveCall(Record, frozen=True):
+    """A call that really happened, since no recorded one was alike and the replay was told to make it."""
+
+    kind: str
+    target: str
 
 
 class TaskMatch(Record, frozen=True):
@@ -110,6 +119,8 @@ class ReplayReceipt(Record, frozen=True):
     notes: list[str]
     finalOutputHash: str | None  # noqa: N815
     verdict: Literal["reproduced", "diverged"]
+    liveCalls: list[LiveCall] | Absent = ABSENT  # noqa: N815
+    """What went live, inside such calls too; absent where nothing did, as is so unless asked for."""
     beside: list[BesideTraffic] | Absent = ABSENT
     """Traffic beside the run, in either run."""
     replayedAt: int | Absent = ABSENT  # noqa: N815

@@ -29,6 +29,7 @@ from reenact.errors import FormatError
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
+from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
 
@@ -68,11 +69,12 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
     """Replay the capture in *path*."""
 
     path: str
-    policy: Literal["strict", "lenient"]
+    policy: Policy
     diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
+    on_unmatched: OnUnmatched = "error"
 
 
 class ToUpdate(msgspec.Struct, frozen=True, tag="update"):

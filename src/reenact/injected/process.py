@@ -188,6 +188,7 @@ class _Replayed(_Process):
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
+            on_unmatched=orders.on_unmatched,
             volatile=orders.volatile,
             allow=_allowed(orders),
             on_divergence=lambda divergence: handover.note("diverged", divergence.headline),

@@ -20,7 +20,7 @@ from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
-from reenact.replayer.engine import Policy
+from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
 from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run
@@ -112,6 +112,7 @@ class ServedReplay(ReplayRun):
         upstreams: Upstreams,
         *,
         policy: Policy,
+        on_unmatched: OnUnmatched = "error",
         volatile: Sequence[VolatileRule] = (),
         stall_s: float = STALL_S,
         words: Sequence[str] = (),
@@ -123,6 +124,7 @@ class ServedReplay(ReplayRun):
         super().__init__(
             path,
             policy=policy,
+            on_unmatched=on_unmatched,
             volatile=volatile,
             stall_s=stall_s,
             is_ours=is_of_gateway,

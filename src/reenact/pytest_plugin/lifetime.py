@@ -97,7 +97,6 @@ class ReplayedItem(ItemRun):
                 f"record it with: {command(item, 'record')}"
             )
         allow = allowed(options.allow)
-        self._is_lenient = options.policy == "lenient"
         self._aftermath = Aftermath(allow)
         run = replay(
             place,
@@ -106,6 +105,7 @@ class ReplayedItem(ItemRun):
             allow=allow,
             passthrough=options.passthrough,
         )
+        self._is_lenient = run.context.policy == "lenient"
         super().__init__(item, place, run)
 
     def end_body(self, error: BaseException | None) -> None:

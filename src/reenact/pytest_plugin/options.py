@@ -24,7 +24,8 @@ _SHOWN: Final = f"@pytest.mark.{MARKER}"
 class Options:
     """The options of one test, gathered from its marker and those around it; the nearest one counts."""
 
-    policy: Policy = "strict"
+    policy: Policy | None = None
+    """``None`` for what the environment or the project says, see :func:`reenact.replay`."""
     redact: Redact = None
     """The nearest profile counts; lists of secrets add up, so that a nearer marker never hides less."""
     sources: Collection[Source] | None = None

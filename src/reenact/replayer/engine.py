@@ -3,7 +3,7 @@
 The engine is the context of a replayed run. It matches a call (:mod:`lanes`), waits for the outcome's
 turn (:mod:`turns`) and hands out what was recorded. What does not match is a divergence: strict replay
 raises at the first and at everything after it, lenient replay notes it and answers with the nearest
-recorded call.
+recorded call. Where none is near, the call raises, gets an empty answer or goes live, as *on_unmatched* says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode, Step
+from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode, Step, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.capture import ENDED, PUT
@@ -40,6 +40,7 @@ from reenact.replayer.waiters import EndingInTurn
 from reenact.volatile.likeness import family
 
 Policy: TypeAlias = Literal["strict", "lenient"]
+OnUnmatched: TypeAlias = Literal["error", "empty", "live"]
 _COMPARED: Final = 200
 """With how many recorded calls, at most, a request is compared that equals none."""
 _decode: Final = msgspec.json.Decoder().decode
@@ -76,6 +77,7 @@ class ReplayEngine:
         redactor: Redacting,
         *,
         policy: Policy = "strict",
+        on_unmatched: OnUnmatched = "error",
         passthrough: Collection[str] = (),
         volatile: Iterable[VolatileRule] = (),
         stall_s: float = 10.0,
@@ -91,6 +93,11 @@ class ReplayEngine:
         *left_behind* are files of the recorded run that were there before this one began.
         """
         self.policy: Policy = policy
+        self.on_unmatched: OnUnmatched = on_unmatched
+        self.live_calls: list[Call] = []
+        """Made for real, since no recorded one is alike; what such a call does inside is among them."""
+        self._beyond: set[str] = set()
+        """Their ids."""
         self._redactor = redactor
         self._passthrough = frozenset(passthrough)
         self._running_again: set[str] = set()
@@ -147,6 +154,8 @@ class ReplayEngine:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> Step:
+        if self._beyond and lane.within in self._beyond:
+            return self.unmatched_step(call, lane)
         event_type = _CALL_TYPES[call.kind]
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
@@ -158,10 +167,12 @@ class ReplayEngine:
         is_live = call.kind == "tool" and name in self._passthrough
         recorded = self._find(lane, key, text)
         if recorded is None and not is_live and self._may_still_come(lane, key, text):
-            return ReplayStep(self, None, lane, early=_EarlyMatch(self, lane, key, text))
-        found = recorded or self.stand_in(lane, key, text)
+            return ReplayStep(self, None, lane, early=_EarlyMatch(self, lane, key, text, call))
+        found = recorded or self.stand_in(lane, key, text, call)
         if isinstance(found, ReplayDivergence):
-            raise diverged(found)
+            if found.answered is None:
+                raise diverged(found)
+            return self.unmatched_step(call, lane)
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])
@@ -177,7 +188,24 @@ class ReplayEngine:
             recorded = self.beside.take(call, name, sha256(text).digest())
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
 
+    def unmatched_step(self, call: Call, lane: Lane) -> ReplayStep:
+        """The step of a call that no recorded one is alike, made empty or live."""
+        step = ReplayStep(self, None, lane)
+        step.answer_unmatched(call)
+        return step
+
+    def go_live(self, call: Call) -> str:
+        """Let *call* happen; returns the id under which what it does inside is known."""
+        with self._lock:
+            self.live_calls.append(call)
+            call_id = f"live-{len(self.live_calls)}"
+            self._beyond.add(call_id)
+            self._live_calls.add(call_id)
+        return call_id
+
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        if self._beyond and lane.within in self._beyond:
+            return produce()
         if instant.is_read:
             lane.next_call()
         request = self._as_recorded(instant)
@@ -186,14 +214,12 @@ class ReplayEngine:
         text = encode_clean(request)
         recorded = self._find(lane, key, text)
         if recorded is None and self._may_still_come(lane, key, text):
-            early = _EarlyMatch(self, lane, key, text)
+            early = _EarlyMatch(self, lane, key, text, None)
             self.turns.wait_to_match(lane, early.try_again)
             recorded = early.recorded
         found = recorded or self.stand_in(lane, key, text)
         if isinstance(found, ReplayDivergence):
-            if instant.is_read:
-                raise diverged(found)
-            return produce()
+            return self._unmatched_instant(instant, lane, found, produce)
         self.turns.happened([found.seq, *self.set_aside(found)])
         data = self.source.data(found.seq)
         answers = self.likeness.answers
@@ -201,8 +227,22 @@ class ReplayEngine:
             raise rebuild(answers.in_value(self.source.reader.resolved(data["error"])))
         return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
 
+    def _unmatched_instant(
+        self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], Any]
+    ) -> Any:
+        if not instant.is_read:
+            return produce()  # it is this process's own
+        if divergence.answered is None:
+            raise diverged(divergence)
+        if divergence.answered == "empty":
+            return None
+        name = instant.request.get("path") or f"{instant.request.get('source')}/{instant.request.get('key')}"
+        call_id = self.go_live(Call("network", name, instant.request))
+        with running_in(lane.inside(call_id, lane.calls)):
+            return produce()
+
     def is_live(self, lane: Lane) -> bool:
-        """Whether *lane* runs inside a tool that passes through."""
+        """Whether *lane* runs inside a call that really happens."""
         return lane.within in self._live_calls
 
     def note(self, text: str) -> None:
@@ -338,8 +378,13 @@ class ReplayEngine:
             unmade = [self._lanes.unmade(lane, one) for one in self.keys(key, request_text)]
             return any(call is not None and not self._lanes.plays(lane, call) for call in unmade)
 
-    def stand_in(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | ReplayDivergence:
-        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it."""
+    def stand_in(
+        self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
+    ) -> RecordedCall | ReplayDivergence:
+        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it.
+
+        *call* is ``None`` for an instant.
+        """
         request = _decode(request_text)
         expected = self._expected(lane, key, request)
         with self._lock:
@@ -360,6 +405,8 @@ class ReplayEngine:
             stand_in = self._nearest.to(lane, self.keys(key, request_text), request)
         if stand_in is not None:
             divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
+        elif self.on_unmatched == "live" or (self.on_unmatched == "empty" and _has_empty_answer(call)):
+            divergence = msgspec.structs.replace(divergence, answered=self.on_unmatched)
         divergence = self._latch(divergence)
         return stand_in or divergence
 
@@ -469,7 +516,10 @@ class ReplayEngine:
 class _EarlyMatch:
     """A call that equals a recorded one of another lane before which others have to be made."""
 
-    def __init__(self, engine: ReplayEngine, lane: Lane, key: Key, request_text: bytes) -> None:
+    def __init__(
+        self, engine: ReplayEngine, lane: Lane, key: Key, request_text: bytes, call: Call | None
+    ) -> None:
+        self.call = call
         self._engine = engine
         self._lane = lane
         self._key = key
@@ -482,11 +532,13 @@ class _EarlyMatch:
         self.recorded = self._engine.find_equal(self._lane, self._keys)
         return self.recorded is not None
 
-    def settle(self) -> RecordedCall:
-        """What the call is, after all; raises where it is none of the recorded ones."""
-        found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text)
+    def settle(self) -> RecordedCall | None:
+        """What the call is, after all; where it is none of the recorded ones, raises or is ``None``."""
+        found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text, self.call)
         if isinstance(found, ReplayDivergence):
-            raise diverged(found)
+            if found.answered is None:
+                raise diverged(found)
+            return None
         self._engine.turns.happened([found.seq, *self._engine.set_aside(found)])
         return found
 
@@ -499,6 +551,7 @@ class ReplayStep:
         "_early",
         "_engine",
         "_is_plain",
+        "_is_unmatched",
         "_lane",
         "_pieces",
         "_recorded",
@@ -524,11 +577,13 @@ class ReplayStep:
         self._lane = lane
         self.live = is_live
         self.call_id = ""
+        self._is_unmatched = False
         if recorded is not None:
             self._is(recorded)
         self.answer: Any = None
         self.exact: Any = None
         self.facts: dict[str, Any] = {}
+        self._data: dict[str, Any] = {}
         self._pieces: list[Any] | None = None
         """Where they have names of this run's; the recorded ones otherwise."""
 
@@ -536,23 +591,35 @@ class ReplayStep:
         self._recorded = recorded
         self.call_id = recorded.call_id or ""
 
+    def answer_unmatched(self, call: Call) -> None:
+        """Be the step of a call that no recorded one is alike."""
+        self._is_unmatched, self._is_plain = True, True
+        if self._engine.on_unmatched == "live":
+            self.live, self.call_id = True, self._engine.go_live(call)
+        else:
+            self.answer = call.empty() if call.empty is not None else None
+
     def _settle(self, early: _EarlyMatch) -> None:
-        self._is(early.settle())
-        if self._recorded.type == "tool_call":
-            self._lane.latest_tool = self.call_id
+        found = early.settle()
+        if found is not None:
+            self._is(found)
+            if found.type == "tool_call":
+                self._lane.latest_tool = self.call_id
+        elif early.call is not None:
+            self.answer_unmatched(early.call)
 
     def wait(self) -> None:
         if self._early is not None:
             self._engine.turns.wait_to_match(self._lane, self._early.try_again)
             self._settle(self._early)
-        if not self.live:
+        if not self.live and not self._is_unmatched:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
     async def turn(self) -> None:
         if self._early is not None:
             await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
             self._settle(self._early)
-        if not self.live:
+        if not self.live and not self._is_unmatched:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
     def left(self) -> None:
@@ -586,7 +653,7 @@ class ReplayStep:
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if self.live or self._recorded.is_stream:
+        if not self._is_unmatched and (self.live or self._recorded.is_stream):
             self._engine.turns.happened([self._recorded.outcome_seq])
 
     def _take(self, came: bool) -> None:
@@ -600,7 +667,7 @@ class ReplayStep:
         if earlier_seq is not None:
             self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
         line = self._engine.source.reader.line(recorded.outcome_seq)
-        self._data: dict[str, Any] = _decode(line)["data"]
+        self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)
         if not recorded.is_stream:
             self._raise_recorded_error()
@@ -653,6 +720,13 @@ class BesideStep(ReplayStep):
 
     def close(self, error: BaseException | None) -> None:
         """No event of the run's has happened."""
+
+
+def _has_empty_answer(call: Call | None) -> bool:
+    """Whether the call can be answered with nothing; a value that is read always can."""
+    if call is None or call.empty is None:
+        return call is None or call.kind == "tool"
+    return call.empty() is not None
 
 
 def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:

@@ -15,14 +15,14 @@ from reenact.formats.capture import BLOB_THRESHOLD_BYTES, MAX_BLOB_THRESHOLD_BYT
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import AnyRule
 from reenact.gateway.lane import is_below
-from reenact.recorder.sink import FileCaptureSink
+from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import AllowLike, read_allow
-from reenact.replayer.engine import Policy
-from reenact.run.capturing import CaptureRun
+from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.run.capturing import CaptureRun, Identity
 from reenact.run.provenance import origin_of_run
 from reenact.run.redact import Redact
 from reenact.run.replaying import STALL_S, ReplayRun
-from reenact.run.rules import read_rules
+from reenact.run.rules import check_on_unmatched, choose_policy, read_rules
 from reenact.run.run import Run
 from reenact.run.updating import UpdateRun
 from reenact.seams import stdlib
@@ -46,8 +46,9 @@ MODE_VARIABLE: Final = "REENACT_MODE"
 
 
 def capture(
-    path: str | Path,
+    path: str | Path | None = None,
     *,
+    sink: CaptureSink | None = None,
     mode: RunMode | None = None,
     redact: Redact = None,
     durability: Durability = "process",
@@ -59,9 +60,14 @@ def capture(
     allow: AllowLike = (),
     policy_bundle_id: str | None = None,
     issue_number: int | None = None,
+    identity: Identity | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
-    """Record what happens in the block into the new directory *path*.
+    """Record what happens in the block into the new directory *path*, or where *sink* puts it.
+
+    A *sink* of your own is any object with the methods of :class:`~reenact.recorder.sink.CaptureSink`; it
+    gets what may be written, with its secrets hidden. Where it fails, the run goes on unrecorded with a
+    warning, and the manifest is not ``ok``.
 
     *redact* is a profile (``none``, ``default``, ``strict``), a list of secrets to hide in every form, or
     both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
@@ -75,13 +81,16 @@ def capture(
     lookup) is a warning, because a replay refuses it, unless *allow* has it. *policy_bundle_id* and
     *issue_number* say under which policy and for which issue the run is made; without them the environment
     does (``REENACT_POLICY_BUNDLE_ID``, ``REENACT_ISSUE_NUMBER``, and what continuous integration sets), and
-    the repository is that of git. With *mode*, or ``REENACT_MODE`` in the environment, the same block can be
-    switched ``off`` or replayed.
+    the repository is that of git. With an *identity* (ids, salt, times), such as ``reenact.testing.FIXED``,
+    the captures of one deterministic run are equal byte for byte. With *mode*, or ``REENACT_MODE`` in the
+    environment, the same block can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
         return Run()
     if chosen == "replay":
+        if path is None:
+            raise UsageError("a replay reads a capture directory; give its path beside the sink")
         return replay(path, redact=redact, volatile=volatile, allow=allow)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")
@@ -89,7 +98,10 @@ def capture(
         raise UsageError(
             f"blob_threshold_bytes={blob_threshold_bytes}: choose 0 to {MAX_BLOB_THRESHOLD_BYTES}"
         )
-    sink = FileCaptureSink(path, durability=durability)
+    if sink is None:
+        if path is None:
+            raise UsageError("capture() needs a path, or a sink")
+        sink = FileCaptureSink(path, durability=durability)
     return CaptureRun(
         sink,
         redact=redact,
@@ -100,13 +112,15 @@ def capture(
         leads_programs=True,
         on_warning=on_warning,
         origin=origin_of_run(policy_bundle_id, issue_number),
+        identity=identity,
     )
 
 
 def replay(
     path: str | Path,
     *,
-    policy: Policy = "strict",
+    policy: Policy | None = None,
+    on_unmatched: OnUnmatched = "error",
     redact: Redact = None,
     allow: AllowLike = (),
     passthrough: Collection[str] = (),
@@ -119,18 +133,22 @@ def replay(
 
     ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
     the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
-    on with the nearest recorded answer. Secrets registered at capture must be registered here too.
+    on with the nearest recorded answer. Without *policy*, ``REENACT_POLICY`` in the environment decides, then
+    the nearest ``reenact.toml``; without any of them it is ``strict``. *on_unmatched* says what a lenient
+    replay does with a call that nothing recorded is alike: ``error`` raises the divergence in the agent,
+    ``empty`` answers with nothing of the right kind, ``live`` really makes the call; all are divergences, and
+    what went live is in the receipt. Secrets registered at capture must be registered here too.
     *passthrough* names tools that really run; *allow* says what may be reached: ports of this host,
     ``"HOST:PORT"``, paths of Unix sockets, tuples of a command's first words, or ``"loopback"``. *volatile*
     adds rules for values that may differ to those of the capture and of the nearest ``reenact.toml``. A call
     that the recorded agent gave up is reported when this one keeps waiting *stall_s* longer. The receipt is
     written to *receipt*; without it, to ``run.receipt`` alone.
     """
-    if policy not in ("strict", "lenient"):
-        raise UsageError(f"policy {policy!r} is unknown; choose strict or lenient")
+    policy = choose_policy(policy, Path.cwd())
     return ReplayRun(
         path,
         policy=policy,
+        on_unmatched=check_on_unmatched(on_unmatched, policy),
         redact=redact,
         allow=read_allow(allow),
         passthrough=passthrough,

@@ -23,6 +23,7 @@ from reenact.formats.replay_receipt import (
     SCHEMA,
     AcceptedTime,
     BesideTraffic,
+    LiveCall,
     Matching,
     RefusedCall,
     RenamedValue,
@@ -32,7 +33,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer.allow import Allow
-from reenact.replayer.engine import Policy, ReplayEngine, diverged
+from reenact.replayer.engine import OnUnmatched, Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
@@ -62,6 +63,7 @@ class ReplayRun(Run):
         path: str | Path,
         *,
         policy: Policy = "strict",
+        on_unmatched: OnUnmatched = "error",
         redact: Redact = None,
         allow: Allow | None = None,
         passthrough: Collection[str] = (),
@@ -97,6 +99,7 @@ class ReplayRun(Run):
             source,
             redactor,
             policy=policy,
+            on_unmatched=on_unmatched,
             passthrough=passthrough,
             volatile=[*project_rules(Path.cwd()), *volatile],
             stall_s=stall_s,
@@ -231,12 +234,17 @@ class ReplayRun(Run):
                 redaction=manifest.redaction.profile,
                 passthroughTools=self._passthrough,
                 volatile=list(self._engine.volatile),
+                onUnmatched=self._engine.on_unmatched if self._engine.on_unmatched != "error" else ABSENT,
             ),
             divergences=[divergence.to_json() for divergence in self.divergences],
             liveCallsRefused=[
                 RefusedCall(kind=call.kind, target=redacted(call.target), frame=call.frame)
                 for call in self.blocked
             ],
+            liveCalls=[
+                LiveCall(kind=call.kind, target=redacted(call.name)) for call in self._engine.live_calls
+            ]
+            or ABSENT,
             notes=list(self.notes),
             beside=[*self._engine.beside.told(), *self._refused_beside()] or ABSENT,
             finalOutputHash=output_hash,

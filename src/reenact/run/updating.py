@@ -121,7 +121,13 @@ class MatchingFirst(ReplayEngine):
     def unplaced(self, call: Call) -> None:  # type: ignore[override]
         self.recorder.unplaced(call)
 
-    def stand_in(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall:
+    def stand_in(
+        self,
+        lane: Lane,
+        key: Key,
+        request_text: bytes,
+        call: Call | None = None,  # noqa: ARG002
+    ) -> RecordedCall:
         """An equal call further on in the lane, if there is one; what stands before it is passed over."""
         with self._lock:
             recorded = self._lanes.expected(lane)

@@ -37,7 +37,8 @@ def _call_of(method: str, params: Params, server: Any) -> Call:
     arguments = given.pop("arguments", None) or {}
     # What a second round brings along (answers to the server's questions) is part of the request.
     request = {"arguments": arguments, **given} if given else arguments
-    return Call("tool", name, request, {"mcp": {"server": server.name if server is not None else None}})
+    facts = {"mcp": {"server": server.name if server is not None else None}}
+    return Call("tool", name, request, facts, empty=lambda: {"content": []})
 
 
 def _sent(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -145,7 +146,7 @@ def _spawn(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
     async def create_process(command: str, args: list[str], *rest: Any, **options: Any) -> Any:
         # Where the server's program lies differs between machines, so it is told but not compared.
         facts = {"mcp": {"command": command, "args": args}}
-        async with crossing(Call("process", "mcp server", {"transport": "stdio"}, facts)) as step:
+        async with crossing(Call("process", "mcp server", {"transport": "stdio"}, facts, empty=dict)) as step:
             if step.live:
                 with outside():
                     return await original(command, args, *rest, **options)
@@ -200,7 +201,9 @@ class _Silence:
 def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     async def post_writer(self: Any, client: Any, reader: Any, writer: Any, *rest: Any) -> None:
         facts = {"mcp": {"url": self.url}}
-        async with crossing(Call("network", "mcp server", {"transport": "streamable http"}, facts)) as step:
+        async with crossing(
+            Call("network", "mcp server", {"transport": "streamable http"}, facts, empty=dict)
+        ) as step:
             is_live = step.live
         with outside():
             if is_live:
@@ -222,7 +225,7 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., Any]:
                 yield source
             return
         async with crossing(
-            Call("network", "mcp server", {"transport": "sse"}, {"mcp": {"url": url}})
+            Call("network", "mcp server", {"transport": "sse"}, {"mcp": {"url": url}}, empty=dict)
         ) as step:
             is_live = step.live
         if not is_live:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import Provider, recognise, request_fields
+from reenact.providers.empty import empty_answer
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs, by_name
 from reenact.seams.telemetry import traffic_beside
 
+_OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
+_NO_CONTENT: Final = {"httpVersion": "HTTP/1.1", "reason": "No Content", "status": 204}
 _left_to_gateway: list[str] = []
 
 
@@ -70,8 +73,20 @@ class Asked(NamedTuple):
             is_json=True,
             beside=beside.what if beside else "",
             is_background=beside is not None and beside.is_background,
+            empty=self.empty_answer,
             may_leave_first=may_leave_first and self.provider is not None,
         )
+
+    def empty_answer(self) -> dict[str, Any] | None:
+        """A model that says nothing, or no content, as answers of HTTP are recorded."""
+        if self.provider is None:
+            return {"body": "", "bytes": 0, "headers": []} | _NO_CONTENT
+        answer = empty_answer(self.provider, self.sent.url, self.says["body"])
+        if answer is None:
+            return None
+        body = answer.body.decode()
+        headers = [{"content-type": answer.content_type}, {"content-length": str(len(answer.body))}]
+        return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
     def model_fields(self) -> dict[str, Any]:
         """What an ``llm_request`` says of its call; nothing for other calls."""

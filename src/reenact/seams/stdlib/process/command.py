@@ -87,18 +87,17 @@ class Command:
 
     def whole(self, sent: Any) -> Call:
         """The command run from beginning to end, with *sent* as its input."""
-        return Call(
-            "process", self.program, self._request if sent is None else self._request | {"input": plain(sent)}
-        )
+        request = self._request if sent is None else self._request | {"input": plain(sent)}
+        return Call("process", self.program, request, empty=_said_nothing)
 
     def started(self) -> Call:
         """The command begun, to be talked to."""
-        return Call("process", self.program, {"do": "start", **self._request})
+        return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
     def doing(self, what: str, **details: Any) -> Call:
         """Something done with the process after it has begun."""
         known = {name: plain(value) for name, value in details.items() if value is not None}
-        return Call("process", self.program, {"do": what, **known})
+        return Call("process", self.program, {"do": what, **known}, empty=_EMPTY.get(what))
 
 
 def _words(args: Any) -> str | list[str]:
@@ -145,6 +144,20 @@ def outcome(returncode: int | None, outputs: Sequence[Any]) -> dict[str, Any]:
     """What is recorded of a process that has ended."""
     stdout, stderr = outputs
     return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
+
+
+def _said_nothing() -> dict[str, Any]:
+    return outcome(0, ("", ""))
+
+
+_EMPTY: Final[dict[str, Callable[[], Any]]] = {
+    "communicate": _said_nothing,
+    "poll": int,
+    "wait": int,
+    **dict.fromkeys(("kill", "send_signal", "signal", "terminate"), dict),
+    **dict.fromkeys(("read", "readexactly", "readline", "readuntil"), str),
+}
+"""What a process that said nothing and ended well answers, by what is done with it; it takes no input."""
 
 
 def outputs(answer: dict[str, Any], options: dict[str, Any]) -> tuple[Any, Any]:

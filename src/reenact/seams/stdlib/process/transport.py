@@ -12,6 +12,8 @@ from asyncio.base_events import BaseEventLoop
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from reenact.boundary import crossing, outside
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.chosen import lane_for
@@ -53,7 +55,8 @@ PATCHES: Final = [
 async def _start(
     command: Command, factory: Callable[[], Any], options: dict[str, Any], create: Callable[..., Any]
 ) -> tuple[Any, Any]:
-    boundary = crossing(command.started(), streaming=True)
+    # Nothing tells its protocol of an end, so it has no empty answer.
+    boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
     step = await boundary.__aenter__()
     protocol = factory()
     if not step.live:
