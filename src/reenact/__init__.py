@@ -20,14 +20,17 @@ if TYPE_CHECKING:
         UsageError,
     )
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
+    from reenact.recorder.sink import CaptureSink, FileCaptureSink
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
 _HOMES = {
+    "CaptureSink": "recorder.sink",
     "CheckFailed": "errors",
     "DigestMismatch": "errors",
     "Diverged": "errors",
+    "FileCaptureSink": "recorder.sink",
     "FormatError": "errors",
     "LiveCallBlocked": "errors",
     "ReenactError": "errors",
@@ -44,9 +47,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "CaptureSink",
     "CheckFailed",
     "DigestMismatch",
     "Diverged",
+    "FileCaptureSink",
     "FormatError",
     "LiveCallBlocked",
     "ReenactError",

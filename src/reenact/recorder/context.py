@@ -11,14 +11,14 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import Lock
-from time import time
+from time import time_ns
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.errors import StoreError, UsageError
+from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.formats.capture import (
     ENDED,
     NO_MODEL,
@@ -91,15 +91,17 @@ class CaptureContext:
         on_warning: Callable[[str], None] | None = None,
         find_names: Callable[[], Names] = Names,
         first_call: int = 1,
+        now_ns: Callable[[], int] = time_ns,
     ) -> None:
         """*find_names* is asked with the first call; where several processes record, each has its own."""
+        self._now_ns = now_ns
         self._find_names = find_names
         self._sink = sink
         self._seed = seed
         self._redactor = redactor
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
-        self._events = EventLog(sink, seed, self._place)
+        self._events = EventLog(sink, seed, self._place, now_ns)
         self._may_owe = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers = itertools.count(first_call)
@@ -125,8 +127,16 @@ class CaptureContext:
         return self._events.seq
 
     def start(self) -> None:
-        """Begin the run; here, and only here, a failing sink is the caller's problem."""
-        self._sink.start(self._seed)
+        """Begin the run; what is wrong with where it goes is the caller's problem here, and only here.
+
+        Any other failure of a sink's own is one to record, as all later ones are.
+        """
+        try:
+            self._sink.start(self._seed)
+        except ReenactError:
+            raise
+        except Exception as error:
+            self._fail(error)
         leave_to_parent_on_fork(self)
 
     def leave_to_parent(self) -> None:
@@ -260,18 +270,29 @@ class CaptureContext:
                 self._events.append(b"run_end", ended)
             except Exception as failure:
                 self._fail(failure)
-        if self._failure is None and next(self._call_numbers) > self._first_call and self._sink.count == 0:
-            self._fail(StoreError("calls were made, but the sink kept no event"))
+        if self._failure is None:
+            self._check_kept()
         if self._failure is not None or self._missed is not None:
             status, error = "error", self._failure or self._missed
         elif error is not None:
             error = self._redactor.redact_text(error)
-        ending = Ending(status, _now_ms(), self._model, error, tuple(self.warnings))
+        ending = Ending(status, self._now_ns() // 1_000_000, self._model, error, tuple(self.warnings))
         try:
             return self._sink.finalize(ending)
         except Exception as failure:
             self.warn(f"the manifest could not be written, recover the capture: {message_of(failure)}")
             return None
+
+    def _check_kept(self) -> None:
+        """A sink must have kept all that it was given."""
+        try:
+            kept = self._sink.count
+            if kept == 0 and next(self._call_numbers) > self._first_call:
+                raise StoreError("calls were made, but the sink kept no event")
+            if 0 < kept < self._events.seq:
+                raise StoreError(f"the sink kept {kept} of {self._events.seq} events")
+        except Exception as error:
+            self._fail(error)
 
     def _end_text(
         self,
@@ -517,7 +538,3 @@ def _model_of(told: dict[str, Any]) -> Model:
     known = {name: _decode(encode_clean(told[name])) for name in _UNKNOWN_MODEL if name in told}
     named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])
-
-
-def _now_ms() -> int:
-    return int(time() * 1000)

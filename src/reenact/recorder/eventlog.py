@@ -25,10 +25,17 @@ class EventLog:
     has, so that no number is given twice or left out.
     """
 
-    def __init__(self, sink: CaptureSink, seed: CaptureSeed, place: Callable[[Lane], str | None]) -> None:
+    def __init__(
+        self,
+        sink: CaptureSink,
+        seed: CaptureSeed,
+        place: Callable[[Lane], str | None],
+        now_ns: Callable[[], int] = time_ns,
+    ) -> None:
         """*place* tells what a lane is called in the capture, once that is known."""
         self._sink = sink
         self._place = place
+        self._now_ns = now_ns
         self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
@@ -59,7 +66,9 @@ class EventLog:
                 while True:
                     seq = self.seq + 1
                     order = self._take_order() if self._order else b""
-                    self._sink.append(self._line % (data, order, seq, time_ns() // 1_000_000, event_type))
+                    self._sink.append(
+                        self._line % (data, order, seq, self._now_ns() // 1_000_000, event_type)
+                    )
                     self.seq = seq
                     if not self._interrupting:
                         break

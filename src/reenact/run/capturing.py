@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import sys
@@ -40,6 +41,7 @@ from reenact.seams.entered import Entered
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 
+_NS_PER_MS: Final = 1_000_000
 SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
 """Set, a capture says also in which directory and by which words it was made, as they are on this machine."""
 
@@ -52,11 +54,19 @@ def without_places(words: Sequence[str]) -> list[str]:
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What all that is recorded of one run has in common, by whichever process."""
+    """What all that is recorded of one run has in common, by whichever process.
+
+    Given to :func:`reenact.capture`, it makes two captures of one deterministic run equal, byte for byte.
+    """
 
     capture_id: str
     run_id: str
     salt: bytes
+    """Keys the placeholders of what is hidden; who knows it can check guesses, so fix it in tests alone."""
+    started_at_ms: int | None = None
+    """When the run began, each event a millisecond after the one before; ``None`` for what the clock says."""
+    surroundings: dict[str, Any] | None = None
+    """What ``run_start`` says of where the run was made; ``None`` for what is so."""
 
     @classmethod
     def new(cls) -> Identity:
@@ -98,11 +108,15 @@ class CaptureRun(Run):
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
         identity = identity or Identity.new()
+        now_ns = time.time_ns
+        if identity.started_at_ms is not None:
+            now_ns = itertools.count(identity.started_at_ms * _NS_PER_MS, _NS_PER_MS).__next__
+        self._fixed_surroundings = identity.surroundings
         seed = CaptureSeed(
             version=1,
             captureId=identity.capture_id,
             runId=identity.run_id,
-            createdAt=int(time.time() * 1000),
+            createdAt=now_ns() // _NS_PER_MS,
             mode="capture",
             model=NO_MODEL,
             eventLogPath=EVENT_LOG_NAME,
@@ -114,7 +128,7 @@ class CaptureRun(Run):
         )
         self._redactor = make_redactor(profile, values, identity.salt)
         self._context = self.make_context(
-            sink, seed, self._redactor, on_warning=on_warning, find_names=find_names
+            sink, seed, self._redactor, on_warning=on_warning, find_names=find_names, now_ns=now_ns
         )
         self._stand_ins = stand_ins
         self._allow = allow
@@ -132,7 +146,9 @@ class CaptureRun(Run):
         for attached in self.attachments():
             self._open.enter_context(attached)
         self._open.enter_context(entered(self._context, self._within))
-        self._context.record_event("run_start", {**self.surroundings(), **self._origin})
+        fixed = self._fixed_surroundings
+        told = {**self.surroundings(), **self._origin} if fixed is None else fixed
+        self._context.record_event("run_start", told)
         return self
 
     @property

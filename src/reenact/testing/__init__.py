@@ -1,13 +1,24 @@
-"""For users' tests: a model provider that really listens and says what the test tells it to."""
+"""For users' tests: a model provider that really listens, and an identity for equal captures."""
 
 from __future__ import annotations
 
+from reenact.run.capturing import Identity
 from reenact.testing.provider import ScriptedProvider
 from reenact.testing.request import Message, Request, ToolResult
 from reenact.testing.script import Script, echo
 from reenact.testing.turns import Disconnect, Fail, Raw, Reply, Timeout, ToolCall, Turn
 
+FIXED = Identity(
+    capture_id="cap_0000000000000000",
+    run_id="run_0000000000000000",
+    salt=bytes(16),
+    started_at_ms=1_767_225_600_000,
+    surroundings={"argv": ["agent"], "cwd": "/", "python": "3", "utcOffsetS": 0},
+)
+"""Ids, times and salt that are always the same: equal runs are recorded to equal bytes, on any machine."""
+
 __all__ = [
+    "FIXED",
     "Disconnect",
     "Fail",
     "Message",
