@@ -13,6 +13,7 @@ from reenact.testing import Reply, Request, ToolCall, Turn
 
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Quito", "Delhi")
 ONE_BY_ONE = "one at a time"
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 _HANDING_OVER = ("transfer", "handoff", "hand_off", "delegate", "ask_")
 
 
@@ -61,9 +62,8 @@ def tools_of(body: dict) -> dict[str, dict]:
     found = {}
     for tool in body.get("tools") or ():
         for each in tool.get("functionDeclarations") or (tool.get("function") or tool,):
-            schema = each.get("parameters") or each.get("input_schema") or each.get("parametersJsonSchema")
             if "name" in each:
-                found[each["name"]] = schema or {}
+                found[each["name"]] = next((each[name] for name in _SCHEMAS if each.get(name)), {})
     return found
 
 

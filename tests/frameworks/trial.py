@@ -18,7 +18,7 @@ from tests.frameworks import model
 from tests.frameworks.installed import FRAMEWORKS, Framework, later_date
 
 REPLAYS = ("same folder", "other folder", "other home and date")
-TIMEOUT_S = 200
+TIMEOUT_S = 300
 _NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
 _KEPT = ("LANG", "TMPDIR")
 _STARTERS = {".py": ("python",), ".mjs": ("node",), ".sh": ("sh",), ".go": ()}

@@ -17,7 +17,8 @@ REPORTER = """
     POSTS = int(os.environ.get("POSTS", "1"))
 
     def post(path="/events", **headers):
-        return requests.post(ADDRESS + path, data=uuid.uuid4().hex, headers=headers, timeout=9).status_code
+        body = f"{POSTS} {uuid.uuid4().hex}"
+        return requests.post(ADDRESS + path, data=body, headers=headers, timeout=9).status_code
 
     def post_all(path="/events"):
         for _ in range(POSTS):
@@ -29,7 +30,7 @@ REPORTER = """
         return thread
 
     def get():
-        requests.get(f"{ADDRESS}/news?{uuid.uuid4().hex}", timeout=9)
+        requests.get(f"{ADDRESS}/news?{POSTS}", timeout=9)
 
     def ask_and_post():
         import asking
