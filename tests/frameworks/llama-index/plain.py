@@ -1,6 +1,5 @@
 from llama_index.core.llms import ChatMessage
-from llama_index.llms.anthropic import Anthropic
 from llama_index.llms.openai import OpenAI
 
 print(OpenAI(model="gpt-4o-mini").complete("Say something about rivers"))
-print(Anthropic(model="claude-sonnet-4-5").chat([ChatMessage(content="Say something about hills")]))
+print(OpenAI(model="gpt-4o-mini").chat([ChatMessage(content="Say something about hills")]))
