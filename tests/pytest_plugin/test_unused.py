@@ -84,4 +84,4 @@ def test_pytest_finds_the_plugin_by_itself(suite: Suite, monkeypatch: pytest.Mon
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--help"], cwd=suite.path, capture_output=True, text=True, check=True
     )
-    assert "--reenact={replay,record,once,off}" in done.stdout
+    assert "--reenact={replay,record,once,update,off}" in done.stdout

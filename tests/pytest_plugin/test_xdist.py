@@ -31,7 +31,7 @@ def test_workers_record_and_replay_side_by_side(suite: Suite, monkeypatch: pytes
     replayed.assert_outcomes(passed=11, failed=1)
     replayed.stdout.fnmatch_lines(
         [
-            'tool * differs at *: expected "7-0", observed "7-0x"',
+            'tool * differs * at *: expected "7-0", observed "7-0x"',
             "  record anew  pytest 'test_it.py::test_many[[]7]' --reenact=record",
             "reenact: 11 replayed, 1 diverged",
         ]
