@@ -22,7 +22,7 @@ from reenact.recorder.names import Names
 from reenact.run.capturing import CaptureRun, Identity
 from reenact.seams import stdlib
 from reenact.store.reader import CaptureReader
-from tests.hard import HARD
+from tests.hard import HARD, say
 from tests.kills import killed_at
 
 IDENTITY = Identity("cap_x", "run_x", b"salt")
@@ -190,6 +190,7 @@ def test_a_kill_at_any_moment_doubles_and_loses_nothing(how, tmp_path, path, cap
             assert sorted(os.listdir(left)) == sorted(os.listdir(whole))
             assert check_capture(left).is_good
             shutil.rmtree(left)
+    say(f"{2 * (moment - 1)} kills while a capture that is {how} is completed")
     assert moment > 20
     capsys.readouterr()
 

@@ -84,9 +84,15 @@ class RunDir:
             journal.close()
             journal.path.unlink(missing_ok=True)
             raise
-        if durability == "disk":
-            sync_folder(path)
-            sync_folder(path.parent)
+        try:
+            if durability == "disk":
+                sync_folder(path)
+                sync_folder(path.parent)
+        except OSError as error:
+            journal.close()
+            journal.path.unlink(missing_ok=True)
+            claim.remove()
+            raise unwritable(path, error) from error
         return Recording(path, journal, BlobStore(path / BLOBS, durability=durability), claim)
 
     @staticmethod
