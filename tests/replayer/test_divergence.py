@@ -338,7 +338,9 @@ def test_a_large_argument_that_differs_is_explained_in_seconds(tmp_path: Path) -
         search(text)
     began = time.process_time()
     with (
-        pytest.raises(reenact.Diverged, match=r"tool search differs at \$\.query: expected …"),
+        pytest.raises(
+            reenact.Diverged, match=r"tool search differs \(the became Xhe\) at \$\.query: expected …"
+        ),
         reenact.replay(tmp_path / "run"),
     ):
         search(other)

@@ -24,6 +24,7 @@ def ask(provider: ScriptedProvider, text: str, path: str = "/v1/messages") -> ht
 def test_the_public_names() -> None:
     """Adding or removing a name is a decision."""
     assert reenact.testing.__all__ == [
+        "FIXED",
         "Disconnect",
         "Fail",
         "Message",

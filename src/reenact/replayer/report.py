@@ -107,11 +107,18 @@ def _moved(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
 
 def _parts(value: Any) -> Counter[str]:
     """The words of all that *value* holds, in whatever order."""
-    if isinstance(value, dict):
-        return sum((_parts(item) for item in value.values()), Counter([*value]))
-    if isinstance(value, list):
-        return sum(map(_parts, value), Counter())
-    return Counter(_WORDS.findall(value)) if isinstance(value, str) else Counter([repr(value)])
+    found: Counter[str] = Counter()
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            found.update(list(part))
+            left += part.values()
+        elif isinstance(part, list):
+            left += part
+        else:
+            found.update(_WORDS.findall(part) if isinstance(part, str) else (repr(part),))
+    return found
 
 
 def unplaced(key: Key, request: Any) -> ReplayDivergence:

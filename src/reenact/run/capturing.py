@@ -38,6 +38,7 @@ from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
 from reenact.seams.entered import Entered
+from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 
@@ -193,7 +194,8 @@ class CaptureRun(Run):
     def _is_unseen(self) -> bool:
         """Whether what is done here is the run's own, and inside none of its calls, which replay answers."""
         lane = current_lane()
-        return lane is not None and lane.context is self._context and lane.within is None
+        is_own = lane is not None and lane.context is self._context and lane.within is None
+        return is_own and not is_any_under_way(self._context)
 
     def surroundings(self) -> dict[str, Any]:
         """What the run says of where and how it began."""

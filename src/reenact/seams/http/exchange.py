@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final
 
-from reenact.boundary import crossing, current_lane
+from reenact.boundary import Context, crossing, current_lane
 from reenact.providers import Provider, read_response, response_fields
 from reenact.seams.http.body import text_or_bytes
 from reenact.seams.http.codings import Decode, Undecodable, decoder
@@ -23,6 +23,11 @@ _DONE: Final = b"data: [DONE]"
 
 _under_way: set[tuple[int, str]] = set()
 """Live exchanges, by their context's identity and their call's id."""
+
+
+def is_any_under_way(context: Context) -> bool:
+    """Whether a client of *context*'s run is making a call: it may connect in a task of its own."""
+    return any(identity == id(context) for identity, _ in tuple(_under_way))
 
 
 def is_outermost() -> bool:
