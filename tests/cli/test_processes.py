@@ -59,7 +59,9 @@ def test_children_are_recorded_and_replayed_offline(way, provider, tmp_path):
     assert sorted(again.stdout.splitlines()) == sorted(done.stdout.splitlines())
     # In which order processes print is not repeated, which is noted.
     told = "reenact: a: reproduced, 8 calls answered from the capture, nothing went live\n"
-    assert re.fullmatch(rf"{re.escape(told)}(  note: line \d+ of what the command printed differs.*\n)?", again.stderr)
+    assert re.fullmatch(
+        rf"{re.escape(told)}(  note: line \d+ of what the command printed differs.*\n)?", again.stderr
+    )
 
 
 CHANGES = {

@@ -11,7 +11,7 @@ import pytest
 
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
-from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
+from tests.cli.commands import AGENTS, CAPTURE_FILES, ENVIRONMENT, PYTHON, agent, command, run
 
 
 def event_types(path):
@@ -433,7 +433,7 @@ def test_of_many_that_start_at_once_one_records(tmp_path):
     assert sorted(status for *_, status in done) == [2, 2, 2, 2, 7]
     assert [out for out, _, status in done if status == 2] == [""] * 4
     assert event_types(tmp_path / "a").count("tool_call") == 30
-    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "manifest.json"]
+    assert sorted(os.listdir(tmp_path / "a")) == CAPTURE_FILES
 
 
 def test_what_a_killed_command_left_is_no_claim(tmp_path):
@@ -451,7 +451,7 @@ def test_what_a_killed_command_left_is_no_claim(tmp_path):
     (tmp_path / "agent.py").write_text(CALLING)
     done = run("record", "-o", "a", "--", PYTHON, "agent.py", "", "3", cwd=tmp_path)
     assert done.returncode == 7, done.stderr
-    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "manifest.json"]
+    assert sorted(os.listdir(tmp_path / "a")) == CAPTURE_FILES
 
 
 ONE_CALL = "import reenact, sys\n@reenact.tool\ndef f(x): return x\nf(sys.argv[1])\n"

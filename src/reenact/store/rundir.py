@@ -172,10 +172,12 @@ class RunDir:
     def write_transcript(self) -> None:
         """Put beside the events what they say to a reader; they are whole without it."""
         from reenact.store.reader import EventLog
-        from reenact.store.transcript import TRANSCRIPT, transcript_of
+        from reenact.store.transcript import TRANSCRIPT, UNREADABLE_EVENT, transcript_of
 
         with suppress(Exception):  # a recording never fails for the sake of its transcript
             text = transcript_of(EventLog(self))
+            if UNREADABLE_EVENT.encode() in text:
+                return  # what cannot be read now can be read later, and none is better than a wrong one
             write_whole(inside(self.path, TRANSCRIPT), text, temp_folder=self.path, sync=False)
 
     @contextmanager
@@ -340,8 +342,9 @@ def making_folder(path: Path) -> Iterator[Path]:
 
 
 def _describe(path: Path, names: list[str]) -> str:
-    with suppress(StoreError):
-        return f"holds a capture already ({RunDir(path).state.value})"
+    if {EVENTS, MANIFEST} & {*names}:
+        with suppress(StoreError):
+            return f"holds a capture already ({RunDir(path).state.value})"
     return f"is not empty ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 

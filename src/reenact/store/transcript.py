@@ -24,6 +24,7 @@ _TEXT_CHARACTERS: Final = 4_000
 _WHOLE_CHARACTERS: Final = 1_000_000
 _OUTSIDE: Final = ("network", "process", "file")
 """Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
+UNREADABLE_EVENT: Final = "an event that says something else than events do"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -54,7 +55,7 @@ class _Writer:
                 event = _decode(line)
                 yield from self._event(event["type"], event["data"])
             except _UNREADABLE:
-                yield _section("unreadable", "an event that says something else than events do")
+                yield _section("unreadable", UNREADABLE_EVENT)
 
     def _event(self, kind: str, data: dict[str, Any]) -> Iterator[str]:
         match kind:
