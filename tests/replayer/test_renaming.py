@@ -237,6 +237,17 @@ def test_only_real_differences_are_told(tmp_path: Path) -> None:
     assert [place.path for place in run.divergences[0].differences] == ["$.arguments.word"]
 
 
+def test_the_word_that_differs_is_told(tmp_path: Path) -> None:
+    """Where it is behind generated names in a long text, one of which begins as a time does."""
+    agent = "I am {} since {}; do what the order says as soon as you can, and tell me about it: {}.".format
+    drawn = iter(lambda: str(uuid.uuid4()), "")
+    with reenact.capture(tmp_path / "run", sources=()):
+        tell(text=agent(next(name for name in drawn if name[:8].isdigit()), datetime.now(UTC), "cancel"))
+    with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run"):
+        tell(text=agent(next(name for name in drawn if not name[:8].isdigit()), datetime.now(UTC), "refund"))
+    assert "(cancel became refund)" in str(caught.value)
+
+
 NOW: dict[str, Callable[[datetime], Any]] = {
     "ISO": lambda now: now.isoformat(),
     "ISO of Node": lambda now: now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -257,6 +268,16 @@ NOW: dict[str, Callable[[datetime], Any]] = {
     "a file's name": lambda now: f"log-{now.strftime('%Y%m%d_%H%M%S')}.txt",
     "beside a name": lambda now: f"chat_{int(now.timestamp() * 1000)}_{uuid.uuid4().hex}",
 }
+
+
+def test_an_id_that_begins_as_a_date_is_none(tmp_path: Path) -> None:
+    captured(tmp_path / "run", lambda run: tell(text=f"{uuid.uuid4()} at {datetime.now(UTC)}"))
+
+    def agent(run: reenact.Run) -> None:
+        drawn = (str(uuid.uuid4()) for _ in range(10_000))
+        tell(text=f"{next(name for name in drawn if name[:8].isdigit())} at {datetime.now(UTC)}")
+
+    replayed(tmp_path / "run", agent)
 
 
 @pytest.mark.parametrize("tell_time", NOW.values(), ids=NOW.keys())
@@ -299,12 +320,13 @@ def test_a_final_output_may_have_another_name(tmp_path: Path) -> None:
 def test_a_port_of_the_runs_own_server_is_a_name(tmp_path: Path) -> None:
     """Where it listens; another port of somebody's is another."""
 
-    def agent(run: reenact.Run, port: int | None = None) -> None:
+    def agent(run: reenact.Run, port: int | None = None, limit: int = 4000) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = port or server.getsockname()[1]
-            tell(url=f"http://127.0.0.1:{port}/callback", port=port)
+            tell(bind={"port": port}, url=f"http://127.0.0.1:{port}/callback", port=port, limit=limit)
 
     captured(tmp_path / "run", agent)
     replayed(tmp_path / "run", agent)
-    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
-        agent(run, port=9)
+    for changed in ({"port": 9}, {"port": 2049}, {"limit": 4001}):
+        with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
+            agent(run, **changed)

@@ -130,10 +130,12 @@ class Facts(NamedTuple):
     """Whether an answer of the recording, which this run may have been served, has the name."""
 
 
-_SEPARATED: Final = re.compile(
-    r"([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[A-Za-z0-9]+)"
+_DASHED: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_SEPARATED: Final = re.compile(rf"({_DASHED}|[A-Za-z0-9]+)")
+_ATOMS: Final = re.compile(
+    # One UUID in forty begins with eight digits, as a date may.
+    rf"(?P<hidden>{PLACEHOLDER.pattern})|(?P<time>(?!{_DASHED})(?:{FOUND}))|(?P<word>[A-Za-z0-9_-]+)"
 )
-_ATOMS: Final = re.compile(rf"(?P<hidden>{PLACEHOLDER.pattern})|(?P<time>{FOUND})|(?P<word>[A-Za-z0-9_-]+)")
 _TIMES: Final = re.compile(FOUND)
 _WORDS: Final = re.compile(rf"(?P<hidden>{PLACEHOLDER.pattern})|(?P<word>[A-Za-z0-9_-]+)")
 _UUID: Final = re.compile(
@@ -180,6 +182,7 @@ def compare(recorded: Any, live: Any, names: Names, facts: Facts) -> Likeness:
     """How two requests are the same, *names* given; raises :class:`Unlike` where they are not."""
     comparison = _Comparison(recorded, live, names, facts)
     comparison.compare(recorded, live, "$")
+    comparison.compare_ports()
     return Likeness(comparison.renamed, comparison.times)
 
 
@@ -192,6 +195,8 @@ class _Comparison:
         self._facts = facts
         self._evidence = facts.evidence
         self._tried = Names()
+        self._maybe_ports: list[tuple[str, str, str]] = []
+        """Numbers that are alike if they are ports which an address elsewhere in the requests names."""
         self.renamed: list[Renamed] = []
         self.times: list[TimeRead] = []
 
@@ -209,10 +214,16 @@ class _Comparison:
         elif one != other:
             self._compare_numbers(one, other, path)
 
+    def compare_ports(self) -> None:
+        """Raise where a number that differs is no port of the run; asked once all addresses were seen."""
+        for one, other, path in self._maybe_ports:
+            if not self._are_bound(one, other, path):
+                raise Unlike(path, int(one), int(other))
+
     # Objects and numbers
 
     def _compare_objects(self, one: dict[str, Any], other: dict[str, Any], path: str) -> None:
-        for key in one.keys() & other.keys():
+        for key in (key for key in one if key in other):
             self.compare(one[key], other[key], child_path(path, key))
         only_one = [key for key in one if key not in other]
         left = [key for key in other if key not in one]
@@ -234,6 +245,8 @@ class _Comparison:
         try:
             self._compare_texts(key, key_here, child_path(path, key))
             self.compare(one[key], other[key_here], child_path(path, key))
+            if len(self._maybe_ports) > before[2]:
+                raise Unlike(path, one[key], other[key_here])
         except Unlike as unlike:
             if unlike.earlier is not None:
                 raise
@@ -250,6 +263,9 @@ class _Comparison:
         names = str(one), str(other)
         if self._are_bound(*names, path):
             return
+        if type(one) is int and type(other) is int and _is_port(one) and _is_port(other):
+            self._maybe_ports.append((*names, path))
+            return
         is_drawn = (
             isinstance(one, int) and min(one, other) >= _MIN_NUMBER and self._evidence.is_drawn(names[1])
         )
@@ -265,16 +281,17 @@ class _Comparison:
             return
         before = self._snapshot()
         parts = _differing_parts(one, other)
-        failed: Unlike | None = None
+        failures: list[Unlike] = []
         for atoms in (_ATOMS, _WORDS):
             try:
                 self._compare_atoms(atoms, *parts, path)
             except Unlike as unlike:
                 self._restore(before)
-                failed = failed or unlike
+                failures.append(unlike)
             else:
                 return
-        assert failed is not None
+        # A reading that names what differs says more than one that only says that all of it does.
+        failed = next((each for each in failures if (each.recorded, each.live) != parts), failures[0])
         self._compare_inner_json(one, other, path, failed)
 
     def _compare_inner_json(self, one: str, other: str, path: str, failed: Unlike) -> None:
@@ -479,12 +496,13 @@ class _Comparison:
         self._tried.add(renamed)
         self.renamed.append(renamed)
 
-    def _snapshot(self) -> tuple[int, int]:
-        return len(self.renamed), len(self.times)
+    def _snapshot(self) -> tuple[int, int, int]:
+        return len(self.renamed), len(self.times), len(self._maybe_ports)
 
-    def _restore(self, before: tuple[int, int]) -> None:
+    def _restore(self, before: tuple[int, int, int]) -> None:
         del self.renamed[before[0] :]
         del self.times[before[1] :]
+        del self._maybe_ports[before[2] :]
         self._tried = Names()
         for renamed in self.renamed:
             self._tried.add(renamed)
@@ -520,6 +538,10 @@ def _differing_parts(one: str, other: str) -> tuple[str, str]:
 
 def _blank_before(text: str, position: int) -> int:
     return text.rfind(" ", 0, max(0, position - _TIME_CHARACTERS)) + 1
+
+
+def _is_port(number: int) -> bool:
+    return 1024 <= number <= 65535
 
 
 def _is_word(unit: str) -> bool:
