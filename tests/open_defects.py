@@ -10,8 +10,6 @@ from typing import Final
 _BUSY: Final = "fails on a busy machine; its cause is not known yet"
 
 OPEN_DEFECTS: Final[dict[str, str]] = {
-    "tests/recorder/test_sharing.py::test_a_long_chat": "transcript.md takes a chat over twice its messages",
-    "tests/recorder/test_sharing.py::test_a_large_first": "transcript.md repeats the first message once more",
     "tests/replayer/test_engine.py::test_lenient_tells_many": "many divergences take 10 s instead of 5",
     "tests/replayer/test_fingerprint.py::test_an_old_file_is_read_once": "files are read for generated names",
     "tests/replayer/test_concurrency.py::test_every_call_gets_its_own_outcome": _BUSY,

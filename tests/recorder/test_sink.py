@@ -68,7 +68,7 @@ def test_no_manifest_before_the_end(tmp_path: Path):
     assert sorted(os.listdir(tmp_path / "run")) == ["events.jsonl", "manifest.open.json"]
     sink.finalize(ENDING)
     assert RunDir.open(tmp_path / "run").state is RunState.COMPLETE
-    assert sorted(os.listdir(tmp_path / "run")) == ["events.jsonl", "manifest.json", "transcript.md"]
+    assert sorted(os.listdir(tmp_path / "run")) == ["events.jsonl", "manifest.json"]
 
 
 def test_nothing_is_appended_after_the_end(tmp_path: Path):

@@ -79,7 +79,7 @@ def test_a_run_goes_from_open_to_complete(tmp_path: Path, durability: Durability
     run.journal.append(b"{}")
     digest = run.blobs.put(b"payload")
     run.finish(FINAL)
-    assert names_in(path) == ["blobs", "events.jsonl", "manifest.json", "transcript.md"]
+    assert names_in(path) == ["blobs", "events.jsonl", "manifest.json"]
     finished = RunDir.open(path)
     assert (finished.state, finished.read_manifest()) == (RunState.COMPLETE, FINAL)
     assert finished.blobs.get(digest) == b"payload"
@@ -96,7 +96,7 @@ def test_an_interrupted_run_is_recovered(tmp_path: Path) -> None:
     assert recovery.read_manifest() == b'{"version":1}'
     assert (recovery.events.count, recovery.events.torn_bytes) == (3, 6)
     recovery.finish(FINAL, MARKER)
-    assert names_in(path) == ["blobs", "events.jsonl", "manifest.json", "recovered.json", "transcript.md"]
+    assert names_in(path) == ["blobs", "events.jsonl", "manifest.json", "recovered.json"]
     assert names_in(path / "blobs") == []
     assert RunDir.open(path).state is RunState.RECOVERED
     assert (path / "recovered.json").read_bytes() == MARKER

@@ -82,3 +82,14 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
         search("x" * 100_000)
     assert "further characters" in transcript(tmp_path / "run")
     assert len(transcript(tmp_path / "run")) < 20_000
+
+
+def test_a_change_in_what_is_left_out_shows(tmp_path: Path) -> None:
+    """By the digest of the whole text."""
+    texts = []
+    for last in ("x", "y"):
+        with reenact.capture(tmp_path / last):
+            search("tea " * 5_000 + last)
+        texts.append(transcript(tmp_path / last))
+    assert texts[0] != texts[1]
+    assert texts[0][:3_000] == texts[1][:3_000]

@@ -45,6 +45,11 @@ class EventLog:
         """What stands behind the last whole line: half an event."""
         return len(self._bytes) - self._starts[-1]
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of all whole events."""
+        return self._starts[-1]
+
     def __len__(self) -> int:
         return len(self._starts) - 1
 

@@ -1,18 +1,21 @@
 """``transcript.md``: what was said and done in a run, for people who review a change of its recording.
 
 It is made from the events alone, so it is redacted as they are, and the same events make the same text. There
-are no ids, times or lanes in it: what a reviewer sees change has changed. Long texts are cut.
+are no ids, times or lanes in it: what a reviewer sees change has changed. What was said before is not
+repeated. Long texts are cut, the shorter the longer the run, with a digest of the whole, so that a change in
+what is left out shows too: with its transcript a long chat takes at most twice the bytes of its messages.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 
+from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.providers import ModelResponse, Part, Text, ToolCall, ToolResult, read_request, read_response
 from reenact.providers.meaning import Provider
@@ -20,8 +23,13 @@ from reenact.store.reader import EventLog
 
 TRANSCRIPT: Final = "transcript.md"
 _TITLE: Final = "# Transcript\n\nMade by reenact from events.jsonl, for review; do not edit.\n"
-_TEXT_CHARACTERS: Final = 4_000
-_WHOLE_CHARACTERS: Final = 1_000_000
+_TEXT_CHARACTERS: Final = (4_000, 2_000, 1_000, 500, 250, 125, 60)
+"""How much of a text is shown: the first with which the whole is no larger than it may be."""
+_SHARE_OF_EVENTS: Final = 1 / 8
+_SMALL_BYTES: Final = 24_000
+"""So large any transcript may be."""
+_MAX_CHARACTERS: Final = 2_000_000
+"""Of texts that are read for a transcript."""
 _OUTSIDE: Final = ("network", "process", "file")
 """Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
 UNREADABLE_EVENT: Final = "an event that says something else than events do"
@@ -31,25 +39,62 @@ _decode: Final = msgspec.json.Decoder().decode
 
 def transcript_of(log: EventLog) -> bytes:
     """The transcript of the events in *log*."""
-    pieces, size = [_TITLE], 0
-    for text in _Writer(log).paragraphs():
-        pieces.append(text)
-        size += len(text)
-        if size > _WHOLE_CHARACTERS:
-            pieces.append("## …\n\nThe rest is too long for a transcript.\n")
+    sections, characters, rest = [], 0, ""
+    for section in _Writer(log).sections():
+        if characters > _MAX_CHARACTERS:
+            rest = "\n## …\n\nThe rest is too long for a transcript.\n"
             break
-    return "\n".join(pieces).encode()
+        sections.append(section)
+        characters += len(section.title) + len(section.said.text)
+    may_be_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
+    text = b""
+    for limit in _TEXT_CHARACTERS:
+        text = ("\n".join([_TITLE, *(section.to_text(limit) for section in sections)]) + rest).encode()
+        if len(text) <= may_be_bytes:
+            break
+    return text
+
+
+class _Said(NamedTuple):
+    """A text, as much of it as is ever shown."""
+
+    text: str
+    length: int
+    digest: str
+
+
+class _Section(NamedTuple):
+    """A heading and what was said under it."""
+
+    title: str
+    said: _Said
+
+    def to_text(self, limit: int) -> str:
+        """The text is indented, so that nothing in it can end it, and cut where it is longer than *limit*."""
+        text = self.said.text[:limit]
+        if self.said.length > limit:
+            text += f"\n… {self.said.length - limit:,} further characters ({self.said.digest[:8]})"
+        lines = "".join(f"    {_visible(line)}".rstrip() + "\n" for line in text.split("\n")) if text else ""
+        return f"## {_visible(self.title)}\n" + (f"\n{lines}" if lines else "")
+
+
+def _section(title: str, text: str) -> _Section:
+    is_short = len(text) <= _TEXT_CHARACTERS[-1]
+    proof = "" if is_short else digest_of_bytes(text.encode("utf-8", "replace")).removeprefix("sha256:")
+    return _Section(title, _Said(text[: _TEXT_CHARACTERS[0]], len(text), proof))
 
 
 class _Writer:
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._said: list[str] = []
+        self._said: list[_Section] = []
         """What the latest request to a model said, message by message."""
+        self._shown: set[_Said] = set()
+        """What models answered and tools gave, which the next request says again."""
         self._names: dict[str, str] = {}
         """By call id: what a call is called, for its outcome."""
 
-    def paragraphs(self) -> Iterator[str]:
+    def sections(self) -> Iterator[_Section]:
         for line in self._log.lines():
             try:
                 event = _decode(line)
@@ -57,18 +102,18 @@ class _Writer:
             except _UNREADABLE:
                 yield _section("unreadable", UNREADABLE_EVENT)
 
-    def _event(self, kind: str, data: dict[str, Any]) -> Iterator[str]:
+    def _event(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
         match kind:
             case "llm_request":
                 yield from self._asked(data)
             case "llm_response":
-                yield _section("answer", self._answer(data))
+                yield self._outcome("answer", self._answer(data))
             case "tool_call":
                 self._names[data["callId"]] = data["tool"]
                 yield _section(f"tool {data['tool']}", _json(self._value(data["args"])))
             case "tool_result":
                 name = self._names.get(data["callId"], "a tool")
-                yield _section(f"result of {name}", self._came(data, "result"))
+                yield self._outcome(f"result of {name}", self._came(data, "result"))
             case "nondeterministic" if data["source"] in _OUTSIDE:
                 yield from self._outside(data)
             case "state_mutation":
@@ -76,6 +121,11 @@ class _Writer:
                 yield _section(str(data["type"]), _json(self._value(known)))
             case "run_end" if "finalOutput" in data or "error" in data:
                 yield _section("end", self._came(data, "finalOutput"))
+
+    def _outcome(self, title: str, text: str) -> _Section:
+        section = _section(title, text)
+        self._shown.add(section.said)
+        return section
 
     def _value(self, stored: Any) -> Any:
         return _plain(self._log.resolved(stored))
@@ -89,19 +139,18 @@ class _Writer:
             return _json(self._value(data["pieces"]))
         return _json(self._value(data.get(member)))
 
-    def _outside(self, data: dict[str, Any]) -> Iterator[str]:
+    def _outside(self, data: dict[str, Any]) -> Iterator[_Section]:
         name = f"{data['source']} {data['key']}"
         if "request" in data:
             request = self._value(data["request"])
             shown = request.get("body") if isinstance(request, dict) and "url" in request else request
             yield _section(name, _json(shown) if shown is not None else "")
         else:
-            yield _section(f"outcome of {name}", self._came(data, "value"))
+            yield self._outcome(f"outcome of {name}", self._came(data, "value"))
 
-    def _asked(self, data: dict[str, Any]) -> Iterator[str]:
-        """What is new in a request: chat histories repeat."""
-        request = self._value(data["request"])
-        said = list(_messages(request))
+    def _asked(self, data: dict[str, Any]) -> Iterator[_Section]:
+        """What is new in a request: chat histories repeat, and so do answers and results in them."""
+        said = list(_messages(self._value(data["request"])))
         shared = 0
         for one, other in zip(said, self._said, strict=False):
             if one != other:
@@ -109,7 +158,7 @@ class _Writer:
             shared += 1
         self._said = said
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
-        yield from said[shared:]
+        yield from (section for section in said[shared:] if section.said not in self._shown)
 
     def _answer(self, data: dict[str, Any]) -> str:
         if data.get("cancelled") or data.get("error") is not None:
@@ -132,17 +181,31 @@ class _Writer:
         return read_response(data["provider"], 200, {}, text.encode("utf-8", "surrogateescape"))
 
 
-def _messages(request: Any) -> Iterator[str]:
+def _messages(request: Any) -> Iterator[_Section]:
     """What a request says to the model, a section per message."""
     is_http = isinstance(request, dict) and isinstance(request.get("url"), str)
     asked = read_request(urlsplit(request["url"]).path, request.get("body")) if is_http else None
     if asked is None:
-        yield _section("asked", _json(request.get("body", request) if isinstance(request, dict) else request))
+        yield from _items(request.get("body", request) if isinstance(request, dict) else request)
         return
     if asked.system:
         yield _section("system", asked.system)
     for message in asked.messages:
         yield _section(message.role, "\n".join(filter(None, map(_part, message.parts))))
+
+
+def _items(body: Any) -> Iterator[_Section]:
+    """What a request of an unknown kind says: lists of objects item by item, because they grow."""
+    lists = (
+        {key: value for key, value in body.items() if isinstance(value, list)}
+        if isinstance(body, dict)
+        else {}
+    )
+    rest = {key: value for key, value in body.items() if key not in lists} if lists else body
+    if rest or not lists:
+        yield _section("asked", _json(rest))
+    for key, items in lists.items():
+        yield from (_section(key, _json(item)) for item in items)
 
 
 def _part(part: Part) -> str:
@@ -152,7 +215,7 @@ def _part(part: Part) -> str:
         case ToolCall(name=name, arguments=arguments):
             return f"calls {name} with {_json(arguments)}"
         case ToolResult():
-            return f"result: {_json(_plain(part.to_json().get('content')))}"
+            return _json(_plain(part.to_json().get("content")))
         case _:
             return f"({type(part).__name__.lower()})"
 
@@ -179,14 +242,6 @@ def _json(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, indent=None if len(str(value)) < 80 else 2)
-
-
-def _section(title: str, text: str) -> str:
-    """A heading and, indented so that no text can end it, what was said."""
-    if len(text) > _TEXT_CHARACTERS:
-        text = f"{text[:_TEXT_CHARACTERS]}\n… {len(text) - _TEXT_CHARACTERS:,} further characters"
-    lines = "".join(f"    {_visible(line)}".rstrip() + "\n" for line in text.split("\n")) if text else ""
-    return f"## {_visible(title)}\n" + (f"\n{lines}" if lines else "")
 
 
 def _visible(line: str) -> str:
