@@ -12,9 +12,9 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from bench.figure import Figure, ShareOfSpeed, best_in_turns
-from reenact.check.action import ACTION
-from reenact.check.policy import Policy
-from reenact.check.validation import Tally, validate_stream
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.policy import Policy
+from reenact.check.actions.validation import Tally, validate_stream
 
 LINES: Final = 200
 PROMISED_PER_S: Final = 100_000

@@ -17,9 +17,9 @@ import msgspec
 from bench import samples
 from bench.figure import Figure, ShareOfSpeed, TimesAsLong, best_in_turns
 from reenact import canonical
-from reenact.check.capture import check_capture
 from reenact.check.findings import Report
-from reenact.check.replay_log import check_replay_log
+from reenact.check.integrity.capture import check_capture
+from reenact.check.integrity.replay_log import check_replay_log
 from reenact.formats.capture import manifest_codec, write_manifest
 from reenact.formats.hashes import params_hash
 from reenact.trace.normalize import rfc3339

@@ -16,10 +16,10 @@ import pytest
 from conformance.make import FORMATS, VECTORS, make
 
 from reenact import canonical
-from reenact.check.against_seal import with_seal
+from reenact.check.actions.policy import Policy
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.check.findings import Finding
-from reenact.check.policy import Policy
+from reenact.check.seals.verify import with_seal
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.json_text import read_json

@@ -28,7 +28,7 @@ from conformance.make.seal import seal_cases
 from conformance.make.sealed import disclosure_cases, published_cases
 from conformance.make.test_case import test_case_cases
 from conformance.make.trace import trace_cases
-from reenact.check.action import ACTION
+from reenact.check.actions.action import ACTION
 from reenact.formats.schemas import SCHEMAS, json_schema
 
 FORMATS: dict[str, Callable[[], Iterator[Case]]] = {

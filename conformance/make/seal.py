@@ -23,8 +23,8 @@ from conformance.make.receipt import TRAJECTORY
 from conformance.make.replay_log import LOG
 from conformance.make.sealed import KEY, OTHER_KEY, SEED, seal_of_log
 from reenact import canonical
-from reenact.check.keys import key_id, public_pem
-from reenact.check.sealing import event_leaves, tree_of
+from reenact.check.seals.keys import key_id, public_pem
+from reenact.check.seals.sealing import event_leaves, tree_of
 from reenact.formats.seal import PAYLOAD_TYPE, to_be_signed
 
 CAPTURE_FILES: Final = next(capture_cases()).files

@@ -23,12 +23,11 @@ from conformance.make.case import (
 )
 from conformance.make.replay_log import LOG
 from reenact import canonical
-from reenact.check.disclosing import disclose, prove
-from reenact.check.forms import Publisher
-from reenact.check.keys import public_pem
-from reenact.check.layer_c import PolicyName
-from reenact.check.published import published_lines
-from reenact.check.sealing import line_fields, log_leaves, signed, tree_of
+from reenact.check.publishing.policies import PolicyName
+from reenact.check.publishing.publisher import Publisher
+from reenact.check.seals.keys import public_pem
+from reenact.check.seals.published_log import published_lines
+from reenact.check.seals.sealing import disclose, line_fields, log_leaves, prove, signed, tree_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.disclosure import disclosure_codec
 from reenact.formats.replay_log import read_replay_log

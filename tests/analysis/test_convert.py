@@ -8,10 +8,10 @@ import pytest
 
 import reenact
 from reenact.analysis.convert import TARGETS, convert_artifact, convert_to_capture
-from reenact.check.action import ACTION
+from reenact.check.actions.action import ACTION
 from reenact.check.artifact import check_artifact
-from reenact.check.capture import check_capture
-from reenact.check.receipt import check_receipt
+from reenact.check.integrity.capture import check_capture
+from reenact.check.receipts import check_receipt
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.hashes import output_hash, trajectory_hash

@@ -6,10 +6,9 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.check.forms import Publisher
-from reenact.check.published import published_lines
-from reenact.check.published_check import check_published_log
-from reenact.check.sealing import log_leaves, tree_of
+from reenact.check.publishing.publisher import Publisher
+from reenact.check.seals.published_log import check_published_log, published_lines
+from reenact.check.seals.sealing import log_leaves, tree_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.seal import VERSION, Seal, SealedLog

@@ -4,7 +4,7 @@ import copy
 
 from hypothesis import strategies as st
 
-from reenact.check.schema_language import (
+from reenact.check.actions.schema import (
     AnySchema,
     ArraySchema,
     BooleanSchema,

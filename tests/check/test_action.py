@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reenact.check.action import ACTION
-from reenact.check.problem import ProblemCode
-from reenact.check.schema_walk import walk
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.schema import ProblemCode, walk
 from reenact.errors import FormatError
 from reenact.formats.action import action_from_json
 from reenact.formats.record import ABSENT

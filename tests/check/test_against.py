@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reenact.check.against import check_against
+from reenact.check.receipts import check_against
 from reenact.formats.replay_log import read_replay_log
 from tests.check.test_verify_log import call, log_of, result
 

@@ -5,10 +5,9 @@ import sys
 import msgspec
 import pytest
 
-from reenact.check.capsule import Capsule, Findings, Manifest
-from reenact.check.capsules import capsule_ids, find_capsule
-from reenact.check.problem import Problem
-from reenact.check.schema_language import Field, NumberSchema, ObjectSchema, StringSchema
+from reenact.check.actions.capsule import Capsule, Findings, Manifest
+from reenact.check.actions.registry import capsule_ids, find_capsule
+from reenact.check.actions.schema import Field, NumberSchema, ObjectSchema, Problem, StringSchema
 from reenact.errors import CheckFailed, UsageError
 
 TAKES = ObjectSchema("A name", (Field("name", "The name", StringSchema("A text")),))
@@ -111,8 +110,8 @@ def test_the_json_schema_has_a_head():
 # Where they come from
 
 MODULE = """
-from reenact.check.capsule import Capsule, Findings, Manifest
-from reenact.check.schema_language import AnySchema
+from reenact.check.actions.capsule import Capsule, Findings, Manifest
+from reenact.check.actions.schema import AnySchema
 
 def make(id):
     manifest = Manifest(id=id, name="N", version="1.0", profile="p", summary="S", logic_version="1", tags=(),

@@ -5,10 +5,9 @@ import json
 import msgspec
 import pytest
 
-from reenact.check.commitment import fields_of
-from reenact.check.disclosing import disclose, prove
-from reenact.check.seal import check_disclosure
-from reenact.check.sealing import event_leaves, line_fields, log_leaves, tree_of
+from reenact.check.publishing.policies import fields_of
+from reenact.check.seals.sealing import disclose, event_leaves, line_fields, log_leaves, prove, tree_of
+from reenact.check.seals.verify import check_disclosure
 from reenact.errors import FormatError, UsageError
 from reenact.formats.disclosure import (
     Disclosure,

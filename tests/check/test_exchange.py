@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.check.action import ACTION
-from reenact.check.exchange import action_from_exchange
+from reenact.check.actions.action import ACTION, action_from_exchange
 from reenact.errors import UsageError
 from reenact.providers import (
     Media,

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from reenact.check.keys import (
+from reenact.check.seals.keys import (
     is_signed_by,
     key_id,
     private_pem,

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.check.forms import Publisher
-from reenact.check.layer_c import KINDS, POLICIES, WITHHELD
-from reenact.check.paths import without_users
+from reenact.check.publishing.policies import KINDS, POLICIES, WITHHELD, without_users
+from reenact.check.publishing.publisher import Publisher
 from reenact.formats.dialects import DIALECTS, current, legacy
 from reenact.formats.replay_log import read_replay_log
 from tests.check.sealed_logs import DIALECT_NAMES, SEED, golden_log

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.check.merkle import leaf_hash, path_of, root_by_path, root_of
+from reenact.check.seals.commitments import leaf_hash, path_of, root_by_path, root_of
 from tests.formats import law
 
 # The data and roots with which Certificate Transparency's own implementations are tested.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.check.policy import Policy
+from reenact.check.actions.policy import Policy
 from tests.check.strategies import damaged, small_values
 from tests.formats import GOLDEN, ROOT, json_values, law
 

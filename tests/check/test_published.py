@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.check.layer_c import POLICIES
-from reenact.check.sealing import log_leaves
+from reenact.check.publishing.policies import POLICIES
+from reenact.check.seals.sealing import log_leaves
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.replay_log import read_replay_log
 from tests.check.sealed_logs import (

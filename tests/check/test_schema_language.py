@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from reenact.check.json_schema import to_json_schema
-from reenact.check.schema_accept import compile_schema
-from reenact.check.schema_language import (
+from reenact.check.actions.schema import (
     AnySchema,
     ArraySchema,
     BooleanSchema,
@@ -17,8 +15,10 @@ from reenact.check.schema_language import (
     NumberSchema,
     ObjectSchema,
     StringSchema,
+    compile_schema,
+    to_json_schema,
+    walk,
 )
-from reenact.check.schema_walk import walk
 from tests.check.strategies import schemas, small_values
 from tests.formats import json_values, law
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.canonical import encode
-from reenact.check import links as links_module
-from reenact.check.capture import check_capture
-from reenact.check.links import LinkFault, Links, SegmentLinks, follow
-from reenact.check.replay_log import check_replay_log
+from reenact.check.integrity import segments as links_module
+from reenact.check.integrity.capture import check_capture
+from reenact.check.integrity.replay_log import check_replay_log
+from reenact.check.integrity.segments import LinkFault, Links, SegmentLinks, follow
 from reenact.formats.hashes import params_hash
 from tests.check.test_verify_log import HEADER, START, call, end, result
 from tests.formats import law

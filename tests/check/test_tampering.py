@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reenact.canonical import encode
-from reenact.check.replay_log import check_replay_log
+from reenact.check.integrity.replay_log import check_replay_log
 from reenact.formats.hashes import output_hash, params_hash, plan_hash
 
 Event = dict[str, Any]

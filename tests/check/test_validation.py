@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from reenact.check.action import ACTION
-from reenact.check.policy import Policy
-from reenact.check.validation import Tally, validate_stream
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.policy import Policy
+from reenact.check.actions.validation import Tally, validate_stream
 from tests.formats import GOLDEN, UNREADABLE
 
 MINIMAL, FULL = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import reenact
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.errors import StoreError
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reenact.check.receipt import check_receipt
-from reenact.check.replay_log import check_replay_log
+from reenact.check.integrity.replay_log import check_replay_log
+from reenact.check.receipts import check_receipt
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.receipt import read_receipt

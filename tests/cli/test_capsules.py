@@ -3,7 +3,7 @@
 import json
 
 from reenact import canonical
-from reenact.check.action import ACTION
+from reenact.check.actions.action import ACTION
 from reenact.cli import main
 
 

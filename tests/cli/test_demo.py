@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.testing import support_agent
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reenact.check.action import ACTION
+from reenact.check.actions.action import ACTION
 from reenact.cli import main
 from reenact.formats.schemas import SCHEMAS, json_schema
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from reenact._version import __version__
-from reenact.check.action import ACTION
-from reenact.check.record import check_pack, check_record
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.record import check_pack, check_record
 from reenact.cli import main
 from tests.formats import GOLDEN, ROOT
 

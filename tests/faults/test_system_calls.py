@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.errors import StoreError
 from reenact.store.reader import CaptureReader

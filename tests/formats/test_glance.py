@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact import canonical
+from reenact.check.integrity.capture import Glance
 from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, event_codec
-from reenact.formats.glance import Glance
 from tests.formats import ROOT, UNREADABLE, json_values, law
 
 PAGE = (ROOT / "docs" / "formats" / "capture.md").read_text(encoding="utf-8")

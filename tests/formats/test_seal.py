@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from reenact.check.keys import key_id
-from reenact.check.seal import signature_problem
-from reenact.check.sealing import signed
+from reenact.check.seals.keys import key_id
+from reenact.check.seals.sealing import signed
+from reenact.check.seals.verify import signature_problem
 from reenact.cli import main
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.seal import (

@@ -13,7 +13,7 @@ import pytest
 
 from reenact.boundary import Call, crossing
 from reenact.canonical import encode_clean
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.formats.capture import read_manifest, write_manifest
 from reenact.injected.first_call import FirstCallSink

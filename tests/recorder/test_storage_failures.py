@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reenact
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.errors import StoreError
 from reenact.recorder.recovery import recover
 from reenact.store.reader import CaptureReader

@@ -12,7 +12,7 @@ import pytest
 
 import reenact
 from reenact.boundary import Call, crossing
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.run import update
 
 LIVE: list[str] = []

@@ -3,7 +3,7 @@
 import pytest
 
 import reenact
-from reenact.check.policy import Policy
+from reenact.check.actions.policy import Policy
 from reenact.formats.decision import CallRefused
 
 SMALL = {"id": "small", "verdict": "allow", "tools": ["refund"], "arguments": {"amount": {"at_most": 50}}}

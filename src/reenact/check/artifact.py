@@ -7,14 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from reenact.check.against import check_against
-from reenact.check.capture import check_capture
 from reenact.check.documents import check_document
 from reenact.check.findings import Finding, Report
+from reenact.check.integrity.capture import check_capture
+from reenact.check.integrity.replay_log import check_replay_log
+from reenact.check.integrity.segments import Progress
 from reenact.check.kinds import kind_of
-from reenact.check.receipt import check_receipt
-from reenact.check.replay_log import check_replay_log
-from reenact.check.segments import Progress
+from reenact.check.receipts import check_against, check_receipt
 from reenact.errors import UsageError
 from reenact.formats.dialects import Event
 from reenact.formats.hashes import trajectory_hash

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.canonical import is_digest
-from reenact.check.action import ACTION
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.record import check_record
+from reenact.check.actions.validation import validate_stream
 from reenact.check.findings import Finding, Report
 from reenact.check.kinds import Kind
-from reenact.check.record import check_record
-from reenact.check.validation import validate_stream
 from reenact.errors import FormatError
 from reenact.formats import verifiable
 from reenact.formats.bundle import Problem, check_bundle

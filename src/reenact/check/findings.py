@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -52,3 +52,10 @@ class Report(msgspec.Struct, frozen=True):
         """The report as plain JSON, with its verdict."""
         value: dict[str, Any] = msgspec.to_builtins(self)
         return value | {"good": self.is_good}
+
+
+class SealCheck(NamedTuple):
+    """What the comparison with a seal found, and what a summary says of it."""
+
+    findings: list[Finding]
+    facts: dict[str, Any]

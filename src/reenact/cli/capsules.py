@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from reenact.check.capsule import Capsule
-from reenact.check.capsules import capsule_ids, find_capsule
-from reenact.check.problem import member_path
-from reenact.check.schema_language import ArraySchema, EnumSchema, Field, NumberSchema, ObjectSchema, Schema
+from reenact.check.actions.capsule import Capsule
+from reenact.check.actions.registry import capsule_ids, find_capsule
+from reenact.check.actions.schema import (
+    ArraySchema,
+    EnumSchema,
+    Field,
+    NumberSchema,
+    ObjectSchema,
+    Schema,
+    member_path,
+)
 from reenact.cli.failure import printable
 from reenact.errors import UsageError
 

@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from reenact.check.capture import check_capture
+from reenact.check.integrity.capture import check_capture
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import shell_line
 from reenact.errors import Diverged

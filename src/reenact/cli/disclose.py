@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from reenact.check.disclosing import disclose
+from reenact.check.seals.sealing import disclose
 from reenact.cli.prove import SealedRun, give, options
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from reenact.check.keys import key_id, private_pem, public_pem
+from reenact.check.seals.keys import key_id, private_pem, public_pem
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.store.outfile import open_output, refuse_without_neighbour

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from reenact.check.commitment import TreeName
-from reenact.check.disclosing import prove
-from reenact.check.sealing import event_fields, event_leaves, line_fields, log_leaves
+from reenact.check.seals.commitments import TreeName
+from reenact.check.seals.sealing import event_fields, event_leaves, line_fields, log_leaves, prove
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves

@@ -13,10 +13,10 @@ import click
 
 from reenact import canonical
 from reenact.analysis.brief import plural
-from reenact.check.forms import Publisher
-from reenact.check.layer_c import POLICIES, PolicyName
-from reenact.check.published import WITHHELD_EVENT, published_lines
-from reenact.check.sealing import log_leaves
+from reenact.check.publishing.policies import POLICIES, PolicyName
+from reenact.check.publishing.publisher import Publisher
+from reenact.check.seals.published_log import WITHHELD_EVENT, published_lines
+from reenact.check.seals.sealing import log_leaves
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves

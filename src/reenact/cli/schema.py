@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from reenact.check.capsules import capsule_ids, find_capsule
+from reenact.check.actions.registry import capsule_ids, find_capsule
 from reenact.errors import UsageError
 from reenact.formats.schemas import SCHEMAS, json_schema
 

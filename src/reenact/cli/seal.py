@@ -14,9 +14,9 @@ import click
 from reenact import canonical
 from reenact._version import __version__
 from reenact.analysis.brief import plural
-from reenact.check.forms import Publisher
-from reenact.check.keys import key_id, read_private_key
-from reenact.check.sealing import event_leaves, log_leaves, signed, tree_of
+from reenact.check.publishing.publisher import Publisher
+from reenact.check.seals.keys import key_id, read_private_key
+from reenact.check.seals.sealing import event_leaves, log_leaves, signed, tree_of
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, default_seal, default_secret

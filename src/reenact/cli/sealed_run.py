@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.check.merkle import root_of
+from reenact.check.seals.commitments import root_of
 from reenact.cli.progress import progress_bar, with_progress
 from reenact.errors import CheckFailed, StoreError
 from reenact.formats.capture import ToolResult

@@ -14,10 +14,10 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.analysis.brief import plural
-from reenact.check.capsule import Capsule
-from reenact.check.capsules import find_capsule
-from reenact.check.policy import Policy
-from reenact.check.validation import LINE_SUFFIXES, Judged, Tally, validate_stream
+from reenact.check.actions.capsule import Capsule
+from reenact.check.actions.policy import Policy
+from reenact.check.actions.registry import find_capsule
+from reenact.check.actions.validation import LINE_SUFFIXES, Judged, Tally, validate_stream
 from reenact.cli.failure import DIFFERS, INVALID, message_of, printable, report
 from reenact.cli.progress import with_progress
 from reenact.errors import FormatError, UsageError

@@ -70,7 +70,7 @@ def command(
     if receipt is not None:
         report = with_receipt(report, receipt)
     if seal or key or report.what == "disclosure":
-        from reenact.check.against_seal import with_seal
+        from reenact.check.seals.verify import with_seal
 
         with progress_bar(size_bytes, "holding it against the seal") as advance:
             report = with_seal(report, seal, key, processes=number, progress=advance)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reenact import canonical
 from reenact.analysis.convert.source import Source
-from reenact.check.exchange import action_from_exchange
+from reenact.check.actions.action import action_from_exchange
 from reenact.formats.dialects.turn import Loss
 from reenact.trace.exchanges import exchanges
 

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.check.action import ACTION
-from reenact.check.capsule import Result, first_problem
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.capsule import Result, first_problem
+from reenact.check.actions.schema import Problem, type_name
 from reenact.check.findings import Finding
-from reenact.check.problem import Problem
-from reenact.check.schema_walk import kind_of
 from reenact.errors import CheckFailed, FormatError
 from reenact.formats import verifiable
 from reenact.formats.record import ABSENT
@@ -174,7 +173,7 @@ def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> Check:
 def _shown(claimed: Any) -> str:
     if claimed is None:
         return "missing"
-    return f"{claimed!r:.80}" if type(claimed) is str else kind_of(claimed)
+    return f"{claimed!r:.80}" if type(claimed) is str else type_name(claimed)
 
 
 def _object(value: Any) -> dict[str, Any]:

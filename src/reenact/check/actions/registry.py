@@ -1,7 +1,7 @@
 """The capsules there are: ours, and those that installed packages add by entry point.
 
 A package adds one with an entry point of the group ``reenact.capsules`` whose name is the capsule's id
-and whose object is a :class:`~reenact.check.capsule.Capsule`. Ours cannot be replaced.
+and whose object is a :class:`~reenact.check.actions.capsule.Capsule`. Ours cannot be replaced.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from reenact.check.action import ACTION
-from reenact.check.capsule import Capsule
+from reenact.check.actions.action import ACTION
+from reenact.check.actions.capsule import Capsule
 from reenact.errors import UsageError
 
 GROUP: Final = "reenact.capsules"

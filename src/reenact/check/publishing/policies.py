@@ -1,4 +1,4 @@
-"""Layer C: an event of a replay log as it may be published.
+"""An event of a replay log as it may be published, under one of three policies.
 
 Each member has a kind, and a policy says what becomes of each kind. What is not listed stays at home: the
 parameters, and whatever this version does not know and cannot judge.
@@ -11,16 +11,34 @@ paranoid  names and hashes are blinded as well: equal ones stay equal, and nobod
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from reenact.check.paths import without_users
+from reenact import canonical
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.common import UnknownEvent
 from reenact.formats.hashes import BLINDED
 from reenact.formats.record import ABSENT, Absent
 from reenact.redaction import Redactor
+
+_POSIX: Final = re.compile(r"/(?:Users|home)/[^/\s\"'<>|:;,]+(?:/|(?=[\s\"'<>|:;,]|\Z))")
+# A name may hold spaces there, as far as a separator follows it.
+_SEPARATOR: Final = r"(?:\\{1,2}|/)"
+_WINDOWS: Final = re.compile(
+    rf"[A-Za-z]:{_SEPARATOR}Users{_SEPARATOR}"
+    rf"(?:[^\\/\"'<>|:;,\r\n]+{_SEPARATOR}|[^\\/\s\"'<>|:;,]+)"
+)
+_FOLDERS: Final = re.compile(r"/var/folders/[^/\s]+/[^/\s]+/")
+
+
+def without_users(text: str) -> str:
+    """*text* with homes as ``/workspace/`` and macOS's private temporary folders as ``/tmp/``."""
+    for private, public in ((_POSIX, "/workspace/"), (_WINDOWS, "/workspace/"), (_FOLDERS, "/tmp/")):
+        text = private.sub(public, text)
+    return text
+
 
 PolicyName: TypeAlias = Literal["open", "private", "paranoid"]
 POLICIES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)
@@ -150,3 +168,20 @@ def _blinder(key: bytes, prefix: str, digits: int) -> Callable[[str], str]:
         return prefix + hmac.digest(key, (prefix + text).encode(), "sha256").hex()[:digits]
 
     return blinded
+
+
+def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event by their JSON paths.
+
+    A field is a member that is no object, at any depth; an array and an empty object are one field.
+    """
+    return dict(_fields(value, "$"))
+
+
+def _fields(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, child in value.items():
+        name = canonical.child_path(path, key)
+        if isinstance(child, dict) and child:
+            yield from _fields(child, name)
+        else:
+            yield name, child

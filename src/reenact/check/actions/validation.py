@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 
-from reenact.check.capsule import Capsule, Result
-from reenact.check.policy import Policy
+from reenact.check.actions.capsule import Capsule, Result
+from reenact.check.actions.policy import Policy
 from reenact.errors import FormatError
 from reenact.formats.decision import Decision
 from reenact.formats.json_text import read_json

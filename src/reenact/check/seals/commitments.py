@@ -1,13 +1,19 @@
-"""The Merkle tree of RFC 6962: one hash for a sequence, short proofs that something stands in it.
+"""Commitments to the fields of an event, and the Merkle tree of RFC 6962 over them.
 
-Leaves and nodes are hashed with different first bytes, so that neither can be passed off as the other.
+A commitment hides its value until its salt is told. The tree has one hash for a sequence of leaves and short
+proofs that something stands in it; leaves and nodes are hashed with different first bytes, so that neither
+can be passed off as the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
+
+from reenact import canonical
+from reenact.formats.seal import SALT_BYTES
 
 _LEAF: Final = b"\x00"
 _NODE: Final = b"\x01"
@@ -69,3 +75,36 @@ def _node(left: bytes, right: bytes) -> bytes:
 def _split(count: int) -> int:
     """The largest power of two below *count*: how many leaves stand on the left."""
     return 1 << ((count - 1).bit_length() - 1)
+
+
+TreeName: TypeAlias = Literal["events", "log"]
+
+_COMMITMENT: Final = b"\x02"
+
+
+class Salts:
+    """The salts of one event's fields, drawn from the seed: who lacks it learns nothing from some of them."""
+
+    def __init__(self, seed: bytes, tree: TreeName, position: int) -> None:
+        self._seed = seed
+        self._place = ["reenact-seal-salt-v1", tree, position]
+
+    def of(self, name: str) -> bytes:
+        """The salt of the field *name*."""
+        place = canonical.encode([*self._place, name])
+        return hmac.digest(self._seed, place, "sha256")[:SALT_BYTES]
+
+
+def commitment(name: str, value: Any, salt: bytes) -> bytes:
+    """What is published of a field whose value is withheld."""
+    return sha256(_COMMITMENT + salt + canonical.encode([name, value])).digest()
+
+
+def commitments_of(fields: Mapping[str, Any], salts: Salts) -> dict[str, bytes]:
+    """The commitments of all fields in the order in which a leaf holds them: by name."""
+    return {name: commitment(name, fields[name], salts.of(name)) for name in sorted(fields)}
+
+
+def leaf_of(commitments: Iterable[bytes]) -> bytes:
+    """The leaf of an event; names are inside the commitments, so they stay hidden with the values."""
+    return leaf_hash(b"".join(commitments))

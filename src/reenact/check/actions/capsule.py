@@ -13,11 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from reenact import canonical
-from reenact.check.json_schema import to_json_schema
-from reenact.check.problem import Problem
-from reenact.check.schema_accept import Accepts, compile_schema
-from reenact.check.schema_language import Schema
-from reenact.check.schema_walk import walk
+from reenact.check.actions.schema import Accepts, Problem, Schema, compile_schema, to_json_schema, walk
 from reenact.errors import CheckFailed
 from reenact.formats.schemas import DIALECT
 

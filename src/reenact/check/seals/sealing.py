@@ -1,18 +1,19 @@
-"""Making a seal: the trees over a run's events and its log, and what is signed of them."""
+"""Making a seal, what is signed of a run, and disclosures: one event of it, proved and opened as asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.check.commitment import Salts, TreeName, commitments_of, fields_of, leaf_of
-from reenact.check.forms import forms_of
-from reenact.check.keys import key_id
-from reenact.check.layer_c import POLICIES, PolicyName
-from reenact.check.merkle import root_of
+from reenact.check.publishing.policies import POLICIES, PolicyName, fields_of
+from reenact.check.publishing.publisher import forms_of
+from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
+from reenact.check.seals.keys import key_id
+from reenact.errors import UsageError
+from reenact.formats.disclosure import VERSION, Disclosure
 from reenact.formats.json_text import read_json
 from reenact.formats.seal import PAYLOAD_TYPE, Seal, Tree, seal_to_bytes, to_be_signed, write_envelope
 from reenact.formats.seal_secret import SealedLine
@@ -83,3 +84,39 @@ def signed(seal: Seal, key: Ed25519PrivateKey) -> bytes:
     payload = seal_to_bytes(seal)
     signature = key.sign(to_be_signed(PAYLOAD_TYPE, payload))
     return write_envelope(payload, key_id(key.public_key()), signature)
+
+
+def prove(leaves: Sequence[bytes], tree: TreeName, position: int) -> Disclosure:
+    """That an event stands at *position*, 1-based; nothing is told about it."""
+    path = [node.hex() for node in path_of(leaves, position - 1)]
+    return Disclosure(
+        disclosure=VERSION, tree=tree, position=position, path=path, leaf=leaves[position - 1].hex()
+    )
+
+
+def disclose(
+    leaves: Sequence[bytes],
+    tree: TreeName,
+    position: int,
+    *,
+    fields: dict[str, Any],
+    seed: bytes,
+    names: Collection[str],
+) -> Disclosure:
+    """The same, and the values of the fields *names*; a name stands for all below it too."""
+    chosen = {field for name in names for field in _matching(fields, name)}
+    salts = Salts(seed, tree, position)
+    entries: list[str | tuple[str, str, Any]] = [
+        (name, salts.of(name).hex(), fields[name]) if name in chosen else commitment.hex()
+        for name, commitment in commitments_of(fields, salts).items()
+    ]
+    path = [node.hex() for node in path_of(leaves, position - 1)]
+    return Disclosure(disclosure=VERSION, tree=tree, position=position, path=path, fields=entries)
+
+
+def _matching(fields: dict[str, Any], name: str) -> list[str]:
+    found = [field for field in fields if field == name or field.startswith((f"{name}.", f"{name}["))]
+    if not found:
+        known = ", ".join(sorted(field for field in fields if field.startswith("$")))
+        raise UsageError(f"the event has no field {name!r}; it has {known}")
+    return found

@@ -1,0 +1,1 @@
+"""Whether captures and logs hold together: digests, order, links between calls and outcomes."""

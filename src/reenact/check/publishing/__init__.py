@@ -1,0 +1,1 @@
+"""What of a log may be published, under which policy."""

@@ -1,0 +1,1 @@
+"""Signing what a run was, and proving parts of it."""
