@@ -281,7 +281,17 @@ def action_from_exchange(
         "output": output,
         "context": context,
     }
-    return {key: value for key, value in action.items() if value not in (None, {})}
+    action = {key: value for key, value in action.items() if value not in (None, {})}
+    return _with_text_integers(action) if any(_inexact_integers(action)) else action
+
+
+def _with_text_integers(value: Any) -> Any:
+    """*value* with every integer that no double holds written as text."""
+    if type(value) is dict:
+        return {key: _with_text_integers(child) for key, child in value.items()}
+    if type(value) is list:
+        return [_with_text_integers(child) for child in value]
+    return str(value) if type(value) is int and not is_double(value) else value
 
 
 def _model(provider: str, request: ModelRequest, response: ModelResponse) -> dict[str, Any]:
