@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 import reenact
+from reenact.analysis.artifact import Playback, is_run, open_artifact
 from reenact.analysis.filters import parse_terms
-from reenact.analysis.opened import is_run, open_artifact
-from reenact.analysis.playback import Playback
 from reenact.boundary import Call, crossing
 from reenact.errors import FormatError, StoreError, UsageError
-from reenact.suite.prices import Price
+from reenact.suite.settings import Price
 from tests.analysis.recordings import ask, fetch, multiply, order, record, search, side_by_side
 from tests.cli.commands import interrupted
 

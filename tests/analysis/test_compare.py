@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reenact
+from reenact.analysis.artifact import open_artifact
 from reenact.analysis.compare import compare
-from reenact.analysis.opened import open_artifact
 from tests.analysis.recordings import ask, fetch, order, record, search, side_by_side
 
 GOLDEN = Path(__file__).parents[1] / "golden"

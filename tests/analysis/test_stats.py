@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reenact
-from reenact.analysis.opened import open_artifact
-from reenact.analysis.runs import find_runs
-from reenact.analysis.spread import Spread, histogram
-from reenact.analysis.stats import Counting
+from reenact.analysis.artifact import find_runs, open_artifact
+from reenact.analysis.stats import Counting, Spread, histogram
 from reenact.errors import StoreError
-from reenact.suite.prices import Price
+from reenact.suite.settings import Price
 from tests.analysis.recordings import ask, order, record, search
 
 GOLDEN = Path(__file__).parents[1] / "golden"

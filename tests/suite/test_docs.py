@@ -8,8 +8,7 @@ import pytest
 from reenact.formats.bundle import read_bundle
 from reenact.formats.testcase import Assertion
 from reenact.formats.yaml_text import read_yaml
-from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import BUILT_IN, judge, params_type
+from reenact.suite.judge import BUILT_IN, all_kinds, judge, params_type
 from reenact.trace.normalize import normalize
 from tests.suite.runs import START, judged
 from tests.suite.test_replayed import replayed

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reenact.suite.collect import find_tests
-from reenact.suite.runner import Plan, run_test
+from reenact.suite.runner import Plan, find_tests, run_test
 
 SUITES = Path(__file__).parents[2] / "examples" / "suites"
 EXPECTED = {"passing": "pass", "failing": "fail", "invalid": "error"}

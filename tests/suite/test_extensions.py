@@ -6,9 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from reenact.errors import FormatError, UsageError
-from reenact.suite import extensions
-from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import BUILT_IN
+from reenact.suite import judge
+from reenact.suite.judge import BUILT_IN, all_kinds
 from reenact.suite.settings import Settings, find_settings, read_settings
 from tests.suite.runs import table
 
@@ -64,7 +63,7 @@ def installed(tmp_path, monkeypatch):
         info = tmp_path / "own-1.0.dist-info"
         info.mkdir()
         lines = "".join(f"{name} = {value}\n" for name, value in points.items())
-        (info / "entry_points.txt").write_text(f"[{extensions.GROUP}]\n{lines}")
+        (info / "entry_points.txt").write_text(f"[{judge.GROUP}]\n{lines}")
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
         (tmp_path / "own_checks.py").write_text(OWN)
         monkeypatch.syspath_prepend(tmp_path)
@@ -84,7 +83,7 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(installed):
     installed(gone="own_checks:gone")
     with pytest.raises(UsageError, match="own_checks:gone: cannot be loaded: AttributeError"):
         all_kinds()
-    assert EntryPoint("gone", "own_checks:gone", extensions.GROUP)
+    assert EntryPoint("gone", "own_checks:gone", judge.GROUP)
 
 
 def test_settings_come_from_the_nearest_file_above(tmp_path):

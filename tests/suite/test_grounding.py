@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.suite.text import STOP_WORDS, bullets, content_units, paragraphs, sentence_count, stems, urls
+from reenact.suite.values import STOP_WORDS, bullets, content_units, paragraphs, sentence_count, stems, urls
 from tests.suite.runs import call, check, result, table, trace_of
 
 ITEM = {

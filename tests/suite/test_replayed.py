@@ -3,7 +3,7 @@
 import pytest
 
 from reenact.formats.replay_receipt import receipt_codec
-from reenact.trace.with_receipt import with_receipt
+from reenact.trace.replayed import with_receipt
 from tests.suite.runs import call, check, table, trace_of
 
 TRACE = trace_of(call("search"))

@@ -7,10 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from reenact.formats.result import read_summary, summarize
-from reenact.suite.collect import find_tests
-from reenact.suite.reports import github, junit, text
-from reenact.suite.reports import json as json_report
-from reenact.suite.runner import Outcome, Plan, run_tests
+from reenact.suite import reports
+from reenact.suite.runner import Outcome, Plan, find_tests, run_tests
 from tests.suite.test_runner import write_test
 
 SUITES = Path(__file__).parents[2] / "examples" / "suites"
@@ -34,7 +32,7 @@ def summary_of(outcomes):
 
 def test_junit_counts_and_names(outcomes):
     """Failures, errors and passes are what CI servers count."""
-    root = ET.fromstring(junit.report(summary_of(outcomes), outcomes))
+    root = ET.fromstring(reports.junit_report(summary_of(outcomes), outcomes))
     suite = root.find("testsuite")
     cases = suite.findall("testcase")
     for element in (root, suite):
@@ -49,7 +47,7 @@ def test_junit_counts_and_names(outcomes):
 
 def test_junit_holds_the_evidence(outcomes):
     """The failure's text is what a person reads in the terminal; a skip is told beside it."""
-    root = ET.fromstring(junit.report(summary_of(outcomes), outcomes))
+    root = ET.fromstring(reports.junit_report(summary_of(outcomes), outcomes))
     failed = root.find(".//testcase[@name='memory.other-group']")
     assert "found office:groups/office/CLAUDE.md at evt-2" in failed.find("failure").get("message")
     assert "evt-2     memory_read" in failed.find("failure").text
@@ -62,13 +60,13 @@ def test_junit_takes_any_text(tmp_path):
         tmp_path, '{id: "x\\u0001<>&", type: output_contains, params: {all_of: ["\\u0000\\uFFFE]]>"]}}'
     )
     found = list(run_tests([file], Plan("r")))
-    root = ET.fromstring(junit.report(summary_of(found), found))
+    root = ET.fromstring(reports.junit_report(summary_of(found), found))
     assert "x\ufffd<>&" in root.find(".//failure").get("message")
 
 
 def test_json_is_a_summary_with_all_results(outcomes):
     """Readers of summaries take it; the results are in full."""
-    data = json_report.report(summary_of(outcomes), [outcome.result for outcome in outcomes])
+    data = reports.json_report(summary_of(outcomes), [outcome.result for outcome in outcomes])
     summary = read_summary(data, "results.json")
     assert (summary.total, summary.passed, summary.failed, summary.errors) == (15, 5, 5, 5)
     results = json.loads(data)["results"]
@@ -78,7 +76,7 @@ def test_json_is_a_summary_with_all_results(outcomes):
 
 def test_github_annotates_the_line(outcomes):
     """Each failed assertion at its place in the file; colons and commas are escaped."""
-    commands = list(github.workflow_commands(outcomes))
+    commands = list(reports.workflow_commands(outcomes))
     stays_home = next(command for command in commands if "stays-home" in command)
     assert stays_home.startswith("::error file=")
     assert "failing/test.yaml,line=19,title=memory.other-group%3A stays-home (no_cross_group" in stays_home
@@ -90,14 +88,14 @@ def test_a_failed_warning_is_a_warning(tmp_path):
     """The test passes, and its line, evidence and annotation say so."""
     file = write_test(tmp_path, "{id: w, type: must_call_tool, severity: warning, params: {tool: fly}}")
     found: list[Outcome] = list(run_tests([file], Plan("r")))
-    assert text.test_line(found[0]).text.endswith("(1 assertion, 1 warning)")
-    assert [line.tone for line in text.evidence(found[0])][:2] == ["warning", "warning"]
-    assert next(github.workflow_commands(found)).startswith("::warning ")
+    assert reports.test_line(found[0]).text.endswith("(1 assertion, 1 warning)")
+    assert [line.tone for line in reports.evidence(found[0])][:2] == ["warning", "warning"]
+    assert next(reports.workflow_commands(found)).startswith("::warning ")
 
 
 def test_every_failure_is_told_with_its_evidence(outcomes):
     """Message, parameters, observation and events."""
-    lines = [line.text for line in text.all_evidence(outcomes)]
+    lines = [line.text for line in reports.all_evidence(outcomes)]
     for outcome in outcomes:
         for found in outcome.result.assertions:
             assert (f"    {found.message}" in lines) == (found.status == "fail")
@@ -106,4 +104,4 @@ def test_every_failure_is_told_with_its_evidence(outcomes):
 
 def test_the_last_line_counts():
     """And leaves out what did not happen."""
-    assert text.last_line(summary_of([])).text == "no tests:  in 1.50 s"
+    assert reports.last_line(summary_of([])).text == "no tests:  in 1.50 s"

@@ -13,8 +13,7 @@ import reenact
 from reenact.errors import StoreError
 from reenact.formats.result import read_result
 from reenact.formats.trace import read_trace
-from reenact.suite.collect import find_tests
-from reenact.suite.runner import Plan, run_test, run_tests
+from reenact.suite.runner import Plan, find_tests, run_test, run_tests
 from reenact.suite.settings import Settings
 from tests.suite.runs import call, result, table
 

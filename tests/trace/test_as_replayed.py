@@ -12,7 +12,7 @@ import reenact
 from reenact.errors import Diverged
 from reenact.store.reader import CaptureReader
 from reenact.trace.from_capture import trace_of_capture
-from reenact.trace.with_receipt import with_receipt
+from reenact.trace.replayed import with_receipt
 
 
 @reenact.tool

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reenact.analysis.opened import open_artifact
-from reenact.viewer.bounded import LIST_ITEMS, TEXT_CHARACTERS, Bounded
+from reenact.analysis.artifact import open_artifact
+from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Bounded
 from reenact.viewer.conversation import read_turns
 from reenact.viewer.search import Search, Wanted
 from reenact.viewer.shelf import Shelf

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from reenact.analysis.opened import open_artifact
+from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
-from reenact.viewer.bundle import bundle
 from reenact.viewer.page import write_page
 from reenact.viewer.search import Search, Wanted
+from reenact.viewer.static import bundle
 from tests.viewer import recordings
 from tests.viewer.looking import expect, opened, rows
 

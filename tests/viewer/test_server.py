@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from reenact.viewer.guard import HEADERS
+from reenact.viewer.server import HEADERS
 
 
 def ask(served, path="/", method="GET", host=None, **headers):

@@ -18,24 +18,27 @@ further for outcomes; a step whose outcome is not reached yet is ``open`` until 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import msgspec
 
 from reenact.analysis.brief import neat
-from reenact.analysis.content import Content, content_of
-from reenact.analysis.costs import total_cost
-from reenact.analysis.detail import detail_of
+from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.filters import Term
 from reenact.analysis.index import STATES, StepIndex, Tokens
+from reenact.analysis.sources.capture import CaptureSource, EventsSource
+from reenact.analysis.sources.replay_log import ReplayLogSource
 from reenact.analysis.sources.source import Header, Source
-from reenact.analysis.step import Detail, Step
-from reenact.analysis.step_reader import StepReader
-from reenact.errors import FormatError, UsageError
-from reenact.suite.prices import Price
+from reenact.analysis.sources.trace import TraceSource
+from reenact.analysis.steps import Detail, Step, StepReader, total_cost
+from reenact.check.kinds import Kind, kind_or_events
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.suite.settings import Price
 
 _AHEAD_BYTES: Final = 16 * 1024 * 1024
 """How far a page looks ahead for the outcomes of its calls."""
@@ -255,3 +258,137 @@ class Artifact:
             last = self._source.count
             if not 1 <= seq <= last:
                 raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
+
+
+_MANIFESTS: Final = ("manifest.json", "manifest.open.json")
+_IN_DIRECTORY: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
+"""What a directory without a manifest is looked through for, in this order."""
+_RUNS: Final = ("events", "replay log", "bundle", "trace")
+_READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json"
+
+
+def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
+    """The run in *path*; :class:`FormatError` or :class:`StoreError` where there is none that can be read."""
+    return Artifact(_source(Path(path)), prices)
+
+
+def is_run(path: Path) -> bool:
+    """Whether *path* is a run by its name, or by its first line; damage may still be found."""
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*_MANIFESTS, *_IN_DIRECTORY))
+    return path.is_file() and _kind_of(path) in _RUNS
+
+
+def _source(path: Path) -> Source:
+    if path.is_dir():
+        return _in_directory(path)
+    if path.name in ("events.jsonl", *_MANIFESTS) and _is_capture(path.parent):
+        return CaptureSource(path.parent)
+    return _of_file(path)
+
+
+def _in_directory(path: Path) -> Source:
+    if _is_capture(path):
+        return CaptureSource(path)
+    for name in _IN_DIRECTORY:
+        if (path / name).is_file():
+            return _of_file(path / name)
+    raise StoreError(f"{path}: holds no run; {_READABLE}")
+
+
+def _is_capture(directory: Path) -> bool:
+    return any((directory / name).exists() for name in _MANIFESTS)
+
+
+def _of_file(file: Path) -> Source:
+    if str(file) == os.devnull:  # how git names the side of a file that is new or gone
+        return EventsSource(file)
+    kind = _kind_of(file)
+    if kind == "events":
+        return EventsSource(file)
+    if kind == "replay log":
+        return ReplayLogSource(file)
+    if kind == "bundle" or kind == "trace":
+        return TraceSource(file, kind)
+    raise FormatError(f"not a run; {_READABLE}", file=str(file))
+
+
+def _kind_of(file: Path) -> Kind | Literal["events"] | None:
+    """``None`` where it cannot be told."""
+    try:
+        return kind_or_events(file)
+    except FormatError:
+        return None
+
+
+def find_runs(paths: Iterable[str]) -> list[Path]:
+    """Each path that is a run, and every run below each other directory, in path order; each once.
+
+    Hidden directories are passed over, and so are files that hold no run.
+    """
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
+        below = sorted(_below(path)) if path.is_dir() and not is_run(path) else [path]
+        if not below:
+            raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder with some")
+        found.update(dict.fromkeys(below))
+    return list(found)
+
+
+def _raise(error: OSError) -> None:
+    """For ``os.walk``, which passes over what it may not enter."""
+    raise error
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for parent, names, files in os.walk(directory, onerror=_raise):
+        names[:] = [name for name in names if not name.startswith(".")]
+        for name in list(names):
+            if is_run(Path(parent, name)):
+                names.remove(name)
+                yield Path(parent, name)
+        yield from (
+            path
+            for name in files
+            if (path := Path(parent, name)).suffix in (".jsonl", ".json") and is_run(path)
+        )
+
+
+class Moment(NamedTuple):
+    """A step beginning, ending, or both in one event."""
+
+    seq: int
+    at_ms: float
+    """Since the first event."""
+    step: Step
+    begins: bool
+    ends: bool
+
+
+class Playback:
+    """Hands out what has been read of *artifact* since it was last asked."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._artifact = artifact
+        self._next_place = 0
+        self._open: set[int] = set()
+
+    def moments(self) -> Iterator[Moment]:
+        """The new moments, in order."""
+        rows = self._artifact.rows
+        begun = range(self._next_place, len(rows))
+        ended = [place for place in (*sorted(self._open), *begun) if rows.outcome_seq[place]]
+        self._next_place = begun.stop
+        self._open = self._open.union(begun).difference(ended)
+        seqs = {(rows.seq[place], place) for place in begun}
+        seqs |= {(rows.outcome_seq[place], place) for place in ended}
+        for seq, place in sorted(seqs):
+            yield self._moment(seq, place)
+
+    def _moment(self, seq: int, place: int) -> Moment:
+        step = self._artifact.at(place)
+        begins, ends = seq == step.seq, seq == step.outcome_seq
+        at_ms = step.at_ms if begins else step.at_ms + (step.took_ms or 0)
+        return Moment(seq, at_ms, step, begins, ends)

@@ -1,4 +1,4 @@
-"""What a step says, apart from where and when it was said: the form in which two runs are compared.
+"""A step in full, and what it says apart from where and when: the form in which two runs are compared.
 
 A model call is compared by its meaning: the conversation and the answer in the words that no provider owns,
 with ids that are made anew in every run replaced by the order of their appearance. Headers, times and sizes
@@ -7,15 +7,112 @@ are left out. What a published log holds only the digest of is compared by its d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
-from reenact.analysis.detail import events_of, payloads_of
-from reenact.analysis.events import Event
-from reenact.analysis.sources.source import Source
-from reenact.analysis.step import Conversation, Payloads, Step
+from reenact.analysis.sources.source import Event, Source
+from reenact.analysis.steps import Conversation, Detail, Payloads, Step
 from reenact.canonical import digest
-from reenact.errors import FormatError
+from reenact.errors import FormatError, StoreError
+from reenact.formats.record import ABSENT
+from reenact.providers import read_request
 from reenact.redaction import without_marks
+from reenact.trace.model_calls import model_response
+from reenact.trace.plain import plain
+
+_ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
+_CAME: Final = {"tool_result": ("result", "resultHash"), "llm_response": ("response", "text")}
+_CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
+
+
+def detail_of(source: Source, step: Step) -> Detail:
+    """*step* with all that is recorded of it."""
+    reading = _Reading(source)
+    began, ended = events_of(source, step)
+    payloads = reading.payloads(began, ended)
+    events = [*reading.events(step)]
+    return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
+
+
+def payloads_of(source: Source, began: Event, ended: Event | None) -> Payloads:
+    """What the two events of a step hold."""
+    return _Reading(source).payloads(began, ended)
+
+
+def events_of(source: Source, step: Step) -> tuple[Event, Event | None]:
+    """The events that began and ended *step*."""
+    began = source.event(step.seq)
+    assert began is not None
+    return began, source.event(step.outcome_seq) if step.outcome_seq else None
+
+
+class _Reading:
+    """One step being put together; what cannot be resolved stays as it is stored, and is named."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.problems: list[str] = []
+
+    def payloads(self, began: Event, ended: Event | None) -> Payloads:
+        request = self._whole(_first(began, _ASKED.get(began.type, ("request",))))
+        outcome = ended.data if ended else {}
+        response = self._whole(_first(ended, _CAME.get(ended.type, ("value",)))) if ended else None
+        pieces = self._whole(outcome.get("pieces"))
+        said = _conversation(began, request, outcome, response, pieces)
+        return Payloads(
+            request=self._change(began) if began.type == "state_mutation" else plain(request),
+            response=plain(response),
+            error=plain(self._whole(outcome.get("error", outcome.get("modelError")))),
+            pieces=plain(pieces) if isinstance(pieces, list) else None,
+            conversation=said,
+        )
+
+    def events(self, step: Step) -> Iterator[Any]:
+        for seq in sorted({step.seq, step.outcome_seq or step.seq}):
+            raw = self._source.raw(seq)
+            yield raw | {"data": self._whole(raw["data"])} if "data" in raw else raw
+
+    def _change(self, event: Event) -> dict[str, Any]:
+        return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
+
+    def _whole(self, value: Any) -> Any:
+        try:
+            return self._source.resolved(value)
+        except (FormatError, StoreError) as error:
+            if str(error) not in self.problems:
+                self.problems.append(str(error))
+            return value
+
+
+def _first(event: Event, names: tuple[str, ...]) -> Any:
+    return next((event.data[name] for name in names if event.data.get(name) is not None), None)
+
+
+def _conversation(
+    began: Event, request: Any, outcome: dict[str, Any], response: Any, pieces: Any
+) -> Conversation | None:
+    """A model call as people read it; ``None`` where its wire format is not known."""
+    if began.type != "llm_request":
+        return None
+    asked = None
+    if isinstance(request, dict) and isinstance(request.get("url"), str):
+        asked = read_request(urlsplit(request["url"]).path, request.get("body"))
+    said = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
+    if asked is None and said is None:
+        return None
+    sent = asked.to_json() if asked else {}
+    got = said.to_json() if said else {}
+    return Conversation(
+        model=began.data.get("model"),
+        system=sent.get("system"),
+        messages=sent.get("messages", []),
+        tools=sent.get("tools", []),
+        params=sent.get("params", {}),
+        answer=got.get("parts", []),
+        stop_reason=got.get("stopReason"),
+    )
+
 
 _IDS: Final = frozenset({"id", "callId", "signature", "sealed"})
 _TRANSPORT: Final = frozenset({"headers", "bytes", "elapsed"})
@@ -59,17 +156,17 @@ def content_of(source: Source, step: Step) -> Content:
     """The content of *step*."""
     began, ended = events_of(source, step)
     payloads = payloads_of(source, began, ended)
-    return Content(_asked(payloads, began), _came(payloads, step, ended), _is_chance(began))
+    return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), _is_chance(began))
 
 
 def _is_chance(began: Event) -> bool:
     return began.type == "nondeterministic" and "callId" not in began.data
 
 
-def _asked(payloads: Payloads, began: Event) -> dict[str, Any]:
+def _asked_content(payloads: Payloads, began: Event) -> dict[str, Any]:
     said, request = payloads.conversation, payloads.request
     if said is not None:
-        return _conversation(said)
+        return _conversation_content(said)
     if began.type == "state_mutation":
         return {name: request[name] for name in ("type", "path", "source") if name in request}
     if began.type == "tool_call":
@@ -83,7 +180,7 @@ _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
 
 
-def _conversation(said: Conversation) -> dict[str, Any]:
+def _conversation_content(said: Conversation) -> dict[str, Any]:
     members = {
         "model": said.model,
         "system": said.system,
@@ -94,7 +191,7 @@ def _conversation(said: Conversation) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value}
 
 
-def _came(payloads: Payloads, step: Step, ended: Event | None) -> dict[str, Any]:
+def _came_content(payloads: Payloads, step: Step, ended: Event | None) -> dict[str, Any]:
     came: dict[str, Any] = {"state": step.state}
     if step.state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}

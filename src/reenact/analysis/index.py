@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.analysis.events import ASKING, OUTSIDE, Head
+from reenact.analysis.sources.source import ASKING, OUTSIDE, Head
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
 STATES: Final[tuple[State, ...]] = ("ok", "error", "cancelled", "open")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.analysis.spread import histogram
-from reenact.analysis.stats import CallStats, Counting, Stats
+from reenact.analysis.stats import CallStats, Counting, Stats, histogram
 from reenact.errors import UsageError
 
 _FORMATS: Final = {".png": "png", ".svg": "svg"}

@@ -12,11 +12,10 @@ from typing import Any, Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.analysis.convert import TARGETS, Target, convert_artifact, convert_to_capture
-from reenact.analysis.convert.source import UNREADABLE
+from reenact.analysis.convert import TARGETS, UNREADABLE, Target, convert_artifact, convert_to_capture
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable, say
-from reenact.cli.progress import progress_bar
+from reenact.cli.terminal import progress_bar
 from reenact.errors import UsageError
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.turn import Loss

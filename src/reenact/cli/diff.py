@@ -9,18 +9,15 @@ from typing import Any, Final
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact
+from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
 from reenact.analysis.json_changes import JsonChange, Piece
-from reenact.analysis.opened import open_artifact
-from reenact.analysis.step import Step
+from reenact.analysis.steps import Step
 from reenact.cli.failure import DIFFERS
-from reenact.cli.json_text import safe_json
-from reenact.cli.progress import MANY, progress_bar, while_reading
 from reenact.cli.table import call_text
-from reenact.cli.terminal import Cell, Line, printer, width
-from reenact.suite.prices import project_prices
+from reenact.cli.terminal import MANY, Cell, Line, printer, progress_bar, safe_json, while_reading, width
+from reenact.suite.settings import project_prices
 
 _SIGNS: Final = {
     "changed": ("~", "yellow"),

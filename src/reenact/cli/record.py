@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import click
 
+from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import plural
-from reenact.analysis.opened import open_artifact
 from reenact.cli.failure import message_of, printable, say, shell_line
 from reenact.cli.table import counted
 from reenact.cli.volatile import volatile_option

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.check.seals.commitments import root_of
-from reenact.cli.progress import progress_bar, with_progress
+from reenact.cli.terminal import progress_bar, with_progress
 from reenact.errors import CheckFailed, StoreError
 from reenact.formats.capture import ToolResult
 from reenact.formats.dialects import DIALECTS, Event

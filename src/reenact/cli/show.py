@@ -12,20 +12,15 @@ from typing import Any, Final
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact
+from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact
 from reenact.analysis.filters import Term, parse_terms
-from reenact.analysis.opened import is_run, open_artifact
-from reenact.analysis.playback import Moment, Playback
-from reenact.analysis.runs import find_runs
 from reenact.analysis.sources.source import Header
-from reenact.analysis.step import Step
+from reenact.analysis.steps import Step
 from reenact.cli.failure import report
-from reenact.cli.json_text import safe_json
-from reenact.cli.progress import while_reading
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import Line, printer
+from reenact.cli.terminal import Line, printer, safe_json, while_reading
 from reenact.errors import FormatError, StoreError, UsageError
-from reenact.suite.prices import project_prices
+from reenact.suite.settings import project_prices
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0

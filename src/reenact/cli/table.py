@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from reenact.analysis.artifact import Counts
+from reenact.analysis.artifact import Counts, Moment
 from reenact.analysis.brief import brief, duration, plural
-from reenact.analysis.playback import Moment
 from reenact.analysis.sources.source import Header
-from reenact.analysis.step import Step
+from reenact.analysis.steps import Step
 from reenact.cli.failure import shell_line
 from reenact.cli.terminal import Cell, Line, width
 from reenact.formats.capture import NO_MODEL

@@ -1,15 +1,23 @@
-"""Lines on stdout: coloured on a terminal, plain elsewhere; never steered by what was recorded."""
+"""What verbs write: lines, JSON, a progress bar; never steered by what was recorded."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 
 from reenact.cli.failure import printable
+
+if TYPE_CHECKING:
+    from reenact.analysis.artifact import Artifact
+
 
 _WIDTH: Final = 120
 """Where there is no terminal and no ``COLUMNS``."""
@@ -62,3 +70,85 @@ def _coloured() -> Callable[[Line], None]:
         console.print(text, soft_wrap=True)
 
     return write
+
+
+_SUSPECT: Final = re.compile(r"[^\n -~]")
+
+
+def safe_json(value: Any, indent: int | None = 2) -> str:
+    """*value* as JSON text that means the same everywhere."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _SUSPECT.sub(lambda found: _safe(found[0]), text)
+
+
+def _safe(mark: str) -> str:
+    return mark if mark.isprintable() else json.dumps(mark)[1:-1]
+
+
+LARGE_BYTES: Final = 16 * 1024 * 1024
+"""From here on work may take a second; smaller files get no bar."""
+
+MANY: Final = 2000
+"""The same where things are counted, not bytes."""
+
+_STEP: Final = 1000
+T = TypeVar("T")
+
+
+@contextmanager
+def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator[Callable[[int], None]]:
+    """A function that is told how many bytes are done more; quiet where nobody looks or it is over soon.
+
+    With *least* something else than bytes is counted, and fewer than that are over soon.
+    """
+    if total < least or not (sys.stdout.isatty() or sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    # What is printed meanwhile goes above the bar, but never from a file's stream to the terminal's.
+    with Progress(
+        console=Console(stderr=not sys.stdout.isatty()),
+        redirect_stdout=sys.stdout.isatty(),
+        redirect_stderr=sys.stderr.isatty(),
+        transient=True,
+    ) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda more: progress.update(task, advance=more)
+
+
+def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
+    """The same *items*, which are made by reading *stream*, with a bar."""
+    with progress_bar(_size_bytes(stream), what) as advance:
+        done_bytes = 0
+        for number, item in enumerate(items):
+            if number % _STEP == 0 and stream.seekable():
+                advance(stream.tell() - done_bytes)
+                done_bytes = stream.tell()
+            yield item
+
+
+def while_reading(artifact: Artifact) -> None:
+    """Read *artifact* to its end, with a bar."""
+    with progress_bar(artifact.size_bytes, "reading") as advance:
+        done_bytes = 0
+        while not artifact.index(seconds=0.1):
+            advance(artifact.read_bytes - done_bytes)
+            done_bytes = artifact.read_bytes
+
+
+def _size_bytes(stream: BinaryIO) -> int:
+    """0 where it is not known beforehand."""
+    try:
+        return os.fstat(stream.fileno()).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def processes(jobs: int | None, *, is_much: bool) -> int:
+    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs is None:
+        return cores if is_much else 1
+    return jobs or cores

@@ -15,14 +15,21 @@ import click
 
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS, INVALID, printable
-from reenact.cli.jobs import processes
+from reenact.cli.terminal import processes
 from reenact.errors import UsageError
 from reenact.formats.result import SuiteSummary, summarize, write_summary
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
-from reenact.suite.collect import find_tests
-from reenact.suite.reports import github, json, junit, text
-from reenact.suite.runner import Outcome, Plan, run_tests
+from reenact.suite.reports import (
+    Line,
+    all_evidence,
+    json_report,
+    junit_report,
+    last_line,
+    test_line,
+    workflow_commands,
+)
+from reenact.suite.runner import Outcome, Plan, find_tests, run_tests
 from reenact.suite.settings import find_settings
 from reenact.trace.normalize import rfc3339
 
@@ -115,12 +122,12 @@ def _run(paths: Sequence[Path], plan: Plan, jobs: int | None, reports: _Reports)
     outcomes = []
     for outcome in run_tests(files, plan, jobs=processes(jobs, is_much=len(files) >= _MANY)):
         outcomes.append(outcome)
-        _say(text.test_line(outcome), err=to_stderr)
+        _say(test_line(outcome), err=to_stderr)
     if not outcomes:
         what = "no test has this name or tag" if files else "no test.yaml found"
         raise UsageError(f"{', '.join(map(str, paths))}: {what}")
     summary = _summary(outcomes, plan, started_at)
-    for line in [*text.all_evidence(outcomes), text.Line(""), text.last_line(summary)]:
+    for line in [*all_evidence(outcomes), Line(""), last_line(summary)]:
         _say(line, err=to_stderr)
     _write(reports, summary, outcomes)
     return INVALID if summary.errors else DIFFERS if summary.failed else 0
@@ -137,31 +144,31 @@ def _summary(outcomes: list[Outcome], plan: Plan, started_at: datetime) -> Suite
     )
 
 
-def _say(line: text.Line, *, err: bool) -> None:
+def _say(line: Line, *, err: bool) -> None:
     toned = click.style(printable(line.text[: line.toned]), fg=_COLOURS[line.tone]) if line.tone else ""
     click.echo(toned + printable(line.text[line.toned if line.tone else 0 :]), err=err)
 
 
 def _write(reports: _Reports, summary: SuiteSummary, outcomes: list[Outcome]) -> None:
     if reports.json is not None:
-        data = json.report(summary, (outcome.result for outcome in outcomes))
+        data = json_report(summary, (outcome.result for outcome in outcomes))
         if reports.json == "-":
             sys.stdout.buffer.write(data)
         else:
             write_output(Path(reports.json), data)
     if reports.junit is not None:
-        write_output(Path(reports.junit), junit.report(summary, outcomes))
+        write_output(Path(reports.junit), junit_report(summary, outcomes))
     if reports.output_directory is not None:
         write_output(reports.output_directory / "summary.json", write_summary(summary))
     if reports.github:
-        for annotation in github.workflow_commands(outcomes):
+        for annotation in workflow_commands(outcomes):
             click.echo(annotation, err=reports.json == "-")
 
 
 def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
     """Run, wait for a change, run again, until Ctrl-C."""
     from reenact.cli.failure import report
-    from reenact.suite.collect import snapshot
+    from reenact.suite.runner import snapshot
 
     while True:
         before = snapshot([*paths, Path(PROJECT_FILE)])

@@ -19,7 +19,7 @@ from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
 from reenact.check.actions.validation import LINE_SUFFIXES, Judged, Tally, validate_stream
 from reenact.cli.failure import DIFFERS, INVALID, message_of, printable, report
-from reenact.cli.progress import with_progress
+from reenact.cli.terminal import with_progress
 from reenact.errors import FormatError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID

@@ -81,9 +81,8 @@ def _published(path: Path, folder: Path) -> Path:
 
 
 def _serve(paths: tuple[Path, ...], port: int | None, no_open: bool) -> int:
-    from reenact.suite.prices import project_prices
-    from reenact.viewer.app import viewer_app
-    from reenact.viewer.server import address, bind, serve
+    from reenact.suite.settings import project_prices
+    from reenact.viewer.server import address, bind, serve, viewer_app
     from reenact.viewer.shelf import Shelf
 
     shelf = Shelf(paths, project_prices(Path.cwd()))

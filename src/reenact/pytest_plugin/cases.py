@@ -11,7 +11,7 @@ import pytest
 
 from reenact.errors import FormatError
 from reenact.formats.testcase import TestCase, read_test_case
-from reenact.suite.reports.text import evidence
+from reenact.suite.reports import evidence
 from reenact.suite.runner import Outcome, Plan, run_test
 from reenact.suite.settings import find_settings
 

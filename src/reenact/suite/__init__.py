@@ -1,6 +1,6 @@
 """Assertions over recorded behaviour, written in test.yaml."""
 
-from reenact.suite.extensions import assertion
+from reenact.suite.judge import assertion
 from reenact.suite.params import Params
 from reenact.suite.verdict import Verdict
 

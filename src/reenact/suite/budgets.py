@@ -11,7 +11,7 @@ from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import of_type
 from reenact.suite.params import Params, unknown_name
-from reenact.suite.prices import Amount, Price, find_price
+from reenact.suite.settings import Amount, Price, find_price
 from reenact.suite.verdict import Verdict, verdict
 
 _INPUT: Final = ("input_tokens", "prompt_tokens")

@@ -8,7 +8,7 @@ from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, errors_of, of_type
 from reenact.suite.params import Params
-from reenact.suite.text import contains
+from reenact.suite.values import contains
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
 SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "successfully sent", "all set")

@@ -20,7 +20,7 @@ from reenact.formats.testcase import (
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import MEMORY_TYPES, calls, of_type
 from reenact.suite.judge import BUILT_IN, judge
-from reenact.suite.text import bullets, urls
+from reenact.suite.values import bullets, urls
 
 _HEADER: Final = b"""\
 # Written from the capture below. Everything here holds now; keep what must hold for ever.

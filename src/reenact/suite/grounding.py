@@ -9,7 +9,7 @@ from typing import Final
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import strings_in, successful_results
 from reenact.suite.params import Params
-from reenact.suite.text import content_units, stems, urls
+from reenact.suite.values import content_units, stems, urls
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
 

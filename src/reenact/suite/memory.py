@@ -11,7 +11,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import MEMORY_TYPES, of_type, output_events, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.text import bullets, contains
+from reenact.suite.values import bullets, contains
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
 BRIEF_CHARACTERS = 220

@@ -1,4 +1,4 @@
-"""Running tests: one, or many in processes side by side, always in the order in which they were given.
+"""Finding tests, running one or many in processes side by side, in the order given, and saving results.
 
 Of a test that cannot be run, everything that is wrong with its files is told, not only what was found first.
 """
@@ -6,31 +6,172 @@ Of a test that cannot be run, everything that is wrong with its files is told, n
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.errors import FormatError, ReenactError
+from reenact import canonical
+from reenact.errors import FormatError, ReenactError, StoreError
 from reenact.formats.bundle import SCHEMA_VERSION, Problem, check_bundle
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
-from reenact.formats.result import AssertionResult, TestError, TestResult, TestWarning, verdict
+from reenact.formats.result import AssertionResult, TestError, TestResult, TestWarning, verdict, write_result
 from reenact.formats.testcase import CaseRead, Reporting, TestCase, check_test_case, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
-from reenact.suite.extensions import all_kinds
-from reenact.suite.judge import Judge, judge, unknown_params_of
-from reenact.suite.saving import DEFAULT_DIRECTORY, hidden_values, save, without, without_in
+from reenact.store.outfile import write_output
+from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
 from reenact.suite.settings import Settings
 from reenact.suite.source import read_trace_of
+from reenact.suite.values import values_at
 from reenact.suite.verdict import shown
 from reenact.trace.normalize import rfc3339
+
+TEST_FILE_NAME: Final = "test.yaml"
+
+
+def find_tests(paths: Iterable[Path]) -> list[Path]:
+    """Each file as it is, and every ``test.yaml`` below each directory in path order; each once.
+
+    Hidden directories are passed over.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            found.update(dict.fromkeys(sorted(_below(path), key=lambda file: file.parts)))
+        elif path.exists():
+            found[path] = None
+        else:
+            raise StoreError(f"{path}: No such file or directory; name a test.yaml or a directory of tests")
+    return list(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for parent, names, files in os.walk(directory, onerror=_raise):
+        names[:] = [name for name in names if not name.startswith(".")]
+        if TEST_FILE_NAME in files:
+            yield Path(parent, TEST_FILE_NAME)
+
+
+Snapshot: TypeAlias = dict[str, tuple[int, int]]
+"""Time of change and size, by path."""
+
+
+def snapshot(paths: Iterable[Path]) -> Snapshot:
+    """All files in and below *paths*, hidden ones left out."""
+    found: Snapshot = {}
+    for path in paths:
+        if path.is_file():
+            _note(found, str(path))
+        for parent, names, files in os.walk(path):
+            names[:] = [name for name in names if not name.startswith((".", "__pycache__"))]
+            for name in files:
+                _note(found, os.path.join(parent, name))
+    return found
+
+
+def _note(found: Snapshot, file: str) -> None:
+    try:
+        state = os.stat(file)
+    except FileNotFoundError:
+        return  # gone since it was listed
+    found[file] = (state.st_mtime_ns, state.st_size)
+
+
+DEFAULT_DIRECTORY: Final = Path("test-results")
+"""For tests that ask to save their trace when the user named no directory."""
+HIDDEN: Final = "[redacted]"
+
+_UNSAFE: Final = re.compile(r"[^\w.-]+")
+_MAX_NAME_CHARACTERS: Final = 80
+_MIN_PART_CHARACTERS: Final = 4
+
+
+def save(result: TestResult, trace: dict[str, Any] | None, directory: Path, index: int) -> TestResult:
+    """Write ``result.json`` and ``trace.json``; the result with their paths among its artifacts.
+
+    *trace* is plain JSON: with a field hidden it may no longer be a trace to the letter.
+    """
+    name = _UNSAFE.sub("_", result.test_case_id or "test")[:_MAX_NAME_CHARACTERS]
+    home = directory / f"{index:04d}-{name}"
+    artifacts = {**result.artifacts, "result": str(home / "result.json")}
+    if trace is not None:
+        artifacts["trace"] = str(home / "trace.json")
+        text = msgspec.json.format(canonical.encode(trace), indent=2)
+        write_output(home / "trace.json", text + b"\n")
+    result = msgspec.structs.replace(result, artifacts=artifacts)
+    write_output(home / "result.json", write_result(result))
+    return result
+
+
+def hidden_values(trace: dict[str, Any], fields: Iterable[str]) -> list[str]:
+    """The texts at *fields* of the trace, longest first; a field is a path, or a name at any depth."""
+    found: set[str] = set()
+    for field in fields:
+        is_name = not field.startswith("$") and "." not in field and "[" not in field
+        for hidden in _named(trace, field) if is_name else values_at(trace, field):
+            found.update(_texts(hidden))
+    return sorted(found - {""}, key=lambda text: (-len(text), text))
+
+
+def _named(value: Any, name: str) -> Iterable[Any]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from [child] if key == name else _named(child, name)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _named(child, name)
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _texts(child)
+
+
+def without_in(result: TestResult, hidden: list[str]) -> TestResult:
+    """*result* with the *hidden* texts out of what its assertions say."""
+    assertions = [
+        msgspec.structs.replace(
+            found,
+            message=without(found.message, hidden),
+            params=without(found.params, hidden),
+            observed=without(found.observed, hidden),
+        )
+        for found in result.assertions
+    ]
+    return msgspec.structs.replace(result, assertions=assertions)
+
+
+def without(value: Any, hidden: list[str]) -> Any:
+    """*value* with the *hidden* texts replaced wherever they are; very short ones where they stand alone."""
+    if isinstance(value, str):
+        for text in hidden:
+            if value == text:
+                return HIDDEN
+            if len(text) >= _MIN_PART_CHARACTERS:
+                value = value.replace(text, HIDDEN)
+        return value
+    if isinstance(value, dict):
+        return {key: without(child, hidden) for key, child in value.items()}
+    if isinstance(value, list):
+        return [without(child, hidden) for child in value]
+    return value
+
 
 EVIDENCE_CHARACTERS: Final = 400
 """How much of an event, of parameters and of an observation is shown to people."""

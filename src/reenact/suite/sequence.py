@@ -14,7 +14,7 @@ from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
 from reenact.suite.values import includes, same
 from reenact.suite.verdict import Verdict, at, counted, shown, verdict
-from reenact.trace.with_receipt import REPLAYED
+from reenact.trace.replayed import REPLAYED
 
 
 class Step(Params, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from reenact.store.reader import CaptureReader
 from reenact.trace.from_capture import trace_of_capture
 from reenact.trace.from_replay_log import trace_of_replay_log
 from reenact.trace.normalize import normalize
-from reenact.trace.with_receipt import with_receipt
+from reenact.trace.replayed import with_receipt
 
 TIMEOUT_S: Final = 600
 

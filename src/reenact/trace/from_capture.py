@@ -21,8 +21,15 @@ from reenact.formats.record import ABSENT
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 from reenact.store.reader import CaptureReader
-from reenact.trace.derived_events import DerivedEvents
-from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
+from reenact.trace.model_calls import (
+    DerivedEvents,
+    as_text,
+    error_of,
+    input_messages,
+    output_text,
+    total_usage,
+    usage_of,
+)
 from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339_of_ms, scenario_of
 from reenact.trace.plain import plain
 

@@ -1,18 +1,22 @@
-"""What the model calls of a capture say: who was asked what, and what came back."""
+"""What the model calls of a capture say: who was asked what, what came back, which tools were called."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from reenact.formats.bundle import Message
+from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
+from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
+from reenact.formats.tags import tag
 from reenact.formats.values import from_json
-from reenact.providers import ModelRequest, ModelResponse, Text, read_request, read_response
+from reenact.providers import DerivedTools, ModelRequest, ModelResponse, Text, read_request, read_response
 from reenact.providers.meaning import Message as ModelMessage
+from reenact.store.reader import CaptureReader
 
 _USAGE: Final[Mapping[str, str]] = {
     "inputTokens": "input_tokens",
@@ -103,3 +107,90 @@ def error_of(failure: Any) -> dict[str, Any]:
 def as_text(value: Any) -> str:
     """An output as text: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+class Exchange(NamedTuple):
+    """One question to a model and its answer."""
+
+    call_id: str
+    seq: int
+    """The event that asked."""
+    asked_at_ms: int | float
+    request: ModelRequest
+    response: ModelResponse
+
+
+def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterator[Exchange]:
+    """The exchanges in the order of their answers; a call that gives none goes to *on_loss*."""
+    waiting: dict[str, LlmRequest] = {}
+    for event in reader.events():
+        if isinstance(event, LlmRequest):
+            waiting[event.data.callId] = event
+        elif isinstance(event, LlmResponse) and event.data.callId in waiting:
+            exchange = _exchange(reader, waiting.pop(event.data.callId), event)
+            if isinstance(exchange, Loss):
+                on_loss(exchange)
+            else:
+                yield exchange
+    for asked in waiting.values():
+        on_loss(Loss(asked.seq, "llm_request", None, "it was never answered"))
+
+
+def request_of(reader: CaptureReader, asked: LlmRequest) -> ModelRequest | None:
+    """What a model was asked; ``None`` where the request is of no known wire format."""
+    stored = asked.data.request
+    return None if stored is ABSENT else model_request(reader.resolved(stored))
+
+
+def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse | None:
+    """What a model answered; ``None`` where there was no answer, or of no known wire format."""
+    data = answered.data
+    body = None if data.response is ABSENT else reader.resolved(data.response)
+    pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
+    return model_response(data.provider, body, pieces)
+
+
+def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> Exchange | Loss:
+    request = request_of(reader, asked)
+    if request is None:
+        return Loss(asked.seq, "llm_request", None, "its body is of no known wire format")
+    response = response_of(reader, answered)
+    if response is None:
+        return Loss(answered.seq, "llm_response", None, "it failed before there was an answer")
+    return Exchange(asked.data.callId, asked.seq, asked.ts, request, response)
+
+
+class DerivedEvents:
+    """Takes the events of a capture in their order and tells what each shows of tools.
+
+    It shows nothing where the recorder has written calls itself: seen at work, or derived already.
+    """
+
+    def __init__(self, reader: CaptureReader) -> None:
+        self._reader = reader
+        self._tools = None if _has_tool_calls(reader) else DerivedTools()
+
+    def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
+        """*event* among those it shows, in the order in which the recorder would have written them.
+
+        They have its number and its time.
+        """
+        if isinstance(event, LlmRequest) and self._tools is not None:
+            request = request_of(self._reader, event)
+            for data in self._tools.returned(request) if request else ():
+                yield _beside(event, "tool_result", data)
+        yield event
+        if isinstance(event, LlmResponse) and self._tools is not None:
+            response = response_of(self._reader, event)
+            for data in self._tools.called(response, event.data.callId) if response else ():
+                yield _beside(event, "tool_call", data)
+
+
+def _beside(event: CaptureEvent, kind: str, data: dict[str, Any]) -> CaptureEvent:
+    envelope = {name: getattr(event, name) for name in ("version", "captureId", "runId", "seq", "ts")}
+    return event_codec.from_json({**envelope, "type": kind, "data": tag(data)})
+
+
+def _has_tool_calls(reader: CaptureReader) -> bool:
+    # Lines are canonical, so that the type of an event is its last member but one.
+    return any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())

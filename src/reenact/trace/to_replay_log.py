@@ -21,8 +21,7 @@ from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.previews import output_preview, stream_preview
 from reenact.formats.record import ABSENT, Absent
 from reenact.store.reader import CaptureReader
-from reenact.trace.derived_events import DerivedEvents
-from reenact.trace.model_calls import as_text, error_of
+from reenact.trace.model_calls import DerivedEvents, as_text, error_of
 from reenact.trace.normalize import rfc3339_of_ms
 from reenact.trace.plain import plain
 

@@ -12,8 +12,7 @@ from reenact.formats.lines import Line
 from reenact.formats.record import ABSENT
 from reenact.formats.session import Session, ToolUse
 from reenact.store.reader import CaptureReader
-from reenact.trace.exchanges import request_of
-from reenact.trace.model_calls import input_messages
+from reenact.trace.model_calls import input_messages, request_of
 from reenact.trace.plain import plain
 
 _LONGEST_TEXT: Final = 2_000

@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
+from reenact.analysis.artifact import open_artifact
 from reenact.analysis.compare import Comparison, compare
-from reenact.analysis.opened import open_artifact
 from reenact.errors import FormatError, ReenactError
 
 _KEPT: Final = 3

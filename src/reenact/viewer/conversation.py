@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.step import Conversation, Detail
+from reenact.analysis.steps import Conversation, Detail
 from reenact.formats.capture import NO_MODEL
 
 _SPEAKING: Final = ("model", "message", "tool")

@@ -15,14 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.artifact import Artifact
-from reenact.analysis.opened import open_artifact
+from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.check.artifact import check_artifact
 from reenact.errors import UsageError
 from reenact.viewer.api import Answer, Api
-from reenact.viewer.bundle import bundle
 from reenact.viewer.shelf import Shelf
-from reenact.viewer.static import INDEX, PROGRAM, static_files, styles
+from reenact.viewer.static import INDEX, PROGRAM, bundle, static_files, styles
 from reenact.viewer.verification import can_verify
 
 MAX_STEPS: Final = 10_000

@@ -1,4 +1,9 @@
-"""Serving an application on loopback until somebody ends it."""
+"""The viewer as an application, what every request to it passes, and serving it on loopback.
+
+A page of another site can make the browser send requests to loopback, by its own name that resolves there
+(DNS rebinding) or from its own scripts. The first shows in ``Host``, the second in ``Origin`` and
+``Sec-Fetch-Site``. Who else is logged in here can connect, too; the kernel knows whose program it was.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,119 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from starlette.types import ASGIApp
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reenact.errors import UsageError
+from reenact.errors import ReenactError, UsageError
+from reenact.store.peer import LOOPBACK_NAMES, is_other_user
+from reenact.viewer.api import Api
+from reenact.viewer.shelf import Shelf
+from reenact.viewer.static import INDEX, media_type, static_files
+
+_METHODS: Final = ("GET", "HEAD")
+
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Refuses before the application is asked, and puts the security headers on every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        refusal = _refusal(scope)
+        app = self._app if refusal is None else refusal
+        await app(scope, receive, _with_headers(send))
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(HEADERS)
+        await send(message)
+
+    return send_guarded
+
+
+def _refusal(scope: Scope) -> Response | None:
+    headers = Headers(scope=scope)
+    port = scope["server"][1]
+    hosts = [f"{name}:{port}" for name in LOOPBACK_NAMES]
+    if headers.getlist("host") not in [[host] for host in hosts]:
+        return PlainTextResponse("This address is served under a loopback name only.\n", 421)
+    if is_other_user(scope["client"], scope["server"]):
+        return PlainTextResponse("Other users get nothing from here.\n", 403)
+    if not set(headers.getlist("origin")) <= {f"http://{host}" for host in hosts} or _is_foreign(headers):
+        return PlainTextResponse("Other sites get nothing from here.\n", 403)
+    if scope["method"] not in _METHODS:
+        return PlainTextResponse("There is nothing to change here.\n", 405, {"Allow": ", ".join(_METHODS)})
+    return None
+
+
+def _is_foreign(headers: Headers) -> bool:
+    """Whether another site's page asks; following a link from there is the reader's own doing."""
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return False
+    return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
+
+
+def viewer_app(shelf: Shelf) -> ASGIApp:
+    """The application that shows the runs of *shelf*."""
+    api = Api(shelf)
+
+    async def ask(request: Request) -> Response:
+        question = request.path_params["question"]
+        try:
+            return _json(await run_in_threadpool(api.ask, question, request.query_params))
+        except (ReenactError, OSError) as error:
+            return _json({"error": str(error)}, 404 if isinstance(error, UsageError) else 422)
+
+    async def file(request: Request) -> Response:
+        name = request.path_params.get("name", INDEX)
+        content = static_files().get(name)
+        if content is None:
+            return Response("There is nothing here.\n", 404, media_type="text/plain")
+        return Response(content, media_type=media_type(name))
+
+    routes = [Route("/", file), Route("/{name}", file), Route("/api/{question}", ask)]
+    return Guard(Starlette(routes=routes))
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 7335

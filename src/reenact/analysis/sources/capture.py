@@ -9,9 +9,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from reenact.analysis.events import Event, Head
-from reenact.analysis.linefile import LineFile
-from reenact.analysis.sources.source import Header, Kind, Source
+from reenact.analysis.sources.source import Event, Head, Header, Kind, LineFile, Source
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import read_manifest, read_seed

@@ -9,9 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.events import Event, Head, head_of
-from reenact.analysis.linefile import LineFile
-from reenact.analysis.sources.source import Header, Kind, WithoutBlobs
+from reenact.analysis.sources.source import Event, Head, Header, Kind, LineFile, WithoutBlobs, head_of
 from reenact.errors import FormatError
 from reenact.formats.dialects import dialect_of
 from reenact.formats.dialects.common import HEADER

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.events import ASKING, REMARK, Event, Head, head_of
-from reenact.analysis.sources.source import Header, Kind, WithoutBlobs
+from reenact.analysis.sources.source import ASKING, REMARK, Event, Head, Header, Kind, WithoutBlobs, head_of
 from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.trace import CODEC, Trace, TraceEvent, read_trace

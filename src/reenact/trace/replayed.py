@@ -1,4 +1,4 @@
-"""What an agent did when it was executed again, told from what was recorded and how it differed.
+"""The trace of a run that was executed again: what it did now, every divergence, every refused live call.
 
 Up to its first wrong call a strict replay is the recorded run; there it stops. A lenient one goes on, and its
 wrong calls were answered in the places of recorded ones.
@@ -6,7 +6,7 @@ wrong calls were answered in the places of recorded ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -111,4 +111,38 @@ def _made_of(events: list[TraceEvent], trace: Trace) -> Trace:
         events=numbered,
         final_output=output if is_changed else trace.final_output,
         metrics=msgspec.structs.replace(trace.metrics, tool_call_count=calls),
+    )
+
+
+REPLAYED: Final = "replayed"
+"""The capability of a trace whose run was executed again."""
+
+
+def with_receipt(trace: Trace, receipt: ReplayReceipt) -> Trace:
+    """What came of *trace* in the replay, and behind it an event per divergence and per refused live call."""
+    trace = as_replayed(trace, receipt)
+    found = [*_findings(receipt)]
+    events = [_found_event(trace, index, kind, data) for index, (kind, data) in enumerate(found, 1)]
+    return msgspec.structs.replace(
+        trace,
+        events=trace.events + events,
+        capabilities={**trace.capabilities, REPLAYED: True},
+    )
+
+
+def _findings(receipt: ReplayReceipt) -> Iterator[tuple[str, dict[str, Any]]]:
+    for divergence in receipt.divergences:
+        yield "divergence", divergence
+    for refused in receipt.liveCallsRefused:
+        yield "live_call_refused", {"kind": refused.kind, "target": refused.target, "frame": refused.frame}
+
+
+def _found_event(trace: Trace, index: int, kind: str, data: dict[str, Any]) -> TraceEvent:
+    recorded = f"evt-{data.get('eventSeq')}"
+    is_known = any(event.event_id == recorded for event in trace.events)
+    return msgspec.structs.replace(
+        event_at_the_end(trace, f"replay-{index}", kind, data),
+        seq=len(trace.events) + index,
+        actor="system",
+        parent_event_id=recorded if is_known else None,
     )

@@ -1,0 +1,298 @@
+"""One artifact as another; what the target cannot hold is named, never dropped in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
+
+from reenact import canonical
+from reenact.check.actions.action import action_from_exchange
+from reenact.check.kinds import Kind, kind_of
+from reenact.errors import FormatError, UsageError
+from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
+from reenact.formats.dialects import DIALECTS, Event
+from reenact.formats.dialects.common import DialectName
+from reenact.formats.dialects.conversion import Conversion, Converter
+from reenact.formats.dialects.turn import Loss
+from reenact.formats.hashes import trajectory_hash
+from reenact.formats.lines import Line, OnError
+from reenact.formats.receipt import write_receipt
+from reenact.formats.record import ABSENT
+from reenact.formats.replay_log import read_replay_log
+from reenact.formats.trace import Trace, read_trace, write_trace
+from reenact.store.reader import CaptureReader
+from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_replay_log import trace_of_replay_log
+from reenact.trace.model_calls import exchanges
+from reenact.trace.normalize import normalize
+from reenact.trace.to_bundle import bundle_of_trace
+from reenact.trace.to_capture import write_capture
+from reenact.trace.to_receipt import receipt_of_log
+from reenact.trace.to_replay_log import replay_log_of_capture
+from reenact.trace.to_summary import summary_of_log
+
+UNREADABLE: Final = "unreadable line"
+"""The name under which a line is lost that no event could be read from."""
+
+OnLoss: TypeAlias = Callable[[Loss], None]
+
+
+class ConversionInput:
+    """Read as often as its conversion needs."""
+
+    def __init__(
+        self, path: Path, *, on_loss: OnLoss, lenient: bool = False, dialect: DialectName | None = None
+    ) -> None:
+        """*dialect* is the one to write, where the target has several forms."""
+        self.path = path
+        self.dialect = dialect
+        self.kind: Kind = kind_of(path)
+        self.on_loss = on_loss
+        self._lenient = lenient
+
+    def capture(self) -> CaptureReader:
+        return CaptureReader(self.path)
+
+    def text(self) -> bytes:
+        return self.path.read_bytes()
+
+    def log(self) -> Iterator[tuple[Line, Event]]:
+        """The lines of a log; in a lenient reading a bad one is a loss."""
+        on_error: OnError | None = self._lose_line if self._lenient else None
+        with self.path.open("rb") as stream:
+            yield from read_replay_log(stream, file=str(self.path), on_error=on_error)
+
+    def _lose_line(self, error: FormatError) -> None:
+        self.on_loss(Loss(error.line, UNREADABLE, None, error.reason))
+
+
+def to_actions(source: ConversionInput) -> Iterator[bytes]:
+    """One line per exchange; its context names the capture and the event that asked."""
+    reader = source.capture()
+    manifest = reader.manifest
+    for exchange in exchanges(reader, source.on_loss):
+        action = action_from_exchange(
+            exchange.request,
+            exchange.response,
+            agent_id=manifest.runId,
+            action_id=f"{manifest.captureId}.{exchange.call_id}",
+            occurred_at_unix_ms=round(exchange.asked_at_ms),
+            context={"captureId": manifest.captureId, "seq": exchange.seq},
+        )
+        if action is None:
+            reason = "an action needs a question and an answer of text or tool calls"
+            source.on_loss(Loss(exchange.seq, "llm_request", None, reason))
+        else:
+            yield canonical.encode(action) + b"\n"
+
+
+def to_log(source: ConversionInput, dialect: DialectName) -> Iterator[bytes]:
+    """The log's lines in *dialect*."""
+    to_bytes = DIALECTS[dialect].to_bytes
+    for _, event in _events(source, dialect):
+        yield to_bytes(event) + b"\n"
+
+
+to_current = partial(to_log, dialect="current")
+to_legacy = partial(to_log, dialect="legacy")
+
+
+def to_receipt(source: ConversionInput) -> Iterator[bytes]:
+    """The receipt of a log; that of a capture is the receipt of its log in the current dialect."""
+    receipt = receipt_of_log(
+        ((Line(line, 0, b""), event) for line, event in _numbered(source)),
+        shape=source.dialect or "current",
+        trajectory_hash=_trajectory_hash(source),
+        file=str(source.path),
+        on_loss=source.on_loss,
+    )
+    yield write_receipt(receipt)
+
+
+def to_summary(source: ConversionInput) -> Iterator[bytes]:
+    """What was asked, done, changed and verified, for people."""
+    reader = source.capture() if source.kind == "capture" else None
+    file = "events.jsonl" if reader is not None else source.path.name
+    lines = ((Line(line, 0, b""), event) for line, event in _numbered(source, quiet=True))
+    for text in summary_of_log(lines, file=file, reader=reader):
+        yield text.encode("utf-8", "replace") + b"\n"
+
+
+def to_capture(source: ConversionInput, out: Path) -> None:
+    """The skeleton of a log, written into *out*, which must be new or empty."""
+    write_capture(
+        out,
+        _events(source, "current"),
+        trajectory_hash=_trajectory_hash(source),
+        file=str(source.path),
+        on_loss=source.on_loss,
+    )
+
+
+def _events(source: ConversionInput, dialect: DialectName) -> Iterator[tuple[int, Event]]:
+    """The events in *dialect*, each with the line it comes from; losses are handed over on the way."""
+    converter = Converter(dialect)
+    for line, event in _numbered(source):
+        conversion = converter.convert(event, line)
+        _lose(source, conversion)
+        for converted in conversion.events:
+            yield line, converted
+
+
+def _numbered(source: ConversionInput, *, quiet: bool = False) -> Iterator[tuple[int, Event]]:
+    if source.kind != "capture":
+        for line, event in source.log():
+            yield line.number, event
+        return
+    for seq, conversion in enumerate(replay_log_of_capture(source.capture()), 1):
+        if not quiet:
+            _lose(source, conversion)
+        for event in conversion.events:
+            yield seq, event
+
+
+def _lose(source: ConversionInput, conversion: Conversion) -> None:
+    for loss in conversion.losses:
+        source.on_loss(loss)
+
+
+def _trajectory_hash(source: ConversionInput) -> str:
+    if source.kind != "capture":
+        with source.path.open("rb") as stream:
+            return trajectory_hash(stream, file=str(source.path))
+    quiet = ConversionInput(source.path, on_loss=lambda _: None)
+    return _hash_of(to_log(quiet, "current"))
+
+
+def _hash_of(lines: Iterable[bytes]) -> str:
+    running = sha256()
+    for line in lines:
+        running.update(line)
+    return f"sha256:{running.hexdigest()}"
+
+
+_TEST_RUN_ID: Final = "convert"
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+def to_trace(source: ConversionInput) -> Iterator[bytes]:
+    yield write_trace(_trace(source))
+
+
+def to_bundle(source: ConversionInput) -> Iterator[bytes]:
+    trace = _trace(source)
+    for event in trace.events:
+        if event.type not in STEP_TYPES:
+            source.on_loss(Loss(_line_of(event.event_id), event.type, None, "a bundle has no step for it"))
+    yield write_bundle(bundle_of_trace(trace).bundle)
+
+
+def _trace(source: ConversionInput) -> Trace:
+    if source.kind == "trace":
+        return read_trace(source.text(), str(source.path))
+    if source.kind == "bundle":
+        return _normalized(source)
+    return _of_capture(source) if source.kind == "capture" else _of_log(source)
+
+
+def _of_capture(source: ConversionInput) -> Trace:
+    reader = source.capture()
+    trace = trace_of_capture(reader, trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
+    names = ((event.seq, str(type(event).__struct_config__.tag)) for event in reader.events())
+    _lose_missing(source, trace, names)
+    return trace
+
+
+def _of_log(source: ConversionInput) -> Trace:
+    read: list[tuple[Line, Event]] = [*source.log()]
+    trace = trace_of_replay_log(read, trace_id=source.path.stem, test_run_id=_TEST_RUN_ID)
+    _lose_missing(source, trace, ((line.number, type(event).__name__) for line, event in read))
+    return trace
+
+
+def _normalized(source: ConversionInput) -> Trace:
+    bundle = read_bundle(source.text(), str(source.path))
+    for step in bundle.script:
+        if step.ts is ABSENT or step.ts is None:
+            name = str(type(step).__struct_config__.tag)
+            source.on_loss(Loss(None, name, "ts", "missing, but required: counted from 1970 on"))
+    return normalize(bundle, trace_id=source.path.stem, test_run_id=_TEST_RUN_ID, started_at=_EPOCH)
+
+
+def _lose_missing(source: ConversionInput, trace: Trace, events: Iterable[tuple[int, str]]) -> None:
+    """Name the events that gave none: an event of a trace is called after the line it comes from."""
+    held = {_line_of(event.event_id) for event in trace.events}
+    for line, name in events:
+        if line not in held:
+            source.on_loss(Loss(line, name, None, "a trace has no such event"))
+
+
+def _line_of(event_id: str) -> int | None:
+    number = event_id.removeprefix("evt-").partition(".")[0]
+    return int(number) if number.isdecimal() else None
+
+
+Target: TypeAlias = Literal[
+    "replay-log", "replay-log-legacy", "receipt", "summary", "bundle", "trace", "actions", "capture"
+]
+TARGETS: Final[tuple[Target, ...]] = get_args(Target)
+
+_Way: TypeAlias = Callable[[ConversionInput], Iterator[bytes]]
+_LOGS: Final[Mapping[Target, _Way]] = {
+    "replay-log": to_current,
+    "replay-log-legacy": to_legacy,
+    "receipt": to_receipt,
+    "summary": to_summary,
+    "bundle": to_bundle,
+    "trace": to_trace,
+}
+_WAYS: Final[Mapping[Kind, Mapping[Target, _Way]]] = {
+    "capture": {**_LOGS, "actions": to_actions},
+    "replay log": _LOGS,
+    "bundle": {"trace": to_trace},
+    "trace": {"bundle": to_bundle},
+}
+
+
+def convert_artifact(
+    path: str | Path,
+    to: Target,
+    *,
+    on_loss: OnLoss,
+    lenient: bool = False,
+    dialect: DialectName | None = None,
+) -> Iterator[bytes]:
+    """The artifact in *path* as the text of *to*, piece by piece; logs and actions in constant memory.
+
+    *dialect* chooses the shape of a receipt.
+
+    :class:`UsageError` where no way leads from the one to the other. With *lenient*, a bad line of a
+    log is a loss like any other.
+    """
+    source = ConversionInput(Path(path), on_loss=on_loss, lenient=lenient, dialect=dialect)
+    way = _WAYS.get(source.kind, {}).get(to)
+    if way is None:
+        raise _no_way(source, to)
+    return way(source)
+
+
+def convert_to_capture(path: Path, out: Path, *, on_loss: OnLoss, lenient: bool = False) -> None:
+    """The skeleton of the log in *path* as a capture in *out*, which must be new or empty."""
+    source = ConversionInput(path, on_loss=on_loss, lenient=lenient)
+    if source.kind != "replay log":
+        raise _no_way(source, "capture")
+    to_capture(source, out)
+
+
+def _no_way(source: ConversionInput, to: Target) -> UsageError:
+    known: list[str] = [*_WAYS.get(source.kind, ())]
+    if source.kind == "replay log":
+        known.append("capture")
+    remedy = f"it can become {', '.join(known)}" if known else "nothing else can be made of it"
+    if (source.kind, to) == ("replay log", "actions"):
+        remedy = "it names neither the model nor what was asked; convert the capture it came from"
+    return UsageError(f"{source.path}: a {source.kind} cannot become {to}; {remedy}")

@@ -1,0 +1,282 @@
+"""Steps, as they are listed and shown: the numbers of the index and the texts out of the events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, get_args
+
+import msgspec
+
+from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
+from reenact.analysis.index import STATES, State, StepIndex, Tokens
+from reenact.analysis.sources.source import Event, Source
+from reenact.errors import ReenactError
+from reenact.providers import read_response
+from reenact.providers.meaning import Provider
+from reenact.suite.settings import Price, find_price
+
+
+class Step(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """A step on one line; its texts are short, and may hold anything that was recorded."""
+
+    seq: int
+    """The number of the event that began it: its name in links and on the command line."""
+    place: int
+    """Among the steps of the run, from 0."""
+    outcome_seq: int | None = None
+    """``None`` while there is no outcome, or none has been reached yet; *seq* where both are one event."""
+    kind: str
+    """``tool``, ``model``, ``state``, ``message``, or the source of a value: ``clock``, ``rng``, …"""
+    name: str
+    derived: bool = False
+    """Read from the model traffic, not seen happening."""
+    lane: str
+    """The logical task that made the call; ``0.1`` is the first task that ``0`` started."""
+    depth: int = 0
+    """Inside how many other calls it was made."""
+    parent_seq: int | None = None
+    """The call directly around it."""
+    column: int = 0
+    """Calls that overlap have different columns; the lowest free one is taken."""
+    beside: tuple[int, ...] = ()
+    """The columns in which other calls were open when this step began."""
+    at_ms: int | float
+    """Since the first event."""
+    took_ms: int | float | None = None
+    state: State
+    tokens: Tokens | None = None
+    cost: float | None = None
+    """In the currency of the price table; ``None`` without a price for the model."""
+    utility: float | None = None
+    asked: str = ""
+    """What was asked, in short."""
+    came: str = ""
+    """What came of it, in short."""
+
+
+class Conversation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """A model call as people read it; messages and parts as :mod:`reenact.providers.meaning` writes them."""
+
+    model: str | None = None
+    system: str | None = None
+    messages: list[dict[str, Any]] = []
+    """``{"role": …, "parts": [{"kind": "text", "text": …}, {"kind": "tool_call", …}, …]}``."""
+    tools: list[dict[str, Any]] = []
+    params: dict[str, Any] = {}
+    answer: list[dict[str, Any]] = []
+    """The parts of the answer."""
+    stop_reason: str | None = None
+
+
+class Payloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """What was recorded of a step: every payload in its place, type tags taken off."""
+
+    request: Any = None
+    """What was asked: a tool's arguments, the request of a model call, the change of some state."""
+    response: Any = None
+    """What came: a tool's result, a response, a value; of a published log their digests."""
+    error: Any = None
+    pieces: list[Any] | None = None
+    """Of a stream: what it handed out, one by one."""
+    conversation: Conversation | None = None
+    """Of a model call whose wire format is known."""
+
+
+class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """A step in full."""
+
+    step: Step
+    payloads: Payloads
+    events: list[Any]
+    """The events of the step as they stand in the artifact, payloads in their place."""
+    problems: list[str] = []
+    """Why a payload is shown as it is stored: what it refers to is not there."""
+
+
+def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
+    """``None`` for a model without a price."""
+    price = find_price(model, prices)
+    if price is None:
+        return None
+    return price.cost(
+        input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
+    )
+
+
+def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float | None:
+    """Of the tokens of each model together; ``None`` where one of them has no price: half a sum misleads."""
+    costs = [cost_of(model, used, prices) for model, used in tokens.items() if used.total]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+_CONVERSATION: Final = ("messages", "input", "contents", "prompt")
+"""Where the wire formats keep what is said to the model."""
+_CONTENT: Final = ("then", "content", "parts", "text", "output")
+"""Where a conversation, a message or a part keeps what it says; ``then`` follows what was sent before."""
+
+
+def _describe_question(request: Any) -> str:
+    """The last thing that *request*, as it stands in its event, says to the model."""
+    body = request.get("body", request) if isinstance(request, dict) else request
+    if not isinstance(body, dict):
+        return ""
+    return next((brief(_last_word(body[key])) for key in _CONVERSATION if key in body), "")
+
+
+def _describe_answer(data: dict[str, Any]) -> str:
+    """The text and the tool calls of an ``llm_response``; how it ended where there is neither."""
+    if "modelError" in data:
+        return brief(data["modelError"])
+    body = _answer_body(data)
+    if data.get("provider") in get_args(Provider) and body:
+        response = read_response(data["provider"], 200, {}, body)
+        calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in response.tool_calls]
+        if response.text or calls:
+            return ", ".join([*([brief(response.text)] if response.text else []), *calls])
+    return str(data.get("stopReason") or "")
+
+
+def _last_word(value: Any) -> Any:
+    while isinstance(value, list | dict):
+        if isinstance(value, list):
+            inner = value[-1:]
+        else:
+            inner = [value[key] for key in _CONTENT if value.get(key)][:1]
+        if not inner:
+            return value
+        [value] = inner
+    return value
+
+
+def _answer_body(data: dict[str, Any]) -> bytes:
+    """The body that came, as far as it stands in the event and is text."""
+    response, pieces = unquoted(data.get("response")), unquoted(data.get("pieces"))
+    body = response.get("body") if isinstance(response, dict) else None
+    chunks = pieces if isinstance(pieces, list) else [body]
+    return "".join(chunk for chunk in chunks if isinstance(chunk, str)).encode("utf-8", "surrogateescape")
+
+
+_HASHES: Final = 19
+"""How much of a digest is shown: its algorithm and twelve digits."""
+
+
+def describe_request(event: Event) -> str:
+    """What the event that began a step asks for."""
+    data = event.data
+    if event.type == "tool_call":
+        return brief_arguments(data["args"]) if "args" in data else _short_digest(data.get("argsHash"))
+    if event.type == "llm_request":
+        return _describe_question(data.get("request"))
+    if event.type == "state_mutation":
+        return str(data.get("path") or "")
+    request = data.get("request")
+    if isinstance(request, dict) and "url" in request:  # its name says the rest
+        request = request.get("body")
+    return brief(request) if request is not None else ""
+
+
+def describe_outcome(event: Event) -> str:
+    """What the event that ended a step says."""
+    data = event.data
+    if data.get("cancelled"):
+        text = "cancelled"
+    elif data.get("error") is not None:
+        text = brief_failure(data["error"])
+    elif data.get("ok") is False:
+        text = "failed"
+    else:
+        text = _describe_value(event)
+    pieces = unquoted(data.get("pieces"))
+    if isinstance(pieces, list):
+        text = f"{plural(len(pieces), 'piece')} {text}".rstrip()
+    return text
+
+
+def _describe_value(event: Event) -> str:
+    data = event.data
+    if event.type == "tool_result":
+        return (
+            brief(data["result"]) if data.get("result") is not None else _short_digest(data.get("resultHash"))
+        )
+    if event.type == "llm_response":
+        return brief(data["text"]) if data.get("text") else _describe_answer(data)
+    value = unquoted(data.get("value"))
+    if event.type == "nondeterministic" and isinstance(value, dict) and "status" in value:
+        return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"
+    if event.type == "state_mutation":
+        value = next((data[name] for name in ("value", "content", "details") if name in data), None)
+    return brief(value) if value is not None else ""
+
+
+def _short_digest(digest: Any) -> str:
+    """A published log has digests instead of values."""
+    return f"‹{digest[:_HASHES]}…›" if isinstance(digest, str) else ""
+
+
+_MODEL_EVENTS: Final = ("llm_request", "llm_response")
+_STORED: Final = ("request", "response", "pieces")
+
+
+class StepReader:
+    """Reads the steps of one artifact, as far as they are in *index*."""
+
+    def __init__(self, source: Source, index: StepIndex, prices: Mapping[str, Price]) -> None:
+        self._source = source
+        self._index = index
+        self._prices = prices
+
+    def at(self, place: int) -> Step:
+        """The step at *place*."""
+        index = self._index
+        seq, outcome_seq = index.seq[place], index.outcome_seq[place]
+        parent = index.parent[place]
+        name, tokens = index.names[index.name[place]], self._tokens(place)
+        began = self._event(seq)
+        return Step(
+            seq=seq,
+            place=place,
+            outcome_seq=outcome_seq or None,
+            kind=index.kinds[index.kind[place]],
+            name=name,
+            derived=began.data.get("derived") is True,
+            lane=index.lanes[index.lane[place]],
+            depth=index.depth[place],
+            parent_seq=index.seq[parent] if parent >= 0 else None,
+            column=index.column[place],
+            beside=_bits(index.beside[place]),
+            at_ms=neat(index.at_ms[place]),
+            took_ms=_known(index.took_ms[place]),
+            state=STATES[index.state[place]],
+            tokens=tokens,
+            cost=None if tokens is None else cost_of(name, tokens, self._prices),
+            utility=_known(index.utility[place]),
+            asked=describe_request(began),
+            came=describe_outcome(self._event(outcome_seq)) if outcome_seq else "",
+        )
+
+    def _event(self, seq: int) -> Event:
+        """An event; what a model call says is fetched from its blob, because a reference says nothing."""
+        event = self._source.event(seq)
+        assert event is not None
+        for name in _STORED if event.type in _MODEL_EVENTS else ():
+            value = event.data.get(name)
+            if isinstance(value, dict) and "$blob" in value:
+                with suppress(ReenactError, msgspec.DecodeError):
+                    event.data[name] = msgspec.json.decode(self._source.blob(value["$blob"]))
+        return event
+
+    def _tokens(self, place: int) -> Tokens | None:
+        index = self._index
+        tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
+        return tokens if tokens.total else None
+
+
+def _known(number: float) -> int | float | None:
+    return None if math.isnan(number) else neat(number)
+
+
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

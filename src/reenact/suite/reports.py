@@ -1,0 +1,229 @@
+"""Results of a suite for people, for JSON, for JUnit and for GitHub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+from typing import Final, Literal, NamedTuple, TypeAlias
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from reenact import canonical
+from reenact.formats.result import RESULT_CODEC, SUMMARY_CODEC, AssertionResult, SuiteSummary, TestResult
+from reenact.suite.runner import EVIDENCE_CHARACTERS, PROBLEMS, Outcome
+from reenact.suite.verdict import counted, shown
+
+Tone: TypeAlias = Literal["pass", "fail", "error", "warning"]
+
+_WORDS: Final = {"pass": "pass ", "fail": "FAIL ", "error": "ERROR"}
+_SHOWN_EVENTS: Final = 8
+
+
+class Line(NamedTuple):
+    """A line for a terminal; its first *toned* characters are in the colour of *tone*."""
+
+    text: str
+    tone: Tone | None = None
+    toned: int = 0
+
+
+def test_line(outcome: Outcome) -> Line:
+    """The test on one line: status, file, id, and how many assertions said what."""
+    result = outcome.result
+    word = _WORDS[result.status]
+    name = f"  {result.test_case_id}" if result.test_case_id else ""
+    return Line(f"{word}  {result.test_file}{name}  ({_tally(outcome)})", result.status, len(word))
+
+
+def _tally(outcome: Outcome) -> str:
+    if outcome.result.status == "error":
+        return "could not be run"
+    found = outcome.result.assertions
+    failed = [each for each in found if each.status == "fail"]
+    warnings = sum(each.severity == "warning" for each in failed)
+    remarks = len(outcome.result.warnings or ())
+    skipped = sum(each.status == "skip" for each in found)
+    parts = [counted(len(found), "assertion")]
+    parts += [f"{len(failed) - warnings} failed"] if len(failed) > warnings else []
+    parts += [counted(warnings + remarks, "warning")] if warnings + remarks else []
+    return ", ".join(parts + ([f"{skipped} skipped"] if skipped else []))
+
+
+def evidence(outcome: Outcome) -> Iterator[Line]:
+    """All there is to know about a test that failed, could not be run, or warns; nothing for others."""
+    result = outcome.result
+    failed = [found for found in result.assertions if found.status == "fail"]
+    if not failed and not result.warnings and result.status != "error":
+        return
+    tone: Tone = "warning" if result.status == "pass" else result.status
+    title = f": {outcome.title}" if outcome.title else ""
+    yield Line(f"{tone.upper()} {result.test_file}{title}", tone, len(tone))
+    if result.error:
+        yield Line(f"  {place(outcome)}: {result.error.message}")
+        for problem in result.error.extra.get(PROBLEMS, [])[1:]:
+            yield Line(f"  {problem}")
+    for warning in result.warnings or ():
+        where = f"{result.test_file}:{warning.line}: {warning.json_path}"
+        yield Line(f"  warning: {where}: {warning.message}", "warning", 10)
+    for found in failed:
+        yield from _failure(found, outcome)
+
+
+def place(outcome: Outcome) -> str:
+    """Where the culprit of an error stands, as editors take it."""
+    error = outcome.result.error
+    assert error
+    parts = [error.file or outcome.result.test_file]
+    parts += [str(error.line)] if isinstance(error.line, int) else []
+    return ":".join(parts) + (f": {error.json_path}" if error.json_path else "")
+
+
+def _failure(found: AssertionResult, outcome: Outcome) -> Iterator[Line]:
+    tone: Tone = "fail" if found.severity == "critical" else "warning"
+    where = f"{outcome.result.test_file}:{outcome.lines.get(found.id, 1)}"
+    yield Line(f"  {found.id}  {found.type}, {found.severity}, {where}", tone, 2 + len(found.id))
+    yield Line(f"    {found.message}")
+    if found.params:
+        yield Line(f"    params    {shown(found.params, EVIDENCE_CHARACTERS)}")
+    if found.observed is not None:
+        yield Line(f"    observed  {shown(found.observed, EVIDENCE_CHARACTERS)}")
+    refs = found.evidence.event_refs
+    for ref in refs[:_SHOWN_EVENTS]:
+        yield Line(f"    {ref:<8}  {outcome.events.get(ref, '')}")
+    if len(refs) > _SHOWN_EVENTS:
+        yield Line(f"    … and {len(refs) - _SHOWN_EVENTS} more events")
+
+
+def last_line(summary: SuiteSummary) -> Line:
+    """The whole suite on one line, in the colour of the worst."""
+    counts = {"passed": summary.passed, "failed": summary.failed, "could not be run": summary.errors}
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    text = f"{counted(summary.total, 'test')}: {said} in {summary.duration_ms / 1000:.2f} s"
+    tone: Tone = "error" if summary.errors else "fail" if summary.failed else "pass"
+    return Line(text, tone, len(text))
+
+
+def all_evidence(outcomes: Iterable[Outcome]) -> Iterator[Line]:
+    """The evidence of all *outcomes*, a blank line before each."""
+    for outcome in outcomes:
+        for index, line in enumerate(evidence(outcome)):
+            if index == 0:
+                yield Line("")
+            yield line
+
+
+def json_report(summary: SuiteSummary, results: Iterable[TestResult]) -> bytes:
+    """A suite summary with one member more, ``results``: readers of summaries take it too."""
+    value = SUMMARY_CODEC.to_json(summary)
+    value["results"] = [RESULT_CODEC.to_json(result) for result in results]
+    return msgspec.json.format(canonical.encode(value), indent=2) + b"\n"
+
+
+SUITE_NAME: Final = "reenact"
+_NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_report(summary: SuiteSummary, outcomes: Sequence[Outcome]) -> bytes:
+    """The XML document; characters that XML cannot hold are replaced."""
+    counts = {
+        "name": SUITE_NAME,
+        "tests": str(summary.total),
+        "failures": str(summary.failed),
+        "errors": str(summary.errors),
+        "skipped": "0",
+        "time": _seconds(summary.duration_ms),
+    }
+    root = ET.Element("testsuites", counts)
+    suite = ET.SubElement(root, "testsuite", {**counts, "timestamp": summary.started_at})
+    for outcome in outcomes:
+        _add(suite, outcome)
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _add(suite: ET.Element, outcome: Outcome) -> None:
+    result = outcome.result
+    folder = PurePath(result.test_file).parent
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        {
+            "classname": _clean(".".join(part for part in folder.parts if part not in ("/", "..")))
+            or "tests",
+            "name": _clean(result.test_case_id or result.test_file),
+            "file": _clean(result.test_file),
+            "time": _seconds(result.duration_ms),
+        },
+    )
+    if result.error:
+        message = f"{place(outcome)}: {result.error.message}"
+        ET.SubElement(case, "error", {"message": _clean(message), "type": "error"}).text = _clean(message)
+    elif result.status == "fail":
+        failed = [found for found in result.assertions if _fails(found)]
+        message = "; ".join(f"{found.id}: {found.message}" for found in failed)
+        types = ", ".join(dict.fromkeys(found.type for found in failed))
+        failure = ET.SubElement(case, "failure", {"message": _clean(message), "type": _clean(types)})
+        failure.text = _clean("\n".join(line.text for line in evidence(outcome)))
+    asides = [found for found in result.assertions if found.status != "pass" and not _fails(found)]
+    said = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
+    said += [
+        f"warning line {warning.line}: {warning.json_path}: {warning.message}"
+        for warning in result.warnings or ()
+    ]
+    if said:
+        ET.SubElement(case, "system-out").text = _clean("\n".join(said))
+
+
+def _fails(found: AssertionResult) -> bool:
+    return found.status == "fail" and found.severity == "critical"
+
+
+def _kind(found: AssertionResult) -> str:
+    return "skipped" if found.status == "skip" else "warning"
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.3f}"
+
+
+def workflow_commands(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """One command per failed assertion and per test that could not be run."""
+    for outcome in outcomes:
+        result = outcome.result
+        name = result.test_case_id or result.test_file
+        if result.error:
+            file = result.error.file or result.test_file
+            line = result.error.line if isinstance(result.error.line, int) else 1
+            yield _command("error", str(file), line, f"{name} could not be run", result.error.message)
+        for warning in result.warnings or ():
+            message = f"{warning.json_path}: {warning.message}"
+            yield _command("warning", result.test_file, warning.line, f"{name}: read in spite of it", message)
+        for found in result.assertions:
+            if found.status == "fail":
+                title = f"{name}: {found.id} ({found.type})"
+                line = outcome.lines.get(found.id, 1)
+                yield _command(_level(found), result.test_file, line, title, found.message)
+
+
+def _level(found: AssertionResult) -> str:
+    return "error" if found.severity == "critical" else "warning"
+
+
+def _command(level: str, file: str, line: int, title: str, message: str) -> str:
+    properties = f"file={_property(file)},line={line},title={_property(title)}"
+    return f"::{level} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,1 +1,0 @@
-"""Outcomes as people and machines read them: one module per form."""
