@@ -10,8 +10,8 @@ import msgspec
 from bench import samples
 from bench.figure import Figure, ShareOfSpeed, best_in_turns
 from reenact import canonical
-from reenact.formats.blocks import read_records
 from reenact.formats.capture import CaptureEvent, event_codec
+from reenact.formats.lines import read_records
 
 LINES = 200
 EVENTS = {"tool calls": samples.tool_event, "model requests": samples.model_event}

@@ -29,10 +29,8 @@ from reenact.check.seals.keys import public_pem
 from reenact.check.seals.published_log import published_lines
 from reenact.check.seals.sealing import disclose, line_fields, log_leaves, prove, signed, tree_of
 from reenact.formats.dialects import DIALECTS
-from reenact.formats.disclosure import disclosure_codec
 from reenact.formats.replay_log import read_replay_log
-from reenact.formats.seal import read_seal
-from reenact.formats.seal_secret import SealedLine
+from reenact.formats.seal import SealedLine, disclosure_codec, read_seal
 
 KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.analysis.json_changes import JsonChange, _word_changes, json_changes
+from reenact.comparing.json_changes import JsonChange, _word_changes, json_changes
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),

@@ -11,7 +11,7 @@ from reenact.check.seals.published_log import check_published_log, published_lin
 from reenact.check.seals.sealing import log_leaves, tree_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.replay_log import read_replay_log
-from reenact.formats.seal import VERSION, Seal, SealedLog
+from reenact.formats.seal import SEAL_VERSION, Seal, SealedLog
 from tests.formats import GOLDEN
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -35,7 +35,7 @@ def seal_of(text, dialect, seed=SEED):
     """The seal of a log."""
     tree = tree_of(log_leaves(sealed_lines(text, dialect, seed), seed))
     return Seal(
-        version=VERSION,
+        version=SEAL_VERSION,
         sealedAt="2026-02-15T00:00:00Z",
         producer="test",
         log=SealedLog(dialect=dialect, lines=tree),

@@ -9,13 +9,13 @@ from reenact.check.publishing.policies import fields_of
 from reenact.check.seals.sealing import disclose, event_leaves, line_fields, log_leaves, prove, tree_of
 from reenact.check.seals.verify import check_disclosure
 from reenact.errors import FormatError, UsageError
-from reenact.formats.disclosure import (
+from reenact.formats.seal import (
     Disclosure,
+    SealedCapture,
     disclosure_codec,
     read_disclosure,
     write_disclosure,
 )
-from reenact.formats.seal import SealedCapture
 from tests.check.sealed_logs import SEED, golden_log, seal_of, sealed_lines
 from tests.formats import UNREADABLE
 

@@ -5,9 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.formats import subsequence
-from reenact.formats.align import Item, align, words_in_common
-from reenact.formats.subsequence import common_subsequence
+from reenact.comparing import alignment
+from reenact.comparing.alignment import Item, align, common_subsequence, words_in_common
 
 KEYS = st.lists(st.sampled_from("abcd"), max_size=14)
 
@@ -55,11 +54,11 @@ def test_the_longest_common_subsequence_is_found(left, right):
 @given(KEYS, KEYS)
 def test_far_apart_sequences_are_matched_at_what_both_have_once(left, right):
     """Then the list need not be the longest, but it is a common subsequence."""
-    limit, subsequence._MAX_EDITS = subsequence._MAX_EDITS, 1
+    limit, alignment._MAX_EDITS = alignment._MAX_EDITS, 1
     try:
         pairs = common_subsequence(left, right)
     finally:
-        subsequence._MAX_EDITS = limit
+        alignment._MAX_EDITS = limit
     assert all(left[x] == right[y] for x, y in pairs)
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
 

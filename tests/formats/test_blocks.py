@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact.errors import FormatError
-from reenact.formats.blocks import read_records
 from reenact.formats.capture import CaptureEvent, event_codec
-from reenact.formats.lines import Line, read_lines
+from reenact.formats.lines import Line, read_lines, read_records
 
 GOOD = (
     b'{"captureId":"c","data":{"args":{"q":"\xc3\xa9"},"callId":"c1","tool":"t"},'

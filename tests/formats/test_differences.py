@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reenact.formats.differences import MAX_DIFFERENCES, differences
+from reenact.comparing.differences import MAX_DIFFERENCES, differences
 
 CASES: dict[str, tuple[Any, Any, list[str]]] = {
     "equal": ({"a": [1, 2]}, {"a": [1, 2]}, []),

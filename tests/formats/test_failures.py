@@ -14,7 +14,8 @@ import pydantic
 import pytest
 
 from reenact.canonical import encode
-from reenact.formats.failures import RecordedError, failure_text, rebuild
+from reenact.values.codec import failure_text, rebuild
+from reenact.values.objects import RecordedError
 
 
 class Refused(Exception):

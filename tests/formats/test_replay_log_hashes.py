@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.formats.hashes import output_hash, params_hash, plan_hash, trajectory_hash
-from reenact.formats.previews import output_preview, stream_preview
+from reenact.trace.to_replay_log import output_preview, stream_preview
 
 from .replay_log_strategies import patient
 

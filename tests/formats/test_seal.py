@@ -12,13 +12,16 @@ from reenact.cli import main
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.seal import (
     PAYLOAD_TYPE,
+    head_to_bytes,
+    line_to_bytes,
     payload_of,
     read_envelope,
     read_seal,
+    read_sealed_lines,
+    read_seed,
     seal_to_bytes,
     to_be_signed,
 )
-from reenact.formats.seal_secret import head_to_bytes, line_to_bytes, read_sealed_lines, read_seed
 from tests.check.sealed_logs import KEY, SEED, golden_log, seal_of, sealed_lines
 from tests.formats import GOLDEN, UNREADABLE, examples
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import FormatError
-from reenact.formats.values import embedded, from_json, from_text, object_text, to_ordered_text, to_text
+from reenact.values.codec import embedded, from_json, from_text, object_text, to_ordered_text, to_text
 
 
 class Colour(enum.Enum):

@@ -17,10 +17,10 @@ from reenact.formats.capture import (
     RedactionProfile,
     read_events,
 )
-from reenact.formats.failures import message_of
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor
+from reenact.values.objects import message_of
 
 SALT = bytes(16)
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.formats.values import object_text
 from reenact.recorder.payloads import Payloads
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor
+from reenact.values.codec import object_text
 from tests.recorder.recording import SALT
 
 KEY = "sk-proj-" + "Zk3v9QmT7xLw2RbN5cYh" * 2

@@ -16,9 +16,9 @@ import pytest
 
 import reenact
 from reenact.formats.capture import RedactionProfile
-from reenact.formats.values import from_json
 from reenact.store import durable, journal
 from reenact.store.reader import CaptureReader
+from reenact.values.codec import from_json
 from tests.recorder import secrets_planted
 from tests.recorder.recording import events_in, recorded_by
 from tests.recorder.secrets_planted import agent, echo, leaks, odd_secrets, shaped_secrets

@@ -11,7 +11,7 @@ import pytest
 
 import reenact
 from reenact.boundary import Call, crossing
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.volatile.likeness import distance
 from tests.twice import captured
 

@@ -14,8 +14,8 @@ from reenact.store.reader import CaptureReader
 from reenact.testing import Fail, Reply, ScriptedProvider, ToolCall
 from reenact.trace.from_capture import trace_of_capture
 from reenact.trace.normalize import normalize
-from reenact.trace.plain import plain
 from reenact.trace.to_bundle import bundle_of_trace
+from reenact.values.tags import plain
 from tests.trace.test_normalize import START
 
 SCHEDULED = """\

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from reenact.formats.differences import differences
+from reenact.comparing.differences import differences
 from reenact.formats.divergence import DivergenceCode, ReplayDivergence
 from reenact.volatile.alignment import Alignment, Asked
 from reenact.volatile.defaults import DEFAULTS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.formats.differences import differences
+from reenact.comparing.differences import differences
 from reenact.volatile.masking import Masking
 from reenact.volatile.proposals import any_item, covering
 

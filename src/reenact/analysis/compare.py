@@ -23,9 +23,9 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.content import Content, told_by_both
-from reenact.analysis.json_changes import JsonChange, json_changes
 from reenact.analysis.steps import Step
-from reenact.formats.align import Item, Pair, align, words_in_common
+from reenact.comparing.alignment import Item, Pair, align, words_in_common
+from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.redaction import without_marks
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {

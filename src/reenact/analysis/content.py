@@ -19,7 +19,7 @@ from reenact.formats.record import ABSENT
 from reenact.providers import read_request
 from reenact.redaction import without_marks
 from reenact.trace.model_calls import model_response
-from reenact.trace.plain import plain
+from reenact.values.tags import plain
 
 _ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
 _CAME: Final = {"tool_result": ("result", "resultHash"), "llm_response": ("response", "text")}

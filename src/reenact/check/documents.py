@@ -16,7 +16,6 @@ from reenact.check.kinds import Kind
 from reenact.errors import FormatError
 from reenact.formats import verifiable
 from reenact.formats.bundle import Problem, check_bundle
-from reenact.formats.disclosure import read_disclosure
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
 from reenact.formats.policy import read_policy
@@ -24,7 +23,7 @@ from reenact.formats.receipt import LegacyReceipt, read_receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import read_result, read_summary
-from reenact.formats.seal import payload_of, read_envelope, read_seal
+from reenact.formats.seal import payload_of, read_disclosure, read_envelope, read_seal
 from reenact.formats.testcase import check_test_case
 from reenact.formats.trace import read_trace
 from reenact.formats.yaml_text import read_yaml

@@ -12,11 +12,11 @@ import msgspec
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
-from reenact.analysis.json_changes import JsonChange, Piece
 from reenact.analysis.steps import Step
 from reenact.cli.failure import DIFFERS
 from reenact.cli.table import call_text
 from reenact.cli.terminal import MANY, Cell, Line, printer, progress_bar, safe_json, while_reading, width
+from reenact.comparing.json_changes import JsonChange, Piece
 from reenact.suite.settings import project_prices
 
 _SIGNS: Final = {

@@ -24,9 +24,9 @@ import msgspec
 from reenact.analysis.brief import plural
 from reenact.cli.command import invoke
 from reenact.cli.failure import DIFFERS, INTERRUPTED, printable, say
+from reenact.comparing.differences import shown
 from reenact.errors import CheckFailed
 from reenact.formats.capture import RedactionProfile
-from reenact.formats.differences import shown
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, rule_codec
 from reenact.gateway.lane import is_of_gateway

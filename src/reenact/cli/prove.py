@@ -15,8 +15,8 @@ from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
-from reenact.formats.disclosure import Disclosure, write_disclosure
 from reenact.formats.record import ABSENT
+from reenact.formats.seal import Disclosure, write_disclosure
 from reenact.store.outfile import open_output
 
 F = TypeVar("F", bound=Callable[..., Any])

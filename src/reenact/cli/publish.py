@@ -22,7 +22,7 @@ from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
 from reenact.errors import UsageError
 from reenact.formats.replay_log import LEAVES, PUBLISHED
-from reenact.formats.seal_secret import SEED_BYTES
+from reenact.formats.seal import SEED_BYTES
 from reenact.store.outfile import open_output
 
 

@@ -21,8 +21,17 @@ from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
 from reenact.cli.sealed_run import RunLog, default_seal, default_secret
 from reenact.formats.record import ABSENT, Absent
-from reenact.formats.seal import VERSION, Seal, SealedCapture, SealedLog, Tree
-from reenact.formats.seal_secret import SEED_BYTES, SealedLine, head_to_bytes, line_to_bytes
+from reenact.formats.seal import (
+    SEAL_VERSION,
+    SEED_BYTES,
+    Seal,
+    SealedCapture,
+    SealedLine,
+    SealedLog,
+    Tree,
+    head_to_bytes,
+    line_to_bytes,
+)
 from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.rundir import RunDir
 from reenact.trace.normalize import rfc3339
@@ -99,7 +108,7 @@ def _sealed_log(run: RunLog, seed: bytes, secret: BinaryIO) -> Tree:
 def _seal(run: RunLog, seed: bytes, lines: Tree) -> Seal:
     alone = run.trajectory_hash() if run.capture is None else ABSENT
     return Seal(
-        version=VERSION,
+        version=SEAL_VERSION,
         sealedAt=rfc3339(datetime.now(UTC)),
         producer=f"reenact/{__version__}",
         log=SealedLog(dialect=run.dialect.name, lines=lines, trajectoryHash=alone),

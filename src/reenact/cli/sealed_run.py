@@ -16,11 +16,18 @@ from reenact.formats.dialects.common import Dialect
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import read_replay_log
-from reenact.formats.seal import Seal, payload_of, read_envelope, read_seal
-from reenact.formats.seal_secret import SealedLine, read_sealed_lines, read_seed
+from reenact.formats.seal import (
+    Seal,
+    SealedLine,
+    payload_of,
+    read_envelope,
+    read_seal,
+    read_sealed_lines,
+    read_seed,
+)
 from reenact.store.reader import CaptureReader
-from reenact.trace.plain import plain
 from reenact.trace.to_replay_log import replay_log_of_capture
+from reenact.values.tags import plain
 
 _SEAL: Final = ".seal.json"
 

@@ -13,9 +13,8 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, UnknownVersion
-from reenact.formats.blocks import read_records
 from reenact.formats.json_text import read_json
-from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error
+from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_records
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Int64, Record, Upgrade, upgrade
 from reenact.formats.volatile import VolatileRule
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.formats.volatile import VolatileRule
 
 DivergenceCode: TypeAlias = Literal[

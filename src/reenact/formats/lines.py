@@ -1,13 +1,19 @@
-"""Line-based formats as a stream: one line at a time, its number and its place in the file kept."""
+"""Line-based formats as a stream: line by line, or many lines at a time.
+
+A line keeps its number and its place in the file. A block of lines that is in order costs two calls into the
+codec; one in which anything is odd, be it one byte, is read line by line instead, exactly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final
+from io import BytesIO
+from typing import BinaryIO, Final, TypeVar
 
 import msgspec
 
 from reenact.errors import FormatError
+from reenact.formats.record import Codec
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """A longer line is refused: no event is that large, because large payloads live in blobs."""
@@ -95,3 +101,105 @@ def skip_line(stream: BinaryIO) -> int:
         if text.endswith(b"\n"):
             break
     return skipped
+
+
+R = TypeVar("R")
+
+_CODEC_BLOCK_BYTES: Final = 32 * 1024
+
+
+class TextBlock(msgspec.Struct, frozen=True):
+    """Whole lines, the first of which has *number* and starts at *offset*; the last may lack its end."""
+
+    number: int
+    offset: int
+    text: bytes
+
+
+def read_records(
+    stream: BinaryIO,
+    codec: Codec[R],
+    *,
+    file: str,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    on_error: OnError | None = None,
+) -> Iterator[tuple[Line, R]]:
+    """Each line of *stream* with its record, in constant memory; tolerant as :func:`read_lines` is.
+
+    Without *on_error* the first bad line raises, after those before it were handed out; with it every
+    bad line is reported and passed over. A stream that grows is waited for until a block is full.
+    """
+    report = on_error or raise_error
+    for block in read_text_blocks(stream, max_line_bytes=max_line_bytes):
+        records = codec.from_block(block.text)
+        if records is not None:
+            yield from zip(_lines(block), records, strict=True)
+        else:
+            yield from _read_each(block, codec, file, max_line_bytes, report)
+
+
+def read_text_blocks(
+    stream: BinaryIO, *, block_bytes: int = _CODEC_BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[TextBlock]:
+    """Cut at line ends; a line beyond the limit is handed on as far as it shows that it is one."""
+    rest, number, offset = b"", 1, 0
+    while chunk := stream.read(block_bytes):
+        text = rest + chunk
+        end = text.rfind(b"\n") + 1
+        if not end and len(text) <= max_line_bytes + 2:
+            rest = text
+            continue
+        if not end:
+            end = len(text)
+            skipped = skip_line(stream)
+            yield TextBlock(number, offset, text + b"\n")
+            rest, number, offset = b"", number + 1, offset + end + skipped
+            continue
+        yield TextBlock(number, offset, text[:end])
+        number, offset, rest = number + text.count(b"\n", 0, end), offset + end, text[end:]
+    if rest:
+        yield TextBlock(number, offset, rest)
+
+
+def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Iterator[TextBlock]:
+    """The same lines in parts that fit into a processor's cache, which doubles the speed of decoding."""
+    text, start, number = block.text, 0, block.number
+    while start < len(text):
+        end = text.rfind(b"\n", start, start + part_bytes) + 1 or text.find(b"\n", start) + 1 or len(text)
+        part = TextBlock(number, block.offset + start, text[start:end])
+        yield part
+        number, start = number + part.text.count(b"\n"), end
+
+
+def _lines(block: TextBlock) -> Iterator[Line]:
+    offset = block.offset
+    for number, text in enumerate(block.text[:-1].split(b"\n"), block.number):
+        yield Line(number, offset, text)
+        offset += len(text) + 1
+
+
+def lines_of(
+    block: TextBlock, *, file: str, report: OnError, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Line]:
+    """The lines of *block*, with their places in the whole file."""
+
+    def placed(error: FormatError) -> None:
+        if error.line is not None:
+            error.line += block.number - 1
+        report(error)
+
+    text = BytesIO(block.text)
+    for inner in read_lines(text, file=file, max_line_bytes=max_line_bytes, on_error=placed):
+        yield Line(inner.number + block.number - 1, inner.offset + block.offset, inner.text)
+
+
+def _read_each(
+    block: TextBlock, codec: Codec[R], file: str, max_line_bytes: int, report: OnError
+) -> Iterator[tuple[Line, R]]:
+    for line in lines_of(block, file=file, report=report, max_line_bytes=max_line_bytes):
+        try:
+            record = codec.from_bytes(line.text)
+        except FormatError as error:
+            report(error.at(file=file, line=line.number))
+        else:
+            yield line, record

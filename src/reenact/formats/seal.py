@@ -1,19 +1,27 @@
-"""A seal: what a run consisted of, signed, in a DSSE envelope."""
+"""What sealing writes: the seal, signed in a DSSE envelope; its secret; disclosures; proofs of lines.
+
+The secret holds the seed of the salts and the log that was sealed in all its published forms. It stays with
+whoever sealed. The forms are kept because a later version may word them otherwise, and then nothing that was
+sealed could be published any more. A disclosure says that an event is one of a sealed run, and what some of
+its fields say; a published line carries the same list of fields, with the values in the line itself.
+"""
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import Any, Final, Literal
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final, Literal
 
 from reenact import canonical
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.json_text import read_json
+from reenact.formats.lines import Line, read_lines
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import Time, verify_time
 
-VERSION: Final = 1
+SEAL_VERSION: Final = 1
 PAYLOAD_TYPE: Final = "application/vnd.reenact.seal+json"
 HASH_BYTES: Final = 32
 SALT_BYTES: Final = 16
@@ -92,7 +100,7 @@ def read_seal(payload: bytes, *, file: str) -> Seal:
     """The statement in a payload whose signature was checked."""
     try:
         value = _object(payload)
-        current = upgrade(value, field="version", current=VERSION, steps={}, what="seal")
+        current = upgrade(value, field="version", current=SEAL_VERSION, steps={}, what="seal")
         seal = _seal_codec.from_json(current)
         verify_time(seal.sealedAt, "$.sealedAt")
     except FormatError as error:
@@ -154,3 +162,125 @@ def _object(text: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError("expected an object", json_path="$")
     return value
+
+
+SECRET_VERSION: Final = 1
+SEED_BYTES: Final = 32
+
+
+class SecretHead(Record, frozen=True):
+    """The first line."""
+
+    version: Literal[1]
+    seed: str
+    """Lowercase hex, 256 bits; whoever knows it can open every commitment."""
+
+    @property
+    def seed_bytes(self) -> bytes:
+        return hex_bytes(self.seed, SEED_BYTES, "$.seed")
+
+
+class SealedLine(Record, frozen=True):
+    """One line of the log that was sealed, as it was and as each policy publishes it."""
+
+    original: dict[str, Any]
+    open: dict[str, Any] | Absent = ABSENT
+    """Absent, as those below, where the event may not be published."""
+    private: dict[str, Any] | Absent = ABSENT
+    paranoid: dict[str, Any] | Absent = ABSENT
+
+
+_head_codec: Final[Codec[SecretHead]] = Codec(SecretHead)
+_line_codec: Final[Codec[SealedLine]] = Codec(SealedLine)
+
+
+def head_to_bytes(seed: bytes) -> bytes:
+    """The first line of a secret, with its end."""
+    return _head_codec.to_bytes(SecretHead(version=SECRET_VERSION, seed=seed.hex())) + b"\n"
+
+
+def line_to_bytes(line: SealedLine) -> bytes:
+    """One of the others."""
+    return _line_codec.to_bytes(line) + b"\n"
+
+
+def read_seed(stream: BinaryIO, *, file: str) -> bytes:
+    """The seed alone; the stream stands anywhere behind it afterwards."""
+    for line in read_lines(stream, file=file):
+        try:
+            value = read_json(line.text)
+            if not isinstance(value, dict):
+                raise FormatError("expected an object", json_path="$")
+            current = upgrade(value, field="version", current=SECRET_VERSION, steps={}, what="seal secret")
+            return _head_codec.from_json(current).seed_bytes
+        except FormatError as error:
+            raise error.at(file=file, line=line.number) from None
+    raise FormatError("is empty; the secret of a seal begins with its seed", file=file)
+
+
+def read_sealed_lines(stream: BinaryIO, *, file: str) -> Iterator[SealedLine]:
+    """The sealed log, line by line, in constant memory."""
+    lines = read_lines(stream, file=file)
+    next(lines, None)
+    return (_read(line, file) for line in lines)
+
+
+def _read(line: Line, file: str) -> SealedLine:
+    try:
+        return _line_codec.from_bytes(line.text)
+    except FormatError as error:
+        raise error.at(file=file, line=line.number) from None
+
+
+DISCLOSURE_VERSION: Final = 1
+
+
+class Disclosure(Record, frozen=True):
+    """What leads from one event to the root that was signed."""
+
+    disclosure: Literal[1]
+    """The version of this format."""
+    tree: Literal["events", "log"]
+    position: Count
+    """1-based: the event's ``seq``, or the line of the sealed log."""
+    path: list[str]
+    """Hashes from the leaf upwards."""
+    leaf: str | Absent = ABSENT
+    """Where no field is disclosed."""
+    fields: list[str | tuple[str, str, Any]] | Absent = ABSENT
+    """All fields by name: a commitment, or name, salt and value of what is disclosed."""
+
+
+class LineProof(Record, frozen=True):
+    """The member ``seal`` of a published line."""
+
+    at: Count
+    """1-based: which line of the sealed log this is."""
+    fields: list[str | tuple[str, str]] | Absent = ABSENT
+    """All fields by name: a commitment, or name and salt of what the line shows."""
+    leaf: str | Absent = ABSENT
+    """Of a line that is withheld."""
+
+
+disclosure_codec: Final[Codec[Disclosure]] = Codec(Disclosure)
+line_proof_codec: Final[Codec[LineProof]] = Codec(LineProof)
+
+
+def read_disclosure(text: bytes, *, file: str) -> Disclosure:
+    """A disclosure that says either its leaf or its fields."""
+    try:
+        value = read_json(text)
+        if not isinstance(value, dict):
+            raise FormatError("expected an object", json_path="$")
+        current = upgrade(value, field="disclosure", current=DISCLOSURE_VERSION, steps={}, what="disclosure")
+        disclosure = disclosure_codec.from_json(current)
+        if (disclosure.leaf is ABSENT) == (disclosure.fields is ABSENT):
+            raise FormatError("either leaf or fields is required", json_path="$")
+    except FormatError as error:
+        raise error.at(file=file) from None
+    return disclosure
+
+
+def write_disclosure(disclosure: Disclosure) -> bytes:
+    """The text of a disclosure, canonical, with a line end."""
+    return disclosure_codec.to_bytes(disclosure) + b"\n"

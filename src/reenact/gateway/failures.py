@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from reenact.errors import Diverged
-from reenact.formats.failures import message_of
+from reenact.values.objects import message_of
 
 _NOT_AGAIN: Final = ("x-should-retry", "false")
 """Understood by the SDKs of OpenAI and Anthropic."""

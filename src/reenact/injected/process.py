@@ -21,7 +21,6 @@ import msgspec
 from reenact.boundary import ROOT, Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
-from reenact.formats.failures import message_of
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
@@ -41,6 +40,7 @@ from reenact.run.provenance import origin_of_run
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
+from reenact.values.objects import message_of
 
 
 class _Part(Parent, Protocol):

@@ -29,8 +29,6 @@ from reenact.formats.capture import (
     Model,
     RunStatus,
 )
-from reenact.formats.failures import message_of
-from reenact.formats.values import to_ordered_text, to_text
 from reenact.recorder.eventlog import EventLog
 from reenact.recorder.names import Names
 from reenact.recorder.payloads import Payloads
@@ -38,7 +36,9 @@ from reenact.recorder.sharing import Sharing
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
-from reenact.store.forks import leave_to_parent_on_fork
+from reenact.store.durable import leave_to_parent_on_fork
+from reenact.values.codec import to_ordered_text, to_text
+from reenact.values.objects import message_of
 
 log: Final = logging.getLogger("reenact.recorder")
 

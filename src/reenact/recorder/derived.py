@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reenact.boundary import Call, Lane
-from reenact.formats.failures import message_of
 from reenact.providers import DerivedTools, ModelResponse, read_request, read_response
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.step import CaptureStep
+from reenact.values.objects import message_of
 
 
 class DerivingContext(CaptureContext):

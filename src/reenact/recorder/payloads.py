@@ -7,10 +7,17 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import encode_clean
-from reenact.formats.failures import failure_text
-from reenact.formats.values import embedded, is_plain, object_text, to_ordered_text, to_text, whole_text
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
+from reenact.values.codec import (
+    embedded,
+    failure_text,
+    is_plain,
+    object_text,
+    to_ordered_text,
+    to_text,
+    whole_text,
+)
 
 _MEMBERS: Final = frozenset(
     {"args", "content", "details", "error", "pieces", "request", "response", "result", "value"}

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from reenact.formats.tags import TAG
 from reenact.redaction.coded import Registered, base64_edits, percent_edits
 from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
 from reenact.redaction.families import Shapes
@@ -41,6 +40,7 @@ from reenact.redaction.places import (
     urls_in_text,
     user_option_edits,
 )
+from reenact.values.tags import TAG
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -22,10 +22,8 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.capture import ENDED, PUT
 from reenact.formats.divergence import ReplayDivergence
-from reenact.formats.failures import rebuild
 from reenact.formats.record import Absent
 from reenact.formats.replay_receipt import AcrossTasks
-from reenact.formats.values import from_json, is_plain, object_text, to_text
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
@@ -37,6 +35,7 @@ from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, 
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
 from reenact.replayer.waiters import EndingInTurn
+from reenact.values.codec import from_json, is_plain, object_text, rebuild, to_text
 from reenact.volatile.likeness import family
 
 Policy: TypeAlias = Literal["strict", "lenient"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import encode_clean
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.replayer.answers import Substitution, fragments_by_place
 from reenact.replayer.renaming import (
     Evidence,

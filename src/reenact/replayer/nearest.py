@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from reenact.boundary import Lane
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.replayer.lanes import Key, Lanes, RecordedLane
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.likeness import distance, family

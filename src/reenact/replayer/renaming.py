@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from reenact.canonical import child_path
-from reenact.formats.differences import shared_beginning
+from reenact.comparing.differences import shared_beginning
 from reenact.redaction import PLACEHOLDER
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from reenact.boundary import ROOT, Lane
-from reenact.formats.differences import Difference, differences
+from reenact.comparing.differences import Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.replayer.frames import calling_frames
 from reenact.replayer.lanes import Key

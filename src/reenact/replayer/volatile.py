@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import encode_clean
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.formats.volatile import VolatileRule, called, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource

@@ -21,7 +21,6 @@ from reenact._version import __version__
 from reenact.boundary import RunMode, current_lane, entered
 from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
-from reenact.formats.failures import message_of
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
@@ -41,6 +40,7 @@ from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
+from reenact.values.objects import message_of
 
 _NS_PER_MS: Final = 1_000_000
 SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"

@@ -30,7 +30,6 @@ from reenact.formats.capture import (
     seed_codec,
     write_manifest,
 )
-from reenact.formats.failures import message_of
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.recorder.context import CaptureContext
@@ -49,6 +48,7 @@ from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.references import blobs_in
 from reenact.store.rundir import RunDir
+from reenact.values.objects import message_of
 
 _decode: Final = msgspec.json.Decoder().decode
 _CALL_ID: Final = re.compile(r"c(\d+)")

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 from reenact.boundary import Call, crossing, lane_var, open_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.decision import CallGate
-from reenact.formats.failures import message_of
-from reenact.formats.values import to_text
 from reenact.seams.gate import Approve, gated
 from reenact.seams.validation import ToolSchema, validated
+from reenact.values.codec import to_text
+from reenact.values.objects import message_of
 
 Effects: TypeAlias = Literal["answer", "run"]
 """What a tool does in replay: only answers from the recording, or runs as well."""

@@ -12,8 +12,8 @@ import msgspec
 from reenact.boundary import Call, current_lane
 from reenact.canonical import child_path
 from reenact.errors import CheckFailed, UsageError
-from reenact.formats.values import to_text
 from reenact.providers import read_request
+from reenact.values.codec import to_text
 
 JsonSchema: TypeAlias = dict[str, Any]
 ToolSchema: TypeAlias = JsonSchema | Literal["signature", "offered"] | None

@@ -8,7 +8,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from threading import Condition, get_ident
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
+from weakref import WeakSet
 
 from reenact.errors import StoreError
 
@@ -145,3 +146,26 @@ class GroupSync:
             self._turn.acquire()
             self._synced_bytes = max(self._synced_bytes, covered)
             self._turn.notify_all()
+
+
+class ParentsOwn(Protocol):
+    """Something that only the process that made it may use."""
+
+    def leave_to_parent(self) -> None:
+        """Called in a new child: close what was inherited, take no lock, refuse further use."""
+
+
+_watched: WeakSet[ParentsOwn] = WeakSet()
+
+
+def leave_to_parent_on_fork(owned: ParentsOwn) -> None:
+    """Have ``leave_to_parent`` called in every child forked while *owned* is alive."""
+    _watched.add(owned)
+
+
+def _leave_all() -> None:
+    for owned in _watched:
+        owned.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_all)

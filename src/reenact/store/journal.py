@@ -18,8 +18,14 @@ import msgspec
 
 from reenact.errors import StoreError
 from reenact.formats.lines import MAX_LINE_BYTES
-from reenact.store.durable import Durability, GroupSync, sync_folder, unwritable, write_all
-from reenact.store.forks import leave_to_parent_on_fork
+from reenact.store.durable import (
+    Durability,
+    GroupSync,
+    leave_to_parent_on_fork,
+    sync_folder,
+    unwritable,
+    write_all,
+)
 from reenact.store.paths import open_inside
 
 _CHUNK_BYTES: Final = 1024 * 1024

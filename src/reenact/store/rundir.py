@@ -26,8 +26,14 @@ import msgspec
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.blobs import BlobStore
 from reenact.store.claim import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim, is_being_recorded
-from reenact.store.durable import TEMP_PREFIX, Durability, sync_folder, unwritable, write_whole
-from reenact.store.forks import leave_to_parent_on_fork
+from reenact.store.durable import (
+    TEMP_PREFIX,
+    Durability,
+    leave_to_parent_on_fork,
+    sync_folder,
+    unwritable,
+    write_whole,
+)
 from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
 from reenact.store.paths import inside, open_inside
 

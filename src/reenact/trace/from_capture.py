@@ -31,7 +31,7 @@ from reenact.trace.model_calls import (
     usage_of,
 )
 from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339_of_ms, scenario_of
-from reenact.trace.plain import plain
+from reenact.values.tags import plain
 
 ADAPTER: Final = "reenact"
 STATE_KINDS: Final = ("memory_read", "memory_write")

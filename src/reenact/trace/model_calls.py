@@ -12,11 +12,11 @@ from reenact.formats.bundle import Message
 from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
-from reenact.formats.tags import tag
-from reenact.formats.values import from_json
 from reenact.providers import DerivedTools, ModelRequest, ModelResponse, Text, read_request, read_response
 from reenact.providers.meaning import Message as ModelMessage
 from reenact.store.reader import CaptureReader
+from reenact.values.codec import from_json
+from reenact.values.tags import tag
 
 _USAGE: Final[Mapping[str, str]] = {
     "inputTokens": "input_tokens",

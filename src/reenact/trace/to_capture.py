@@ -29,8 +29,8 @@ from reenact.formats.dialects import Event, current
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
-from reenact.formats.values import to_text
 from reenact.store.rundir import Recording, RunDir, making_folder
+from reenact.values.codec import to_text
 
 UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}
 """Stands where a log has a hash in the place of a value."""

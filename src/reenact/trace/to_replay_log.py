@@ -18,12 +18,27 @@ from reenact.formats.dialects.common import REPLAY_VERSION, UnknownEvent
 from reenact.formats.dialects.conversion import Conversion
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import output_hash, params_hash
-from reenact.formats.previews import output_preview, stream_preview
 from reenact.formats.record import ABSENT, Absent
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import DerivedEvents, as_text, error_of
 from reenact.trace.normalize import rfc3339_of_ms
-from reenact.trace.plain import plain
+from reenact.values.tags import plain
+
+
+def output_preview(text: str) -> str:
+    """A tool's output, at most its first and its last 1000 characters."""
+    return _shorten(text, 2_000)
+
+
+def stream_preview(text: str) -> str:
+    """What a command wrote to stdout or stderr, at most its first and its last 5000 characters."""
+    return _shorten(text, 10_000)
+
+
+def _shorten(text: str, limit: int) -> str:
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}...{text[-half:]}"
+
 
 NO_POLICY: Final = "none"
 """The policy bundle of a run that was recorded under none."""

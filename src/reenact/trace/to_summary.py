@@ -13,7 +13,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.session import Session, ToolUse
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import input_messages, request_of
-from reenact.trace.plain import plain
+from reenact.values.tags import plain
 
 _LONGEST_TEXT: Final = 2_000
 _LONGEST_PARAMS: Final = 120

@@ -10,7 +10,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.compare import Comparison
-from reenact.analysis.json_changes import JsonChange
+from reenact.comparing.json_changes import JsonChange
 from reenact.errors import UsageError
 from reenact.viewer.comparisons import Comparisons
 from reenact.viewer.conversation import read_turns

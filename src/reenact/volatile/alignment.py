@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from reenact import canonical
-from reenact.formats.align import Item, align, words_in_common
+from reenact.comparing.alignment import Item, align, words_in_common
 from reenact.volatile.likeness import family
 
 _WORD: Final = re.compile(rb"\w+")

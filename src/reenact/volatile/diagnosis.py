@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.formats.differences import Difference, differences
+from reenact.comparing.differences import Difference, differences
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, called
 from reenact.volatile.alignment import Alignment, Asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reenact.formats.differences import Difference, shared_beginning
+from reenact.comparing.differences import Difference, shared_beginning
 
 
 def distance(places: Iterable[Difference]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from reenact.formats.differences import Difference, differences
+from reenact.comparing.differences import Difference, differences
 from reenact.formats.json_paths import PathPattern, Positions
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT

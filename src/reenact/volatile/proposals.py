@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.formats.differences import Difference
+from reenact.comparing.differences import Difference
 from reenact.formats.json_paths import PathPattern, Wild
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule

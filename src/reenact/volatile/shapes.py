@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reenact.formats.differences import shared_beginning
+from reenact.comparing.differences import shared_beginning
 from reenact.formats.pattern import Pattern
 from reenact.volatile.masking import MASKED
 

@@ -17,7 +17,7 @@ from reenact.formats.record import ABSENT
 from reenact.store.reader import CaptureReader
 from reenact.store.references import References
 from reenact.store.rundir import RunDir, RunState
-from reenact.trace.plain import plain
+from reenact.values.tags import plain
 
 _decode_head: Final = msgspec.json.Decoder(Head).decode
 _decode_event: Final = msgspec.json.Decoder(Event).decode

@@ -27,7 +27,6 @@ from reenact.check.integrity.segments import (
     scan_segments,
 )
 from reenact.errors import DigestMismatch, FormatError, StoreError
-from reenact.formats.blocks import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.capture import (
     INTERRUPTED,
     RECORDING_FAILED,
@@ -36,6 +35,7 @@ from reenact.formats.capture import (
     event_codec,
     read_manifest,
 )
+from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.record import ABSENT, Record
 from reenact.formats.volatile import read_rules
 from reenact.store.blobs import BlobStore

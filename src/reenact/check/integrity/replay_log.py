@@ -28,11 +28,11 @@ from reenact.check.integrity.segments import (
     scan_segments,
 )
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.blocks import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import Dialect, DialectName
 from reenact.formats.hashes import BLINDED
 from reenact.formats.json_text import read_json
+from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect, is_published
 from reenact.formats.rfc3339 import moment

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from reenact.formats.blocks import TextBlock, read_text_blocks
+from reenact.formats.lines import TextBlock, read_text_blocks
 
 SEGMENT_BYTES: Final = 512 * 1024
 _IN_FLIGHT: Final = 4

@@ -25,7 +25,7 @@ from reenact.check.publishing.policies import (
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.common import Dialect
 from reenact.formats.record import ABSENT
-from reenact.formats.seal_secret import SealedLine
+from reenact.formats.seal import SealedLine
 
 MIN_WORD_CHARS: Final = 8
 MANY_WORDS: Final = 20_000

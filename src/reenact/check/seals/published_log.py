@@ -20,16 +20,22 @@ from reenact.check.publishing.policies import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, commitment, leaf_of
 from reenact.check.seals.sealing import line_fields, tree_of
 from reenact.errors import FormatError
-from reenact.formats.blocks import TextBlock, lines_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.dialects.common import Dialect
-from reenact.formats.disclosure import LineProof, line_proof_codec
 from reenact.formats.json_text import read_json
-from reenact.formats.lines import read_lines
+from reenact.formats.lines import TextBlock, lines_of, read_lines
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import LEAVES, PROOF
-from reenact.formats.seal import HASH_BYTES, SALT_BYTES, Seal, base64_bytes, hex_bytes
-from reenact.formats.seal_secret import SealedLine
+from reenact.formats.seal import (
+    HASH_BYTES,
+    SALT_BYTES,
+    LineProof,
+    Seal,
+    SealedLine,
+    base64_bytes,
+    hex_bytes,
+    line_proof_codec,
+)
 
 WITHHELD_EVENT: Final = "Withheld"
 """The event that stands for a line of which nothing is shown."""

@@ -13,10 +13,18 @@ from reenact.check.publishing.publisher import forms_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
 from reenact.errors import UsageError
-from reenact.formats.disclosure import VERSION, Disclosure
 from reenact.formats.json_text import read_json
-from reenact.formats.seal import PAYLOAD_TYPE, Seal, Tree, seal_to_bytes, to_be_signed, write_envelope
-from reenact.formats.seal_secret import SealedLine
+from reenact.formats.seal import (
+    DISCLOSURE_VERSION,
+    PAYLOAD_TYPE,
+    Disclosure,
+    Seal,
+    SealedLine,
+    Tree,
+    seal_to_bytes,
+    to_be_signed,
+    write_envelope,
+)
 
 
 class LineFields(NamedTuple):
@@ -90,7 +98,11 @@ def prove(leaves: Sequence[bytes], tree: TreeName, position: int) -> Disclosure:
     """That an event stands at *position*, 1-based; nothing is told about it."""
     path = [node.hex() for node in path_of(leaves, position - 1)]
     return Disclosure(
-        disclosure=VERSION, tree=tree, position=position, path=path, leaf=leaves[position - 1].hex()
+        disclosure=DISCLOSURE_VERSION,
+        tree=tree,
+        position=position,
+        path=path,
+        leaf=leaves[position - 1].hex(),
     )
 
 
@@ -111,7 +123,7 @@ def disclose(
         for name, commitment in commitments_of(fields, salts).items()
     ]
     path = [node.hex() for node in path_of(leaves, position - 1)]
-    return Disclosure(disclosure=VERSION, tree=tree, position=position, path=path, fields=entries)
+    return Disclosure(disclosure=DISCLOSURE_VERSION, tree=tree, position=position, path=path, fields=entries)
 
 
 def _matching(fields: dict[str, Any], name: str) -> list[str]:

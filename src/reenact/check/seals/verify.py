@@ -15,18 +15,19 @@ from reenact.check.seals.commitments import commitment, leaf_of, root_by_path
 from reenact.check.seals.keys import is_signed_by, key_id, read_public_key
 from reenact.check.seals.published_log import check_published_log
 from reenact.errors import FormatError, UsageError
-from reenact.formats.disclosure import Disclosure, read_disclosure
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import is_published
 from reenact.formats.seal import (
     HASH_BYTES,
     SALT_BYTES,
+    Disclosure,
     Envelope,
     Seal,
     base64_bytes,
     hex_bytes,
     payload_of,
+    read_disclosure,
     read_envelope,
     read_seal,
     to_be_signed,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from reenact.boundary import Context, Instant, Lane, current_lane
-from reenact.formats.objects import type_name
-from reenact.formats.values import from_text, to_ordered_text
+from reenact.values.codec import from_text, to_ordered_text
+from reenact.values.objects import type_name
 
 Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "environ"]
 

@@ -1,4 +1,4 @@
-"""Values that JSON does not know, tagged: ``{"$py": "tuple", "value": [...]}``.
+"""Values that JSON does not know, tagged (``{"$py": "tuple", "value": [...]}``), and without their tags.
 
 Reading a tagged value never imports a module and runs no constructor of unknown code: classes are looked
 up among the modules already loaded, and only objects of known kinds are rebuilt. What cannot be recorded
@@ -19,7 +19,7 @@ from uuid import UUID
 
 from reenact.canonical import encode_clean, is_unicode
 from reenact.errors import FormatError
-from reenact.formats import exceptions, objects
+from reenact.values import objects
 
 TAG: Final = "$py"
 _UNORDERED: Final = ("dict", "set", "frozenset")
@@ -68,7 +68,7 @@ def without_order(tagged: Any) -> Any:
 
 def tag_error(error: BaseException) -> dict[str, Any]:
     """The members of a recorded exception; arguments and attributes that cannot be recorded are left out."""
-    parts = exceptions.parts(error)
+    parts = objects.exception_parts(error)
     members: dict[str, Any] = {"type": parts.type_name, "message": parts.message}
     arguments = [tag(value) for value in parts.arguments]
     if _is_whole(arguments):
@@ -85,8 +85,8 @@ def tag_error(error: BaseException) -> dict[str, Any]:
 def untag_error(members: dict[str, Any]) -> BaseException:
     """The exception that its recorded *members* stand for."""
     cause = members.get("cause")
-    return exceptions.rebuilt(
-        exceptions.Parts(
+    return objects.rebuild_exception(
+        objects.ExceptionParts(
             type_name=members["type"],
             message=members["message"],
             arguments=tuple(_untag(members.get("args", [members["message"]]))),
@@ -269,7 +269,36 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "PureWindowsPath": lambda value: PureWindowsPath(value["value"]),
     "enum": lambda value: objects.named_member(value["type"], value["value"]),
     "flag": lambda value: objects.flag_of(value["type"], value["value"]),
-    "object": lambda value: objects.rebuilt(value["type"], _untag(value["value"])),
+    "object": lambda value: objects.rebuild_object(value["type"], _untag(value["value"])),
     "error": untag_error,
     "opaque": _untag_opaque,
 }
+
+
+def plain(value: Any) -> Any:
+    """*value* without type tags: a tuple is a list, a date its text, an unrecordable object null."""
+    if isinstance(value, list):
+        return [plain(child) for child in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(TAG)
+    if kind is None:
+        return {_name(key): plain(child) for key, child in value.items()}
+    if kind == "dict":
+        return {name: child for entry in value["value"] for name, child in _entry(entry).items()}
+    if kind == "error":
+        return {"type": value["type"], "message": value["message"]}
+    return plain(value.get("value"))
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    if isinstance(entry, dict):
+        found: dict[str, Any] = plain(entry)
+        return found
+    key, child = entry
+    return {str(plain(key)): plain(child)}
+
+
+def _name(key: str) -> str:
+    """A name that began with our sign was given a second one."""
+    return key[1:] if key.startswith("$$") else key

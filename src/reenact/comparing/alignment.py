@@ -2,18 +2,188 @@
 
 Calls are aligned by content within their logical task, and what happened inside a call only with what
 happened inside its counterpart. So an event that was added is one event, wherever it stands and however many
-tasks run beside it. Tasks are recognised by what they do: one more makes no strangers of those behind it.
+tasks run beside it. Tasks are recognised by what they did, and only then by their names: one more makes no
+strangers of those behind it. The longest common subsequence is found exactly where two sequences are alike,
+nearly where they are not.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from reenact.formats.align_tasks import Did, bind_tasks
-from reenact.formats.subsequence import Pairs, common_subsequence
+Pairs: TypeAlias = list[tuple[int, int]]
+"""Places in the one sequence and in the other, both rising."""
+
+_MAX_EDITS: Final = 512
+"""Sequences further apart than this are cut at what both have once, and matched in between."""
+
+
+def common_subsequence(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    """Places of equal items; the longest such list unless the sequences differ in hundreds of places."""
+    start, ends = _common_ends(left, right)
+    middle = _matched(left, right, range(start, len(left) - ends), range(start, len(right) - ends))
+    tail = [(len(left) - each, len(right) - each) for each in range(ends, 0, -1)]
+    return [(each, each) for each in range(start)] + middle + tail
+
+
+def _common_ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int]:
+    """How many items both have in common from the start, and then from the end."""
+    shorter = min(len(left), len(right))
+    start = next((each for each in range(shorter) if left[each] != right[each]), shorter)
+    rest = range(1, shorter - start + 1)
+    return start, next((each - 1 for each in rest if left[-each] != right[-each]), shorter - start)
+
+
+def _matched(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
+    # What the other side does not have can be no part of the answer.
+    known = {left[each] for each in ours} & {right[each] for each in theirs}
+    lefts = [each for each in ours if left[each] in known]
+    rights = [each for each in theirs if right[each] in known]
+    if not lefts or not rights:
+        return []
+    left_keys, right_keys = [left[each] for each in lefts], [right[each] for each in rights]
+    found = _shortest_edit(left_keys, right_keys)
+    if found is None:
+        found = _between_anchors(left_keys, right_keys)
+    return [(lefts[one], rights[other]) for one, other in found]
+
+
+def _shortest_edit(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs | None:
+    """Myers' greedy algorithm; ``None`` where more than ``_MAX_EDITS`` items would be left over."""
+    reached = {1: 0}
+    history: list[dict[int, int]] = []
+    for edits in range(min(_MAX_EDITS, len(left) + len(right)) + 1):
+        history.append(dict(reached))
+        for diagonal in range(-edits, edits + 1, 2):
+            goes_down = diagonal == -edits or (
+                diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1]
+            )
+            x = reached[diagonal + 1] if goes_down else reached[diagonal - 1] + 1
+            while x < len(left) and x - diagonal < len(right) and left[x] == right[x - diagonal]:
+                x += 1
+            reached[diagonal] = x
+            if x >= len(left) and x - diagonal >= len(right):
+                return _traced(history, len(left), len(right))
+    return None
+
+
+def _traced(history: list[dict[int, int]], x: int, y: int) -> Pairs:
+    """The way back from the end of both sequences to their start."""
+    found: Pairs = []
+    for edits in range(len(history) - 1, -1, -1):
+        reached, diagonal = history[edits], x - y
+        goes_down = diagonal == -edits or (
+            diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1]
+        )
+        before = diagonal + 1 if goes_down else diagonal - 1
+        from_x = reached[before] if edits else 0
+        from_y = from_x - before if edits else 0
+        while x > from_x and y > from_y:
+            x, y = x - 1, y - 1
+            found.append((x, y))
+        x, y = from_x, from_y
+    return found[::-1]
+
+
+def _between_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    """Items that both have once, as many as are in the same order, and what matches between two of them."""
+    anchors = _anchors(left, right)
+    found: Pairs = []
+    one = other = 0
+    for x, y in [*anchors, (len(left), len(right))] if anchors else []:
+        found += _near(left, right, range(one, x), range(other, y))
+        found.append((x, y))
+        one, other = x + 1, y + 1
+    return found[:-1]
+
+
+def _near(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
+    inner = _shortest_edit([left[each] for each in ours], [right[each] for each in theirs])
+    return [(ours[one], theirs[other]) for one, other in inner or []]
+
+
+def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    once = {key for key, count in Counter(left).items() if count == 1}
+    once &= {key for key, count in Counter(right).items() if count == 1}
+    places = {key: y for y, key in enumerate(right) if key in once}
+    return _longest_rising([(x, places[key]) for x, key in enumerate(left) if key in once])
+
+
+def _longest_rising(pairs: Pairs) -> Pairs:
+    """As many of *pairs* as possible whose second places rise; their first places do."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, y) in enumerate(pairs):
+        length = bisect_left(ends, y)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [y]
+        last[length : length + 1] = [number]
+    found: Pairs = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+Bound: TypeAlias = tuple[str | None, str | None]
+"""The names of two tasks that are the same, or of one that only one run has."""
+
+
+class Did(NamedTuple):
+    """What a task did."""
+
+    whole: tuple[Hashable, ...]
+    """Each call with all that happened inside it, in order."""
+    alone: tuple[Hashable, ...]
+    """The calls by themselves, for what happened inside may be all that differs."""
+
+    @property
+    def traits(self) -> set[Hashable]:
+        return {*self.whole, *self.alone}
+
+
+def bind_tasks(ours: Mapping[str, Did], theirs: Mapping[str, Did]) -> list[Bound]:
+    """Every task of both once: those that did the same, then those most alike, then the rest alone."""
+    bound = {lane: lane for lane in ours if lane in theirs and ours[lane].whole == theirs[lane].whole}
+    free, open_ = _but(ours, bound), _but(theirs, bound)
+    same = common_subsequence([ours[lane].whole for lane in free], [theirs[lane].whole for lane in open_])
+    bound |= {free[one]: open_[other] for one, other in same}
+    alike = _most_alike(
+        {lane: ours[lane].traits for lane in _but(ours, bound)},
+        {lane: theirs[lane].traits for lane in _but(theirs, bound.values())},
+    )
+    bound |= alike
+    alone: list[Bound] = [(lane, None) for lane in _but(ours, bound)]
+    return [*bound.items(), *alone, *((None, lane) for lane in _but(theirs, bound.values()))]
+
+
+def _but(lanes: Iterable[str], taken: Iterable[str]) -> list[str]:
+    known = set(taken)
+    return [lane for lane in lanes if lane not in known]
+
+
+def _most_alike(
+    ours: Mapping[str, set[Hashable]], theirs: Mapping[str, set[Hashable]]
+) -> Iterator[tuple[str, str]]:
+    """Each with the one it shares most with, else the one of its name."""
+    shared = sorted(
+        (-len(ours[one] & theirs[other]), one != other, x, y, one, other)
+        for x, one in enumerate(ours)
+        for y, other in enumerate(theirs)
+    )
+    taken: tuple[set[str], set[str]] = (set(), set())
+    for overlap, is_renamed, _, _, one, other in shared:
+        if one not in taken[0] and other not in taken[1] and (overlap or not is_renamed):
+            taken[0].add(one)
+            taken[1].add(other)
+            yield one, other
+
 
 _MAX_CELLS: Final = 2500
 """Gaps larger than this are paired by kind and order alone; comparing all with all would take too long."""

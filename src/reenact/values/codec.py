@@ -1,7 +1,9 @@
-"""Python values as JSON text and back: what a tool was given and what it returned.
+"""Python values and exceptions as JSON and back: what a tool was given, what it returned or raised.
 
 Plain JSON values stand for themselves and cost one encode and one decode; anything else is tagged
-(:mod:`tags`).
+(:mod:`tags`). Reading an exception imports nothing: the class is looked up among the loaded modules. Where it
+is not there, a :class:`RecordedError` with the recorded name stands in for it. What cannot be recorded, such
+as a connection that is an attribute of the exception, is left out.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import msgspec
 import orjson
 
 from reenact import canonical
+from reenact.canonical import encode, encode_clean
 from reenact.errors import FormatError
-from reenact.formats.tags import opaque, tag, untag, without_order
+from reenact.values.objects import RecordedError, message_of, type_name
+from reenact.values.tags import opaque, tag, tag_error, untag, untag_error, without_order
 
 JSON_TEXT: Final = "$json"
 """The only member of an object that stands for the JSON value with this very text."""
@@ -162,3 +166,19 @@ def _depth(value: Any) -> int:
         children = value.values() if isinstance(value, dict) else value
         return 1 + max(map(_depth, children), default=0)
     return 0
+
+
+def failure_text(error: BaseException) -> bytes:
+    """The canonical JSON text of *error*: its class, message, arguments, attributes and cause."""
+    try:
+        return encode(without_order(tag_error(error)))
+    except (FormatError, RecursionError):  # too deep, or its own cause
+        return encode_clean({"type": type_name(type(error)), "message": message_of(error), "args": []})
+
+
+def rebuild(failure: dict[str, Any]) -> BaseException:
+    """The exception that a recorded failure stands for."""
+    try:
+        return untag_error(failure)
+    except (FormatError, LookupError, TypeError, ValueError):
+        return RecordedError(str(failure.get("type")), str(failure.get("message")))

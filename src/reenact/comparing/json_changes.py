@@ -1,6 +1,6 @@
 """Where two JSON values differ, with lists aligned: an item that was put in is one difference.
 
-For people who compare two runs; `reenact.formats.differences` is positional, as replays and rules need it.
+For people who compare two runs; `reenact.comparing.differences` is positional, as replays and rules need it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact.canonical import child_path
-from reenact.formats.differences import shared_beginning
-from reenact.formats.subsequence import common_subsequence
+from reenact.comparing.alignment import common_subsequence
+from reenact.comparing.differences import shared_beginning
 
 MAX_CHANGES: Final = 50
 _TEXT_LINES: Final = 24

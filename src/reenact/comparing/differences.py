@@ -1,7 +1,7 @@
 """Where two JSON values differ, place by place: every path, with what stands there in each.
 
 Positional, because a replay answers what was asked at a place and rules for volatile values name places;
-`reenact.analysis.json_changes` aligns lists instead, for people who compare two runs.
+`reenact.comparing.json_changes` aligns lists instead, for people who compare two runs.
 """
 
 from __future__ import annotations

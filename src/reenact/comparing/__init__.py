@@ -1,0 +1,1 @@
+"""Comparing: aligning two sequences of calls, finding where two JSON values differ."""

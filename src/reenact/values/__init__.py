@@ -1,0 +1,1 @@
+"""Python values and exceptions as JSON, and back."""
