@@ -507,3 +507,14 @@ def test_the_replay_command_can_be_pasted(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "reproduced" in done.stderr
+
+
+@pytest.mark.parametrize("hidden", [["--api-key", "correct-horse-battery"], ["-H", "x-token: abc123def456"]])
+def test_the_replay_command_shows_no_secret(hidden, tmp_path):
+    """What is printed may end in a log of CI; a name shows where a value is to be put back."""
+    (tmp_path / "agent.py").write_text(ONE_CALL)
+    done = run("record", "-o", "run", "--", PYTHON, "agent.py", *hidden, cwd=tmp_path)
+    again = done.stderr.partition("replay it with: reenact ")[2]
+    assert hidden[1].rpartition(" ")[2] not in done.stderr
+    assert "<secret:" in again
+    assert again.endswith("(with your own values for <secret:…>)\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import count
@@ -31,7 +32,7 @@ from reenact.injected.subject import subject
 from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
-from reenact.redaction import PROFILES
+from reenact.redaction import PLACEHOLDER, PROFILES
 from reenact.run.capturing import Identity
 from reenact.run.rules import project_beside
 from reenact.store.durable import Durability
@@ -111,7 +112,8 @@ def command(
             if manifest is not None and is_replaced:
                 put_in_place(new, path)
             if manifest is not None:
-                _summarise(path, manifest, _again(path, port, words), _why_silent(handover, gateway), status)
+                again = _again(path, port, served.redacted_words())
+                _summarise(path, manifest, again, _why_silent(handover, gateway), status)
     except Exception as error:
         if status is None:
             raise
@@ -139,10 +141,12 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
-def _again(path: Path, port: int | None, words: tuple[str, ...]) -> str:
-    """The command that replays what was recorded."""
+def _again(path: Path, port: int | None, words: Sequence[str]) -> str:
+    """The command that replays what was recorded; what is printed here may end in a log of CI."""
     options = [] if port is None else ["--port", str(port)]
-    return shell_line(["reenact", "replay", str(path), *options, "--", *words])
+    line = shell_line(["reenact", "replay", str(path), *options, "--", *words])
+    is_redacted = any(PLACEHOLDER.search(word) for word in words)
+    return f"{line} (with your own values for <secret:…>)" if is_redacted else line
 
 
 class Ended(NamedTuple):

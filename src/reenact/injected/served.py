@@ -65,8 +65,12 @@ class ServedCapture(CaptureRun):
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         return (telemetry.beside_hosts(project_beside(Path.cwd())),)
 
+    def redacted_words(self) -> list[str]:
+        """The command without the secrets that stand in it."""
+        return self._redactor.redact_arguments(self._words)
+
     def surroundings(self) -> dict[str, Any]:
-        argv = self._redactor.redact_arguments(self._words)
+        argv = self.redacted_words()
         facts = {"upstreams": dict(self._upstreams), "utcOffsetS": time.localtime().tm_gmtoff}
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
