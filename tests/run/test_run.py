@@ -83,7 +83,7 @@ def test_variables_of_the_environment_by_name(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("OTHER", "after")
     with reenact.replay(tmp_path / "run"):
         assert (os.environ["SHOP_NAME"], os.getenv("OTHER")) == ("Lamps", "after")
-    assert (tmp_path / "run" / "events.jsonl").read_text().count('"environ"') == 1
+    assert (tmp_path / "run" / "events.jsonl").read_text().count('"env_read"') == 1
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     found = [
         ReplayDivergence(
             code="event_missing",
-            detail=f"{spoken(call.type, call.name)} was recorded, but never called",
+            detail=f"{_describe(source, call)} was recorded, but never called",
             expected=_event(source, call.seq),
             event_seq=call.seq,
             lane=call.lane,
@@ -255,6 +255,17 @@ def spoken(event_type: str, name: str) -> str:
     """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
+
+
+def _describe(source: ReplaySource, call: RecordedCall) -> str:
+    """A recorded call, with what a change of state is about: it has no name of its own."""
+    what = spoken(call.type, call.name)
+    if call.type != "state_mutation":
+        return what
+    asked = source.request(call)
+    details = asked.get("details")
+    about = asked.get("path") or (details.get("name") if isinstance(details, dict) else None)
+    return f"{what} ({asked['type']}{f' {about}' if isinstance(about, str) else ''})"
 
 
 class _CalledFrom(TypedDict):

@@ -19,6 +19,7 @@ from reenact.boundary import ROOT, Lane, process_of
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import ENDED, PUT, CaptureEvent, CaptureManifest
+from reenact.formats.record import ABSENT
 from reenact.store.reader import CaptureReader
 from reenact.store.references import blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
@@ -188,6 +189,9 @@ class ReplaySource:
         self.acts: dict[int, list[Act]] = {}
         """By the number of an event: what came between the one before and this one, in its order."""
         self._cursor = 1
+        stand_ins = self.reader.manifest.standIns
+        self._has_old_env_reads = stand_ins is not ABSENT and "environ" in stand_ins.sources
+        """Reads of the environment were ``nondeterministic`` events once; they are matched as state."""
         self._index()
 
     # The seed's contract: a strict cursor over the events
@@ -226,6 +230,8 @@ class ReplaySource:
         """What the call asked, whole."""
         data = self.data(call.seq)
         if call.is_instant:
+            if call.type != "nondeterministic" and "key" in data:
+                return _env_read(data["key"])
             asked = {key: value for key, value in data.items() if key not in _NOT_MATCHED}
             return self.reader.resolved(asked)
         return self.reader.resolved(data["args"] if "args" in data else data.get("request"))
@@ -292,6 +298,8 @@ class ReplaySource:
             call.end(head)
         else:
             digest = None if is_instant else _request_digest(head.data)
+            if is_instant and head.data.source == "environ" and self._has_old_env_reads:
+                head.type = "state_mutation"
             call = RecordedCall(head, _name(head), digest, is_instant=is_instant)
             if call_id is not None and not is_instant:
                 open_calls[call_id] = call
@@ -327,6 +335,10 @@ def _name(head: _Head) -> str:
     if head.type == "nondeterministic":
         return f"{data.source}/{data.key}"
     return data.tool or ""
+
+
+def _env_read(name: str) -> dict[str, Any]:
+    return {"type": "env_read", "details": {"name": name}}
 
 
 def _request_digest(data: _Data) -> bytes:

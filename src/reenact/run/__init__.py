@@ -73,10 +73,10 @@ def capture(
     both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
     ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
     of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
-    ``secrets``, ``subprocess``, ``files``, ``environ``; all but the last unless told); *modules* says
-    which modules these are, by name or pattern, and without it they are all that are no library. *environ*
-    names single variables of the environment to record. *volatile*
-    names values that may differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
+    ``secrets``, ``subprocess``, ``files``, ``cwd``, ``environ``; all but the last unless told); *modules*
+    says which modules these are, by name or pattern, and without it they are all that are no library.
+    *environ* names single variables of the environment to record. *volatile* names values that may
+    differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
     these rules are kept in the capture. What goes out past everything that is recorded (a raw socket, a name
     lookup) is a warning, because a replay refuses it, unless *allow* has it. *policy_bundle_id* and
     *issue_number* say under which policy and for which issue the run is made; without them the environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from os import environ, getenv
@@ -12,6 +13,7 @@ import pytest
 
 import reenact
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "capture"
 ALL = [*("time", "random", "uuid", "secrets", "subprocess", "files"), "environ"]
 
 
@@ -73,3 +75,36 @@ def test_writing_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             os.environ[1]
     assert shown.stdout == b"Oslo\n"
     assert "REENACT_TEST_CITY" not in os.environ
+
+
+def settings() -> list[str | None]:
+    city, missing = os.environ["REENACT_TEST_CITY"], os.getenv("REENACT_TEST_MISSING", "none")
+    return [city, missing, os.environ.get("OPENAI_API_KEY")]
+
+
+def test_a_read_is_an_event_of_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable's name and what was found; what is not named is not told."""
+    monkeypatch.setenv("REENACT_TEST_CITY", "Ulm")
+    with reenact.capture(tmp_path / "run", environ=["REENACT_TEST_CITY"]):
+        settings()
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert [event["data"] for event in events if event["type"] == "state_mutation"] == [
+        {
+            "type": "env_read",
+            "details": {"name": "REENACT_TEST_CITY"},
+            "value": {"REENACT_TEST_CITY": "Ulm"},
+            "lane": "0",
+        }
+    ]
+
+
+def test_reads_in_the_older_form_are_replayed() -> None:
+    """They were values of chance once; the capture was made then."""
+    with reenact.replay(GOLDEN / "environ-as-chance") as run:
+        run.final_output = settings()
+    assert run.final_output[:2] == ["Ulm", "none"]
+    assert run.final_output[2].startswith("<secret:")
+    other = 'expected "REENACT_TEST_MISSING", observed "OPENAI_API_KEY"'
+    with pytest.raises(reenact.Diverged, match=other), reenact.replay(GOLDEN / "environ-as-chance"):
+        os.environ.get("REENACT_TEST_CITY")
+        os.environ.get("OPENAI_API_KEY")

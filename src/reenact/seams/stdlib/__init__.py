@@ -15,7 +15,7 @@ from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
-from reenact.seams.stdlib import clock, environ, files, identifiers, process, rng, tokens
+from reenact.seams.stdlib import clock, cwd, environ, files, identifiers, process, rng, tokens
 from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
 
@@ -26,6 +26,7 @@ _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "secrets": exchanged(tokens.STAND_INS),
     "subprocess": exchanged(process.STAND_INS, gives_way=True),
     "files": exchanged(files.STAND_INS),
+    "cwd": exchanged(cwd.STAND_INS, gives_way=True),
     "environ": exchanged(environ.STAND_INS, gives_way=True),
 }
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(

@@ -5,6 +5,7 @@ A test may have put a fake in a source's place, which yields anything. Its value
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -12,7 +13,7 @@ from reenact.boundary import Context, Instant, Lane, current_lane
 from reenact.values.codec import from_text, to_ordered_text
 from reenact.values.objects import type_name
 
-Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "environ"]
+Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "environ"]
 
 _sources: Final[dict[int, frozenset[str]]] = {}
 """By the identity of an open run's context."""
@@ -26,6 +27,10 @@ _variables: Final[dict[int, frozenset[str]]] = {}
 """The variables of the environment that a run wants; not there for all of them."""
 
 
+_starts: Final[dict[int, str]] = {}
+"""The working folder in which a run began."""
+
+
 def choose(
     context: Context,
     sources: frozenset[str],
@@ -35,13 +40,21 @@ def choose(
     """From now on *context* gets what *sources* yield."""
     _sources[id(context)] = sources
     _everywhere[id(context)] = everywhere
+    _starts[id(context)] = _working_folder()
     if variables is not None:
         _variables[id(context)] = variables
 
 
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return os.sep
+
+
 def forget(context: Context) -> None:
     """The run of *context* is over."""
-    del _sources[id(context)], _everywhere[id(context)]
+    del _sources[id(context)], _everywhere[id(context)], _starts[id(context)]
     _variables.pop(id(context), None)
 
 
@@ -55,6 +68,11 @@ def wants_variable(name: str) -> bool:
     """Whether the current run wants the environment's variable *name*; ``*`` for the list of all."""
     lane = lane_for("environ")
     return lane is not None and name in _variables.get(id(lane.context), (name,))
+
+
+def start_of(lane: Lane) -> str:
+    """The working folder in which the run of *lane* began."""
+    return _starts[id(lane.context)]
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:

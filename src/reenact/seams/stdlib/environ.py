@@ -19,11 +19,14 @@ _environ: Final = os.environ
 _ALL: Final = "*"
 
 
+def _reading(name: str) -> Instant:
+    return Instant("state_mutation", {"type": "env_read", "details": {"name": name}})
+
+
 def _read(name: str) -> str | None:
     if not wants_variable(name):
         return _environ.get(name)
-    instant = Instant("nondeterministic", {"source": "environ", "key": name})
-    found: dict[str, str | None] = value_of("environ", instant, lambda: {name: _environ.get(name)})
+    found: dict[str, str | None] = value_of("environ", _reading(name), lambda: {name: _environ.get(name)})
     return found[name]
 
 
@@ -45,8 +48,7 @@ class Environ(MutableMapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         if not wants_variable(_ALL):
             return iter(_environ)
-        instant = Instant("nondeterministic", {"source": "environ", "key": _ALL})
-        return iter(value_of("environ", instant, lambda: list(_environ)))
+        return iter(value_of("environ", _reading(_ALL), lambda: list(_environ)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
