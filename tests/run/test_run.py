@@ -52,6 +52,29 @@ def test_always_records_anew_and_replaces_only_with_what_went_well(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@reenact.tool
+def double(number: int) -> int:
+    return 2 * number + random.getrandbits(1)
+
+
+def test_update_asks_only_for_what_differs(tmp_path: Path) -> None:
+    """It records where there is nothing yet, and a block that fails changes nothing."""
+    _, first = once(tmp_path / "run", mode="update")
+    before = (tmp_path / "run" / "events.jsonl").read_bytes()
+    assert once(tmp_path / "run", mode="update") == ("capture", first)
+    assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
+    with pytest.raises(ZeroDivisionError), open_run(tmp_path / "run", mode="update"):
+        double(4)
+        1 / 0  # noqa: B018
+    assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
+    with open_run(tmp_path / "run", mode="update"):
+        assert draw() == first
+        doubled = double(4)
+    with open_run(tmp_path / "run", mode="never"):
+        assert (draw(), double(4)) == (first, doubled)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
 @pytest.mark.parametrize("mode", ["never", "auto"])
 def test_a_missing_capture_is_not_recorded_in_ci(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -63,7 +86,7 @@ def test_a_missing_capture_is_not_recorded_in_ci(
 
 
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(reenact.UsageError, match="choose auto, once, always, never"):
+    with pytest.raises(reenact.UsageError, match="choose auto, once, always, never, update"):
         once(tmp_path / "run", mode="sometimes")
 
 

@@ -169,7 +169,7 @@ def update(path: str | Path, *, redact: Redact = None, volatile: Iterable[AnyRul
     return UpdateRun(path, redact=redact, volatile=read_rules(volatile))
 
 
-Repeat: TypeAlias = Literal["auto", "once", "always", "never"]
+Repeat: TypeAlias = Literal["auto", "once", "always", "never", "update"]
 
 
 def run(
@@ -189,9 +189,10 @@ def run(
     """Record what happens in the block into *path*, or replay it: whichever is due.
 
     ``once`` records where there is no capture yet and replays it from then on; ``always`` records anew, and a
-    block that ends well replaces what was there; ``never`` only replays. ``auto`` is ``once``, and ``never``
-    where ``CI`` is set, so that a forgotten capture is not recorded there. ``REENACT_MODE=off`` switches all
-    of them off. The other arguments are those of :func:`capture` and :func:`replay`.
+    block that ends well replaces what was there; ``never`` only replays; ``update`` answers what the capture
+    still has, really makes and records what it has not, and replaces it likewise. ``auto`` is ``once``, and
+    ``never`` where ``CI`` is set, so that a forgotten capture is not recorded there. ``REENACT_MODE=off``
+    switches all of them off. The other arguments are those of :func:`capture` and :func:`replay`.
     """
     if mode not in get_args(Repeat):
         raise UsageError(f"mode {mode!r} is unknown; choose {', '.join(get_args(Repeat))}")
@@ -207,6 +208,8 @@ def run(
         return replay(
             place, policy=policy, redact=redact, volatile=volatile, allow=allow, passthrough=passthrough
         )
+    if mode == "update" and is_there:
+        return UpdateRun(place, redact=redact, volatile=read_rules(volatile), accepts_at_end=True)
     return CaptureRun(
         FileCaptureSink(staged := staging_folder(place)),
         redact=redact,

@@ -331,9 +331,16 @@ class UpdateRun(Run):
     mode: RunMode = "capture"
 
     def __init__(
-        self, path: str | Path, *, redact: Redact = None, volatile: Iterable[VolatileRule] = ()
+        self,
+        path: str | Path,
+        *,
+        redact: Redact = None,
+        volatile: Iterable[VolatileRule] = (),
+        accepts_at_end: bool = False,
     ) -> None:
+        """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does."""
         super().__init__()
+        self._accepts_at_end = accepts_at_end
         source = ReplaySource(path, beside_hosts=project_beside(Path.cwd()))
         if any(process_of(call.lane) != ROOT for call in source.calls):
             raise UsageError(f"{path}: several programs were recorded in it; record it anew")
@@ -418,6 +425,9 @@ class UpdateRun(Run):
         self.manifest = self._engine.recorder.finalize(
             status, message, self.final_output, self.confidence, self._written.left_behind()
         )
+        if self._accepts_at_end:
+            is_good = error is None and self.manifest is not None and self.manifest.status == "ok"
+            (self.accept if is_good else self.discard)()
 
     def accept(self) -> None:
         """Put the new recording in the place of the old one, in one step, unless they are equal."""
