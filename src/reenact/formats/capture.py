@@ -160,6 +160,8 @@ class RunStartData(Record, frozen=True):
     python: str | Absent = ABSENT
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
     """How far the local time was ahead of UTC, in seconds."""
+    places: dict[str, str] | Absent = ABSENT
+    """Salted digests of the run's own folders: ``cwd``, ``home``, ``python`` and ``tmp``."""
     upstreams: dict[str, str] | Absent = ABSENT
     """Where the gateway led to, by name; absent where it did not begin the run."""
     processes: dict[str, ProcessData] | Absent = ABSENT

@@ -71,7 +71,7 @@ class ServedCapture(CaptureRun):
 
     def surroundings(self) -> dict[str, Any]:
         argv = self.redacted_words()
-        facts = {"upstreams": dict(self._upstreams), "utcOffsetS": time.localtime().tm_gmtoff}
+        facts = {"upstreams": dict(self._upstreams), **self.where()}
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
         return {"argv": without_places(argv)} | facts

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from reenact.volatile.places import bounded
+
 _EVENT: Final = re.compile(r"^(?:data: ?)?(?P<json>\{.*\}) *\r?$", re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\]|\\.)*)"|(?P<mark>[{}\[\],:])')
 _WHICH: Final = re.compile(r'"(?:\w*index|item_id)": ?("[^"]*"|\d+)')
@@ -161,5 +163,7 @@ def _mover(edits: list[Edit]) -> Callable[[int], int]:
 
 def _bounded(name: str) -> str:
     """A short name is one only where it stands alone."""
+    if name.startswith("/"):
+        return bounded(name)
     plain = re.escape(name)
     return plain if len(name) >= _LONG else rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])"

@@ -672,8 +672,7 @@ class ReplayStep:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
         self.exact = self._payload("exact")
-        if self._engine.likeness.renamed:
-            self._rename()
+        self._rename()
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
@@ -683,8 +682,12 @@ class ReplayStep:
 
     def _rename(self) -> None:
         """Answer with the names of this run; what is coded cannot be, and is given plain."""
-        answers = self._engine.likeness.answers
+        likeness = self._engine.likeness
+        if not likeness.may_differ:
+            return
         answer, pieces = self.answer, self._payload("pieces")
+        likeness.look_through([answer, pieces])
+        answers = likeness.answers
         self.answer = answers.in_value(answer)
         if pieces is not None:
             self._pieces = answers.in_pieces(pieces)

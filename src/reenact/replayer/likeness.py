@@ -6,7 +6,7 @@ the rest of the run, in requests as in the answers that repeat them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, Final
@@ -15,6 +15,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.comparing.differences import Difference
+from reenact.formats.record import ABSENT
 from reenact.replayer.answers import Substitution, fragments_by_place
 from reenact.replayer.renaming import (
     Evidence,
@@ -29,6 +30,7 @@ from reenact.replayer.renaming import (
     spellings,
 )
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.volatile.places import Places
 from reenact.volatile.times import Window
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -55,6 +57,8 @@ class RunLikeness:
         self._first_known: dict[str, int] = {}
         self._blob = lru_cache(maxsize=128)(source.reader.blob)
         self._there_zones, self._here_zones = _zones(source)
+        self._places = Places(_marks(source), evidence.places(), _salt(source))
+        self._moved: dict[str, Renamed] = {}
         self.answers = Substitution(())
         self._requests = Substitution(())
         self.renamed: list[Renamed] = []
@@ -83,7 +87,7 @@ class RunLikeness:
 
         Nor where it has a name of the recording's that is called otherwise here.
         """
-        if not self._names or any(
+        if not (self._names or self._places.recorded) or any(
             name.recorded in text for name in self._names if name.recorded != name.live
         ):
             return None
@@ -125,19 +129,37 @@ class RunLikeness:
             evidence=self._evidence,
             is_known_there=lambda name: self._known_since(name) < seq,
             is_known_here=lambda name: self._known_since(name) < _NEVER,
+            places=self._places,
         )
         return compare(recorded, live, self._names, facts)
 
     def _accept(self, likeness: Likeness) -> None:
         self.times += likeness.times
-        if not likeness.renamed:
+        moved = {each.recorded: each for each in reversed(likeness.moved) if each.recorded not in self._moved}
+        if not likeness.renamed and not moved:
             return
-        self.renamed += likeness.renamed
+        self._moved |= moved
+        self.renamed += [*likeness.renamed, *moved.values()]
         for renamed in likeness.renamed:
             self._names.add(renamed)
-        forms = [pair for renamed in self._names for pair in forms_of(renamed)]
-        self.answers = Substitution(forms)
-        self._requests = Substitution((live, recorded) for recorded, live in forms)
+        self._learn()
+
+    def _learn(self) -> None:
+        """Put names and folders of this run into what is answered and asked from now on."""
+        names = [pair for renamed in self._names for pair in forms_of(renamed)]
+        folders = [(recorded, self._places.here(recorded)) for recorded in self._places.recorded]
+        self.answers = Substitution([*names, *folders])
+        self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether an answer may have names or folders that are others here."""
+        return bool(self.renamed) or self._places.are_moved
+
+    def look_through(self, answer: Any) -> None:
+        """Learn from an *answer* where the recorded run was; this one is to hear of its own folders."""
+        if self._places.are_moved and self._places.look_through("\n".join(_texts_of(answer))):
+            self._learn()
 
     # What the recorded run had from outside
 
@@ -197,6 +219,30 @@ def _pieces_in(answer: bytes) -> list[str]:
         if isinstance(pieces, list):
             return [piece for piece in pieces if isinstance(piece, str)]
     return []
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, dict):
+        for child in value.values():
+            yield from _texts_of(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _texts_of(child)
+
+
+def _salt(source: ReplaySource) -> bytes:
+    salt = source.manifest().redaction.salt
+    return bytes.fromhex(salt) if salt is not ABSENT else b""
+
+
+def _marks(source: ReplaySource) -> dict[str, str]:
+    data = source.data(1) if len(source.reader) else {}
+    marks = data.get("places")
+    return marks if isinstance(marks, dict) else {}
 
 
 def _zones(source: ReplaySource) -> tuple[tuple[tzinfo, ...], tuple[tzinfo, ...]]:

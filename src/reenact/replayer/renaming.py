@@ -9,7 +9,7 @@ side had it from an answer or was given it. What makes it a generated one is evi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
@@ -19,6 +19,7 @@ import msgspec
 from reenact.canonical import child_path
 from reenact.comparing.differences import shared_beginning
 from reenact.redaction import PLACEHOLDER
+from reenact.volatile.places import Neutral, Places
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
 
 Forms: TypeAlias = Literal["none", "unique", "any"]
@@ -48,6 +49,9 @@ class Evidence(Protocol):
     def is_own_port(self, port: int) -> bool:
         """Whether a server listens there, on this machine."""
 
+    def places(self) -> Mapping[str, str]:
+        """The folders that are this run's own, by what they are to it."""
+
 
 class Unknown:
     """No evidence: no name may be renamed, and no time is now."""
@@ -68,6 +72,9 @@ class Unknown:
 
     def is_own_port(self, port: int) -> bool:  # noqa: ARG002
         return False
+
+    def places(self) -> Mapping[str, str]:
+        return {}
 
 
 class Renamed(msgspec.Struct, frozen=True):
@@ -114,6 +121,8 @@ class Likeness(NamedTuple):
 
     renamed: list[Renamed]
     times: list[TimeRead]
+    moved: list[Renamed]
+    """Folders of the run's own, which are elsewhere."""
 
 
 class Facts(NamedTuple):
@@ -128,6 +137,7 @@ class Facts(NamedTuple):
     """Whether the recorded run had the name from an answer, or was given it."""
     is_known_here: Callable[[str], bool]
     """Whether an answer of the recording, which this run may have been served, has the name."""
+    places: Places
 
 
 _DASHED: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -183,7 +193,7 @@ def compare(recorded: Any, live: Any, names: Names, facts: Facts) -> Likeness:
     comparison = _Comparison(recorded, live, names, facts)
     comparison.compare(recorded, live, "$")
     comparison.compare_ports()
-    return Likeness(comparison.renamed, comparison.times)
+    return Likeness(comparison.renamed, comparison.times, comparison.moved)
 
 
 class _Comparison:
@@ -199,6 +209,7 @@ class _Comparison:
         """Numbers that are alike if they are ports which an address elsewhere in the requests names."""
         self.renamed: list[Renamed] = []
         self.times: list[TimeRead] = []
+        self.moved: list[Renamed] = []
 
     def compare(self, one: Any, other: Any, path: str) -> None:
         """Raise where the values at *path* are not alike."""
@@ -245,7 +256,7 @@ class _Comparison:
         try:
             self._compare_texts(key, key_here, child_path(path, key))
             self.compare(one[key], other[key_here], child_path(path, key))
-            if len(self._maybe_ports) > before[2]:
+            if len(self._maybe_ports) > before[3]:
                 raise Unlike(path, one[key], other[key_here])
         except Unlike as unlike:
             if unlike.earlier is not None:
@@ -279,6 +290,23 @@ class _Comparison:
         if one == other:
             self._refuse_bound(one, path)
             return
+        neutral = self._facts.places.neutral(one, other) if self._facts.places.are_moved else None
+        if neutral is None:
+            self._compare_plain_texts(one, other, path)
+            return
+        self._compare_neutral(neutral, path)
+        self.moved += [Renamed(*pair, self._facts.seq, path) for pair in neutral.pairs if pair[0] != pair[1]]
+
+    def _compare_neutral(self, neutral: Neutral, path: str) -> None:
+        try:
+            if neutral.recorded != neutral.live:
+                self._compare_plain_texts(neutral.recorded, neutral.live, path)
+        except Unlike as unlike:
+            unlike.recorded = neutral.restore(unlike.recorded, is_live=False)
+            unlike.live = neutral.restore(unlike.live, is_live=True)
+            raise
+
+    def _compare_plain_texts(self, one: str, other: str, path: str) -> None:
         before = self._snapshot()
         parts = _differing_parts(one, other)
         failures: list[Unlike] = []
@@ -496,13 +524,14 @@ class _Comparison:
         self._tried.add(renamed)
         self.renamed.append(renamed)
 
-    def _snapshot(self) -> tuple[int, int, int]:
-        return len(self.renamed), len(self.times), len(self._maybe_ports)
+    def _snapshot(self) -> tuple[int, int, int, int]:
+        return len(self.renamed), len(self.times), len(self.moved), len(self._maybe_ports)
 
-    def _restore(self, before: tuple[int, int, int]) -> None:
+    def _restore(self, before: tuple[int, int, int, int]) -> None:
         del self.renamed[before[0] :]
         del self.times[before[1] :]
-        del self._maybe_ports[before[2] :]
+        del self.moved[before[2] :]
+        del self._maybe_ports[before[3] :]
         self._tried = Names()
         for renamed in self.renamed:
             self._tried.add(renamed)

@@ -41,6 +41,7 @@ from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
+from reenact.volatile.places import mark_places, own_places
 
 _NS_PER_MS: Final = 1_000_000
 SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
@@ -127,6 +128,7 @@ class CaptureRun(Run):
             standIns=stand_ins,
             volatile=list(volatile) or ABSENT,
         )
+        self._salt = identity.salt
         self._redactor = make_redactor(profile, values, identity.salt)
         self._context = self.make_context(
             sink, seed, self._redactor, on_warning=on_warning, find_names=find_names, now_ns=now_ns
@@ -199,11 +201,16 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, Any]:
         """What the run says of where and how it began."""
-        facts = {"python": sys.version.split()[0], "utcOffsetS": time.localtime().tm_gmtoff}
+        facts = {"python": sys.version.split()[0], **self.where()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
+
+    def where(self) -> dict[str, Any]:
+        """By what a replay elsewhere recognises folders and local times of this run."""
+        places = mark_places(own_places(), self._salt)
+        return {"utcOffsetS": time.localtime().tm_gmtoff, "places": places}
 
     def left_behind(self) -> list[str]:
         """The files that the run has written."""

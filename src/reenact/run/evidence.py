@@ -13,6 +13,7 @@ from typing import Final
 from reenact.replayer.renaming import Forms
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import is_users_file, tell_place
+from reenact.volatile.places import own_places
 
 _MAX_FILE_BYTES: Final = 2 * 2**20
 _MAX_BYTES: Final = 64 * 2**20
@@ -128,8 +129,10 @@ class RunEvidence:
         draws: Draws | None = None,
         given: Given | None = None,
         began_s: float | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> None:
-        """The run begins with :meth:`begin` unless it has begun before."""
+        """The run begins with :meth:`begin` unless it has begun before; its *places* are where it is now."""
+        self._places = own_places() if places is None else places
         self.forms: Forms = forms
         self.draws = draws
         self._given = given
@@ -152,6 +155,9 @@ class RunEvidence:
 
     def is_own_port(self, port: int) -> bool:
         return port in set(_listening_ports())
+
+    def places(self) -> Mapping[str, str]:
+        return self._places
 
 
 def _listening_ports() -> Iterator[int]:
