@@ -120,6 +120,9 @@ class Context(Protocol):
     def time_passes(self, lane: Lane) -> bool:
         """Whether *lane* really waits where the agent's own code pauses."""
 
+    def leaves_to_server(self, call_name: str) -> bool:
+        """Whether a call to a server of the run's own is left to it: not where a recording has the answer."""
+
     def note(self, text: str) -> None:
         """Something about the run that is worth knowing, and no divergence."""
 

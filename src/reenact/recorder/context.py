@@ -173,6 +173,9 @@ class CaptureContext:
         """What is recorded happens in its own time."""
         return True
 
+    def leaves_to_server(self, call_name: str) -> bool:  # noqa: ARG002
+        return True
+
     def note(self, text: str) -> None:
         """Only a replay has something to note: a recording is what happened."""
 

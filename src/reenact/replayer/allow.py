@@ -31,6 +31,9 @@ class Allow:
     addresses: Collection[tuple[str, int]] = ()
     """Hosts, as the caller writes them, and ports; a host's name may be looked up too."""
 
+    is_served_here: Callable[[str, int], bool] | None = None
+    """Says whether the run itself listens at a host and port."""
+
     children: Callable[[], bool] | None = None
     """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
 
@@ -39,7 +42,9 @@ class Allow:
         match egress:
             case Connect(host, port):
                 is_here = port in self.loopback_ports and is_loopback(host)
-                return is_here or any(port == its and self._is_at(host, name) for name, its in self.addresses)
+                is_own = self.is_served_here is not None and self.is_served_here(host, port)
+                is_named = any(port == its and self._is_at(host, name) for name, its in self.addresses)
+                return is_here or is_own or is_named
             case Lookup(host):
                 return any(host.lower() == name.lower() for name, _ in self.addresses)
             case ConnectLocal(path):

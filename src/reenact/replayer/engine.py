@@ -244,6 +244,9 @@ class ReplayEngine:
         """Whether *lane* runs inside a call that really happens."""
         return lane.within in self._live_calls
 
+    def leaves_to_server(self, call_name: str) -> bool:
+        return not self.source.has_asked_here(call_name)
+
     def note(self, text: str) -> None:
         self.notes.append(self._redactor.redact_text(text))
 

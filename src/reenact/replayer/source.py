@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from string import digits
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -20,10 +21,12 @@ from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import ENDED, PUT, CaptureEvent, CaptureManifest
 from reenact.formats.record import ABSENT
+from reenact.replayer.egress import is_loopback
 from reenact.store.reader import CaptureReader
 from reenact.store.references import blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
 
+_NETWORK: Final = "network/"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """What the event of an instant says beside its request."""
 
@@ -240,6 +243,16 @@ class ReplaySource:
         """All calls of that type and name, in recorded order."""
         return self._by_name.get((event_type, name), [])
 
+    def has_asked_here(self, call_name: str) -> bool:
+        """Whether a server of this machine was asked so, at whichever port, as *call_name* asks one."""
+        return _place_asked(call_name) in self._places_asked
+
+    @cached_property
+    def _places_asked(self) -> frozenset[tuple[str, str]]:
+        networks = (call.name for call in self.calls if call.name.startswith(_NETWORK))
+        names = (name.removeprefix(_NETWORK) for name in networks)
+        return frozenset(_place_asked(name) for name in names if _is_asked_here(name))
+
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[RecordedCall]]:
         found: dict[tuple[str, str], list[RecordedCall]] = {}
@@ -353,3 +366,16 @@ def _request_digest(data: _Data) -> bytes:
 def instant_digest(request: dict[str, Any]) -> bytes:
     """What identifies an instant."""
     return sha256(encode_clean(request)).digest()
+
+
+def _place_asked(call_name: str) -> tuple[str, str]:
+    """Method and path of an HTTP call."""
+    method, _, url = call_name.partition(" ")
+    return method, url.partition("://")[2].partition("/")[2].partition("?")[0]
+
+
+def _is_asked_here(call_name: str) -> bool:
+    try:
+        return is_loopback(urlsplit(call_name.partition(" ")[2]).hostname or "")
+    except ValueError:
+        return False

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -38,6 +39,7 @@ from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
+from reenact.seams.serving import is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
@@ -167,7 +169,8 @@ class CaptureRun(Run):
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
         yield self._entered
-        yield Watch(self._allow, self._is_unseen, self._context.warn)
+        allow = replace(self._allow or Allow(), is_served_here=is_served_here)
+        yield Watch(allow, self._is_unseen, self._context.warn)
 
     @contextmanager
     def _gateway_for_programs(self) -> Iterator[None]:

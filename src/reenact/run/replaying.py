@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -44,6 +45,7 @@ from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.seams import stdlib, telemetry
 from reenact.seams.entered import Entered
+from reenact.seams.serving import is_served_here
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
@@ -113,7 +115,8 @@ class ReplayRun(Run):
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(passthrough)
-        self._guard = Guard(allow or Allow(), self._is_guarded, redact=redactor.redact_arguments)
+        self._allow = replace(allow or Allow(), is_served_here=is_served_here)
+        self._guard = Guard(self._allow, self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)
         self._open = ExitStack()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
+from reenact.seams.serving import note_server
 from reenact.seams.spawn import bound_to_lanes, in_turn
 
 
@@ -22,8 +23,18 @@ def _patches(module: ModuleType) -> list[Patch]:
     return [
         Patch(module.Loop, "create_task", bound_to_lanes),
         Patch(module.Loop, "call_soon_threadsafe", in_turn),
+        Patch(module.Loop, "create_server", _noted),
         *announced,
     ]
+
+
+def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def create_server(self: Any, *args: Any, **options: Any) -> Any:
+        server = await original(self, *args, **options)
+        note_server(server)
+        return server
+
+    return create_server
 
 
 def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.boundary import Call
+from reenact.boundary import Call, current_lane
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import Provider, recognise, request_fields
 from reenact.providers.empty import empty_answer
 from reenact.seams.http.body import meaning
 from reenact.seams.http.headers import Pairs, by_name
+from reenact.seams.serving import is_served_here
 from reenact.seams.telemetry import traffic_beside
 
 _OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
@@ -57,7 +58,14 @@ class Asked(NamedTuple):
         No single answer could stand for that.
         """
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
-        return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway))
+        return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)) or self._is_to_own_server()
+
+    def _is_to_own_server(self) -> bool:
+        """A model is asked wherever it is."""
+        if self.provider is not None or not is_served_here(*_host_and_port(self.sent.url)):
+            return False
+        lane = current_lane()
+        return lane is not None and lane.context.leaves_to_server(f"{self.sent.method} {self.sent.url}")
 
     def call(self, *, may_leave_first: bool, is_elsewhere: bool = False) -> Call:
         """Headers are recorded, never matched; *is_elsewhere*: another program asks."""
@@ -97,6 +105,14 @@ class Asked(NamedTuple):
         except FormatError:
             return {"provider": self.provider, "model": "", "inputHash": digest_of_bytes(self.sent.body)}
         return fields if fields["model"] is not None else fields | {"model": ""}
+
+
+def _host_and_port(url: str) -> tuple[str | None, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None, None
 
 
 def whole_body(body: Any) -> bytes | None:

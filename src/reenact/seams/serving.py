@@ -1,0 +1,65 @@
+"""Servers that a run listens with: what its own clients ask them is no call of the run's.
+
+Answered from a recording, such a request would keep the server's own code, and the calls that it makes, from
+running. So it is made in replay as it was when it was recorded.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any, Final
+from weakref import WeakSet
+
+from reenact.boundary import current_lane
+from reenact.seams.patches import Patch
+
+_sockets: Final[WeakSet[socket.socket]] = WeakSet()
+"""On which code of a run listens."""
+_servers: Final[list[Any]] = []
+"""Those of loops that listen past Python's sockets."""
+
+
+def _listen(original: Callable[..., None]) -> Callable[..., None]:
+    def listen(self: socket.socket, *backlog: int) -> None:
+        original(self, *backlog)
+        if current_lane() is not None:
+            _sockets.add(self)
+
+    return listen
+
+
+PATCHES: Final = [Patch(socket.socket, "listen", _listen)]
+
+
+def note_server(server: Any) -> None:
+    """*server* listens from now on; it is the run's if the code that runs here is."""
+    _servers[:] = [each for each in _servers if each.is_serving()]
+    if current_lane() is not None:
+        _servers.append(server)
+
+
+def is_served_here(host: str | None, port: int | None) -> bool:
+    """Whether a server of a run that is open here listens there."""
+    return bool(_sockets or _servers) and _is_loopback(host) and port in _ports()
+
+
+def _ports() -> set[int]:
+    found = set()
+    for listening in [*_sockets, *(each for server in _servers for each in server.sockets)]:
+        with suppress(OSError):  # it is closed
+            if listening.family != socket.AF_UNIX:
+                found.add(listening.getsockname()[1])
+    return found
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host in (None, "localhost"):
+        return host is not None
+    try:
+        address = ip_address(str(host))
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

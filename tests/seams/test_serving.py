@@ -1,0 +1,172 @@
+"""Servers of the run's own, asked by clients of the run's own: what they do is the run's, in any order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import urlopen
+
+import aiohttp.web
+import httpx
+import pytest
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+import reenact
+from tests.twice import events
+
+TOPICS = ("ants", "bees", "cats", "dogs", "eels", "foxes", "goats", "hares")
+
+
+@reenact.tool
+async def ask(question: str) -> str:
+    """What a model would be asked; answers overtake each other."""
+    await asyncio.sleep(random.random() / 50)
+    return f"{question}!"
+
+
+async def answer(topic: str) -> str:
+    first = await ask(f"something about {topic}")
+    more = await asyncio.gather(*(ask(f"{word} about {first}") for word in ("more", "less")))
+    return " ".join([first, *more])
+
+
+async def _ask_all(address: str, topics: list[str]) -> dict[str, str]:
+    async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+        answers = await asyncio.gather(*(client.get("/ask", params={"topic": topic}) for topic in topics))
+        return {topic: each.json() for topic, each in zip(topics, answers, strict=True)}
+
+
+async def uvicorn_served(topics: list[str]) -> dict[str, str]:
+    async def respond(request: Request) -> JSONResponse:
+        return JSONResponse(await answer(request.query_params["topic"]))
+
+    app = Starlette(routes=[Route("/ask", respond)])
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.001)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        return await _ask_all(f"http://127.0.0.1:{port}", topics)
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def aiohttp_served(topics: list[str]) -> dict[str, str]:
+    async def respond(request: aiohttp.web.Request) -> aiohttp.web.Response:
+        return aiohttp.web.json_response(await answer(request.query["topic"]))
+
+    app = aiohttp.web.Application()
+    app.router.add_get("/ask", respond)
+    runner = aiohttp.web.AppRunner(app)
+    await runner.setup()
+    site = aiohttp.web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        return await _ask_all(f"http://127.0.0.1:{runner.addresses[0][1]}", topics)
+    finally:
+        await runner.cleanup()
+
+
+async def thread_served(topics: list[str]) -> dict[str, str]:
+    """A thread for each request, and clients in threads."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = asyncio.run(answer(self.path.rpartition("=")[2])).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is to be said."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        try:
+            with ThreadPoolExecutor(len(topics)) as pool:
+                address = f"http://127.0.0.1:{server.server_address[1]}/ask?topic="
+                told = [pool.submit(lambda topic: urlopen(address + topic).read(), topic) for topic in topics]
+                return {topic: each.result().decode() for topic, each in zip(topics, told, strict=True)}
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("serve", [uvicorn_served, aiohttp_served, thread_served])
+def test_parallel_requests_are_found_in_whichever_order_they_come(tmp_path, serve, run):
+    """Eight at once, each with three calls; in every replay they arrive in another order."""
+    topics = list(TOPICS)
+    with reenact.capture(tmp_path / "run", sources=()):
+        recorded = run(serve(topics))
+    assert [kind for kind, _ in events(tmp_path / "run")].count("tool_call") == 3 * len(topics)
+    for seed in range(20 if serve is uvicorn_served and run is asyncio.run else 4):
+        random.Random(seed).shuffle(topics)
+        with reenact.replay(tmp_path / "run") as replay:
+            assert run(serve(topics)) == recorded
+        assert replay.divergences == []
+
+
+def test_a_request_that_asks_something_else_diverges(tmp_path):
+    """Order does not matter, content does."""
+    with reenact.capture(tmp_path / "run", sources=()):
+        asyncio.run(uvicorn_served(list(TOPICS)))
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
+        asyncio.run(uvicorn_served([*TOPICS[:-1], "horses"]))
+
+
+@contextmanager
+def listening(asked: list[str]) -> Iterator[int]:
+    """A server that keeps what it is asked; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is to be said."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def test_a_server_from_before_the_run_is_outside_of_it(tmp_path):
+    """What it is asked is a call of the run's, answered from the recording."""
+    asked: list[str] = []
+    with listening(asked) as port:
+        with reenact.capture(tmp_path / "run", sources=()):
+            httpx.get(f"http://127.0.0.1:{port}/x")
+        with reenact.replay(tmp_path / "run"):
+            assert httpx.get(f"http://127.0.0.1:{port}/x").text == "hello"
+    assert asked == ["/x"]
+
+
+def test_a_capture_that_has_the_answer_of_an_own_server_answers_with_it(tmp_path):
+    """As captures have that were made before such requests were left to the server."""
+    asked: list[str] = []
+    with listening(asked) as port, reenact.capture(tmp_path / "run", sources=()):
+        httpx.get(f"http://127.0.0.1:{port}/x")
+    with reenact.replay(tmp_path / "run") as replay, listening(asked) as port:
+        assert httpx.get(f"http://127.0.0.1:{port}/x").text == "hello"
+    assert asked == ["/x"]
+    assert replay.divergences == []
