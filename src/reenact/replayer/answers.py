@@ -56,7 +56,7 @@ class Substitution:
         return value
 
     def in_pieces(self, pieces: list[Any]) -> list[Any]:
-        """The same for the pieces of a stream."""
+        """The same for the pieces of a stream that are text; others are left as they are."""
         if self._found is None or not pieces:
             return pieces
         if all(isinstance(piece, str) for piece in pieces):
@@ -64,7 +64,7 @@ class Substitution:
         if all(isinstance(piece, bytes) for piece in pieces):
             plain = self._recut([piece.decode("latin-1") for piece in pieces])
             return [piece.encode("latin-1") for piece in plain]
-        return [self.in_value(piece) for piece in pieces]
+        return pieces
 
     def _recut(self, pieces: list[str]) -> list[str]:
         text = "".join(pieces)

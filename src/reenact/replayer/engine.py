@@ -634,17 +634,22 @@ class ReplayStep:
         """Nor are its pieces."""
 
     def pieces(self) -> Iterator[Any]:
-        yield from self._recorded_pieces()
+        for piece in self._recorded_pieces():
+            yield self._named_as_now(piece)
         self._end_of_pieces()
 
     async def async_pieces(self) -> AsyncIterator[Any]:
         for piece in self._recorded_pieces():
             if not self._recorded.inline:
                 await asyncio.sleep(0)
-            yield piece
+            yield self._named_as_now(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)
         self._end_of_pieces()
+
+    def _named_as_now(self, piece: Any) -> Any:
+        """A piece that is no text may answer what was said since the stream began, as a process does."""
+        return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
 
     def _recorded_pieces(self) -> list[Any]:
         return self._payload("pieces") or [] if self._pieces is None else self._pieces

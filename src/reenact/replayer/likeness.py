@@ -156,6 +156,11 @@ class RunLikeness:
         """Whether an answer may have names or folders that are others here."""
         return bool(self.renamed) or self._places.are_moved
 
+    def renamed_now(self, answer: Any) -> Any:
+        """*answer* under the names that are known by now."""
+        self.look_through(answer)
+        return self.answers.in_value(answer)
+
     def look_through(self, answer: Any) -> None:
         """Learn from an *answer* where the recorded run was; this one is to hear of its own folders."""
         if self._places.are_moved and self._places.look_through("\n".join(_texts_of(answer))):

@@ -104,6 +104,17 @@ async def async_talked():
     process.stdin.close()
     return heard, await process.stdout.read(), await process.wait()
 
+async def async_named():
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", LINES, stdin=PIPE, stdout=PIPE)
+    are_answered = []
+    for _ in range(3):
+        name = os.urandom(6).hex()
+        process.stdin.write(f"{os.getcwd()} {name}\\n".encode())
+        heard = await process.stdout.readline()
+        are_answered.append(heard == f"got {os.getcwd()} {name}\\n".encode())
+    process.stdin.close()
+    return are_answered, await process.wait()
+
 async def anyio_talked():
     async with await anyio.open_process([sys.executable, "-c", LINES]) as process:
         heard = []
@@ -130,7 +141,16 @@ async def at_once():
 """
 WAYS = [
     *("ran", "by_name", "timed_out", "held", "pumped", "talked", "chained", "system", "missing"),
-    *("async_ran", "async_shell", "async_talked", "anyio_talked", "anyio_ran", "killed", "at_once"),
+    *(
+        "async_ran",
+        "async_shell",
+        "async_talked",
+        "async_named",
+        "anyio_talked",
+        "anyio_ran",
+        "killed",
+        "at_once",
+    ),
 ]
 
 
@@ -159,6 +179,17 @@ def test_a_librarys_program_answers_as_recorded(library: ModuleType, way: str, t
     with reenact.replay(tmp_path / "run") as again:
         assert done_by(getattr(library, way)) == recorded
     assert (again.blocked, again.divergences) == ([], [])
+
+
+def test_a_process_answers_under_the_names_and_in_the_folder_of_the_replay(
+    library: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is told may be longer there; an answer comes when its question was asked."""
+    for mode, place in ((reenact.capture, "here"), (reenact.replay, "a/longer/way")):
+        (tmp_path / place).mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / place)
+        with mode(tmp_path / "run"):
+            assert asyncio.run(library.async_named()) == ([True] * 3, 0)
 
 
 def test_another_input_is_a_divergence(library: ModuleType, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A process is one stream: what it wrote, piece by piece, which of its pipes ended, and how it ended. What is
 written to it is a call each time. In replay nothing is started: a transport gives the protocol the recorded
-pieces, each not before as much was written to the process as when it came.
+pieces, each not before as much was said to the process as when it came.
 """
 
 from __future__ import annotations
@@ -77,8 +77,9 @@ class _Told(asyncio.SubprocessProtocol):
 
     def __init__(self, command: Command, boundary: crossing, step: Any, protocol: Any) -> None:
         self.command = command
-        self.given = 0
-        """How much has been written to the process, its end counted as one."""
+        self.writes = 0
+        """How often something was written to the process, its end counted as one."""
+        self._writes_told = 0
         self._boundary = boundary
         self._step = step
         self._protocol = protocol
@@ -114,7 +115,11 @@ class _Told(asyncio.SubprocessProtocol):
 
     def _tell(self, piece: dict[str, Any]) -> None:
         if not self._is_over:
-            self._step.piece(piece | {"after": self.given})
+            if self.writes > self._writes_told:
+                # Of its own, so that in replay what is said then has the names that were written till then.
+                self._writes_told = self.writes
+                self._step.piece({"writes": self.writes})
+            self._step.piece(piece)
 
     def _end(self, piece: dict[str, Any]) -> None:
         if not self._is_over:
@@ -160,7 +165,7 @@ class _RecordedInput:
     def write(self, data: Any) -> None:
         data = bytes(data)
         if data:
-            self._told.given += len(data)
+            self._told.writes += 1
             _do(self._told.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data)
 
     def writelines(self, lines: Any) -> None:
@@ -176,7 +181,7 @@ class _RecordedInput:
 
     def _ended(self) -> None:
         if not self._pipe.is_closing():
-            self._told.given += 1
+            self._told.writes += 1
 
 
 def _do(command: Command, what: str, act: Callable[[], Any], **details: Any) -> None:
@@ -202,7 +207,7 @@ class _Replayed(asyncio.SubprocessTransport):
         self._protocol = protocol
         self._pid = step.answer["pid"]
         self._returncode: int | None = None
-        self._given = 0
+        self._given = self._writes = 0
         self._more = asyncio.Event()
         self._exited = asyncio.Event()
         names = ("stdin", "stdout", "stderr")
@@ -218,9 +223,11 @@ class _Replayed(asyncio.SubprocessTransport):
 
     async def _give(self) -> None:
         for piece in self._step.pieces():
-            while self._given < piece["after"]:
+            while not self._has_been_told_enough(piece):
                 self._more.clear()
                 await self._more.wait()
+            if "writes" in piece:
+                continue
             # One piece at a time: the agent reads what has come before the next one comes.
             await asyncio.sleep(0)
             if "data" in piece:
@@ -238,8 +245,14 @@ class _Replayed(asyncio.SubprocessTransport):
                     self._protocol.connection_lost(None)
                 return
 
+    def _has_been_told_enough(self, piece: dict[str, Any]) -> bool:
+        if "writes" in piece:
+            return self._writes >= int(piece["writes"])
+        return self._given >= int(piece.get("after", 0))  # in captures of earlier versions
+
     def given(self, count: int) -> None:
         self._given += count
+        self._writes += 1
         self._more.set()
 
     def do(self, what: str, **details: Any) -> None:
