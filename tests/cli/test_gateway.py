@@ -273,10 +273,8 @@ def test_a_program_that_asks_for_an_unknown_name_is_told_the_option(tmp_path):
     """And so is the user."""
     line = f"ANTHROPIC_BASE_URL={{gateway}}/mine {' '.join(ISOLATED)} one"
     done = run("record", "-o", "a", "--", "sh", "-c", line, cwd=tmp_path)
-    assert (
-        "reenact: nothing was recorded: a request for /mine came to the gateway, but no upstream"
-        in done.stderr
-    )
+    assert "reenact: nothing was recorded: the command itself failed" in done.stderr
+    assert "a request for /mine came to the gateway, but no upstream has this name" in done.stderr
     assert "--upstream mine=URL" in done.stderr
     assert not (tmp_path / "a").exists()
 

@@ -311,10 +311,10 @@ def test_lenient_tells_many_divergences_quickly(tmp_path: Path) -> None:
     """A thousand changed calls of a thousand take no more than a few seconds."""
     words = [str(number) for number in range(1000)]
     captured(tmp_path / "run", saying(*words))
-    began = time.perf_counter()
+    began = time.process_time()
     _, codes = lenient(tmp_path / "run", saying(*(word + "!" for word in words)))
     assert codes == ["event_payload_mismatch"] * 1000
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_lenient_tells_the_listener(tmp_path: Path) -> None:
