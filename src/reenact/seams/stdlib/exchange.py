@@ -7,7 +7,6 @@ exchanged. No library's namespace is touched, and at the end every stand-in is t
 from __future__ import annotations
 
 import builtins
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
@@ -151,9 +150,7 @@ def is_exchanged_in(namespace: Namespace) -> bool:
 
 
 def _import(original: Callable[..., Any]) -> Callable[..., Any]:
-    libraries, modules = _libraries, sys.modules
-    neighbours: dict[tuple[str, str, int], ModuleType] = {}
-    """Where relative imports of libraries lead, by importer, name and level."""
+    libraries = _libraries
 
     def import_for(
         name: str,
@@ -162,34 +159,14 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        # First of all and by the cheapest means, for some libraries import within their functions, hundreds
-        # of times in one model call.
-        try:
-            importer = globals["__name__"]  # type: ignore[index]  # as good as always there
-            is_library = importer in libraries
-        except (KeyError, TypeError):
-            is_library = False
-        if not is_library:
-            module = original(name, globals, locals, fromlist, level)
-            return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
-        if not level or not fromlist:
-            return original(name, globals, locals, fromlist, level)
-        # To find out anew where it leads takes longer than recording the call in which it is asked.
-        module = neighbours.get((importer, name, level))
-        if module is None or modules.get(module.__name__) is not module:
-            module = original(name, globals, locals, fromlist, level)
-            if _is_settled(module):
-                neighbours[importer, name, level] = module
-        return module
+        module = original(name, globals, locals, fromlist, level)
+        # Some libraries import within their functions, hundreds of times in one model call: they are known
+        # by name, and get what they imported.
+        if not globals or globals.get("__name__") in libraries or not _open.holds(globals):
+            return module
+        return _open.imported(module, fromlist or ())
 
     return import_for
-
-
-def _is_settled(module: Any) -> bool:
-    """Whether an import from *module* needs nothing else: nobody is loading it, and it has no submodules."""
-    if type(module) is not ModuleType or hasattr(module, "__path__"):
-        return False
-    return module.__spec__ is not None and not getattr(module.__spec__, "_initializing", False)
 
 
 _PATCHES: Final = [Patch(builtins, "__import__", _import)]
