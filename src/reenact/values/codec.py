@@ -9,7 +9,6 @@ as a connection that is an attribute of the exception, is left out.
 from __future__ import annotations
 
 import marshal
-import re
 from math import isfinite
 from typing import Any, Final
 
@@ -37,17 +36,7 @@ _PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
 _dump: Final = canonical.guarded(orjson.dumps)
-_marshal: Final = marshal.dumps
 _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
-_MARSHAL_VERSION: Final = 2
-"""The last one that does not look for objects that occur twice, which takes its time."""
-_TUPLE: Final = ord("(")
-"""With this byte marshal writes a tuple; a string may hold it too, but hardly ever the size that follows."""
-_TUPLE_AND_SIZE: Final = re.compile(rb"\(...\x00", re.DOTALL)
-"""Four bytes, the lowest first; a tuple of so many members that the last is not zero fits into no event."""
-_NAN: Final = 0x7F
-"""The last byte of a float that is infinite or none; hardly ever one of anything else."""
-_MINUS_NAN: Final = 0xFF
 
 
 def to_text(value: Any, *, is_json: bool = False) -> bytes:
@@ -129,13 +118,10 @@ def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None
     """The text of a value that JSON holds as it is; ``None`` for others."""
     try:
         text = _dump(value, None, options)
-        if not is_json:
-            # Only exact types can be marshalled: what is a str and an enum member, say, cannot.
-            bits = _marshal(value, _MARSHAL_VERSION)
-            may_hold_tuple = _TUPLE in bits and _TUPLE_AND_SIZE.search(bits) is not None
-            # Only tuples and NaN are taken here and are not JSON's.
-            if (may_hold_tuple or _NAN in bits or _MINUS_NAN in bits) and _decode(text) != value:
-                return None
+        # Tuples and NaN are written, and come back as another value; all else that JSON lacks is refused.
+        # An enum's member is written as its value; marshal is the fastest that takes exact types alone.
+        if not is_json and (_decode(text) != value or not marshal.dumps(value)):
+            return None
     except MemoryError:
         raise
     except Exception:  # comparing and encoding may run code of the value's own
