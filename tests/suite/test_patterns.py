@@ -8,7 +8,7 @@ import pytest
 
 from reenact.errors import UsageError
 from reenact.suite.patterns import Searcher
-from tests.suite.runs import call, judged, table, trace_of
+from tests.suite.runs import call, error, judged, memory, table, trace_of
 
 HOSTILE = {
     "nested repetition": ("(x+x+)+y", "x" * 5000),
@@ -154,3 +154,53 @@ def test_the_budget_holds_for_many_literals(params):
     found = judged("output_omits", params, trace_of(output="x é" * 200_000))
     assert process_time() - start < 2
     assert "was given up after 0.7 s" in found.message
+
+
+WORDS = [f"é{number}" for number in range(36_000)]
+LONG = "x é" * 200_000
+LITERALS = {
+    "graceful_failure_output": ("graceful_failure_output", {"allowed_failure_phrases": WORDS}),
+    "forbidden phrases": (
+        "graceful_failure_output",
+        {"allowed_failure_phrases": ["x"], "forbidden_success_phrases": WORDS},
+    ),
+    "ask_clarifying": ("ask_clarifying_when_ambiguous", {"about_any_of": WORDS}),
+    "memory_update": ("memory_update_on_correction", {"expected_memory_fact": "é1"}),
+    "tool_args_match": (
+        "tool_args_match",
+        {"tool": "t", "match": {"args_contains": {"q[*]": "é1"}}},
+    ),
+    "tool_args": ("tool_args", {"tool": "t", "matchers": {"q[*]": {"contains": "é1"}}}),
+    "citations": ("no_fabricated_source_or_citation", {}),
+}
+
+
+@pytest.mark.parametrize(("kind", "params"), **table(LITERALS))
+def test_the_budget_holds_for_literals_of_every_assertion(kind, params):
+    """Many literals in one text, and one literal in many texts."""
+    script = [call("t", q=[LONG] * 1500), memory("write", "home", content=[LONG] * 1500)]
+    cited = " ".join(f"http://x/{number}" for number in range(5000))
+    output = cited if kind.startswith("no_fab") else LONG + "?"
+    trace = trace_of(*script, error(), output=output, messages=[LONG])
+    start = process_time()
+    found = judged(kind, params, trace)
+    assert process_time() - start < 3
+    assert "was given up after 0.7 s" in found.message, found.message[:200]
+
+
+FORMS = {
+    "a text without an end": ("ask_clarifying_when_ambiguous", {}, "a" * 200_000),
+    "white space behind a bullet": (
+        "memory_recall_same_group",
+        {"expected_memory_fact": "bullets"},
+        f"- a{' ' * 200_000}b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "params", "output"), **table(FORMS))
+def test_the_form_of_an_output_is_read_in_one_pass(kind, params, output):
+    """However long its lines are."""
+    start = process_time()
+    judged(kind, params, trace_of(output=output))
+    assert process_time() - start < 1

@@ -8,7 +8,7 @@ from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, errors_of, of_type
 from reenact.suite.params import Params
-from reenact.suite.values import contains
+from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
 SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "successfully sent", "all set")
@@ -48,12 +48,12 @@ class GracefulFailure(Params, frozen=True, kw_only=True):
 def graceful_failure_output(trace: Trace, params: GracefulFailure) -> Verdict:
     """Something failed, and the output says so instead of claiming success."""
     errors = of_type(trace, "error")
-    output = trace.final_output.content
-    said = [phrase for phrase in params.allowed_failure_phrases if contains(output, phrase)]
+    output, searcher = trace.final_output.content, Searcher()
+    said = [phrase for phrase in params.allowed_failure_phrases if searcher.contains(output, phrase)]
     claimed = [
         phrase
         for phrase in params.forbidden_success_phrases
-        if params.must_not_claim_success and contains(output, phrase)
+        if params.must_not_claim_success and searcher.contains(output, phrase)
     ]
     problems = [] if errors else ["no error event"]
     if not said:

@@ -9,6 +9,7 @@ from typing import Final
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import strings_in, successful_results
 from reenact.suite.params import Params
+from reenact.suite.patterns import Searcher
 from reenact.suite.values import content_units, stems, urls
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
@@ -67,9 +68,10 @@ def no_fabricated_source_or_citation(trace: Trace, params: NoFabricatedSource) -
     """What the output cites (addresses, DOIs, named sources, numbered notes) was really there."""
     results = successful_results(trace, params.allowed_sources)
     asked = [text for message in trace.input_messages for text in strings_in(message.content)]
-    seen = "\n".join([*_returned(results), *asked, *params.known_sources]).casefold()
+    seen = "\n".join([*_returned(results), *asked, *params.known_sources])
+    searcher = Searcher()
     output = trace.final_output.content
-    invented = [cited for cited in _cited(output) if cited.casefold() not in seen]
+    invented = [cited for cited in _cited(output) if not searcher.contains(seen, cited)]
     dangling = sorted(set(_MARKER.findall(output)) - set(_REFERENCE.findall(output)), key=int)
     problems = [*map(quoted, invented), *(f"the note [{number}], which leads nowhere" for number in dangling)]
     wanted = f"expected every source to be among {counted(len(results), 'successful result')}"

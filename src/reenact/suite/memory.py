@@ -11,7 +11,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import MEMORY_TYPES, of_type, output_events, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.values import bullets, contains
+from reenact.suite.values import bullets
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
 BRIEF_CHARACTERS = 220
@@ -40,8 +40,8 @@ def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
 def _shows(output: str, fact: str) -> bool:
     """Whether nothing in *output* is against *fact*: of bullets and brevity alone its form can tell."""
     found = bullets(output)
-    has_bullets = bool(found) or not contains(fact, "bullet")
-    is_brief = all(len(bullet) <= BRIEF_CHARACTERS for bullet in found) or not contains(fact, "brief")
+    has_bullets = bool(found) or "bullet" not in fact.casefold()
+    is_brief = all(len(bullet) <= BRIEF_CHARACTERS for bullet in found) or "brief" not in fact.casefold()
     return bool(output.strip()) and has_bullets and is_brief
 
 
@@ -94,8 +94,8 @@ def memory_update_on_correction(trace: Trace, params: MemoryUpdate) -> Verdict:
         for event in of_type(trace, "memory_write")
         if event.group_id == group_id and event.seq > since and params.path in (None, event.data.get("path"))
     ]
-    fact = params.expected_memory_fact
-    good = [event for event in writes if fact is None or _mentions(event, fact)]
+    fact, searcher = params.expected_memory_fact, Searcher()
+    good = [event for event in writes if fact is None or _mentions(event, fact, searcher)]
     wanted = f"expected a memory write in group {group_id}" + (
         f" that mentions {quoted(fact)}" if fact else ""
     )
@@ -123,8 +123,8 @@ def _correction(trace: Trace, pattern: str | None) -> TraceEvent | bool | None:
     return True if any(searcher.search(pattern, text) for text in said) else None
 
 
-def _mentions(event: TraceEvent, fact: str) -> bool:
-    return any(contains(text, fact) for text in strings_in(event.data))
+def _mentions(event: TraceEvent, fact: str, searcher: Searcher) -> bool:
+    return any(searcher.contains(text, fact) for text in strings_in(event.data))
 
 
 class StateMutationAllowed(Params, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from reenact.formats.trace import Trace
 from reenact.suite.events import calls, output_events, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.values import bullets, contains, has_key, paragraphs, schema_problems, sentence_count
+from reenact.suite.values import bullets, has_key, paragraphs, schema_problems, sentence_count
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
 
@@ -160,9 +160,6 @@ def final_output_json_schema(trace: Trace, params: FinalOutputJsonSchema) -> Ver
     return verdict(not problems, message, observed={"problems": problems}, events=output_events(trace))
 
 
-_QUESTION: Final = re.compile(r"[^.!?\n]*\?")
-
-
 class AskClarifying(Params, frozen=True, kw_only=True):
     when: str | None = None
     """A pattern of an ambiguous request; another request passes. Every request counts when absent."""
@@ -178,8 +175,9 @@ def ask_clarifying_when_ambiguous(trace: Trace, params: AskClarifying) -> Verdic
     if params.when is not None and not _is_asked(trace, params.when):
         message = f"the request does not match {quoted(params.when)}, so nothing need be asked"
         return verdict(True, message, observed={"ambiguous": False})
-    questions = [found.strip() for found in _QUESTION.findall(trace.final_output.content)]
-    relevant = [question for question in questions if _is_about(question, params.about_any_of)]
+    searcher = Searcher()
+    questions = _questions(trace.final_output.content)
+    relevant = [each for each in questions if _is_about(each, params.about_any_of, searcher)]
     acted = [
         event
         for event in calls(trace)
@@ -209,5 +207,11 @@ def _is_asked(trace: Trace, pattern: str) -> bool:
     return any(searcher.search(pattern, text) for text in said)
 
 
-def _is_about(question: str, topics: Collection[str]) -> bool:
-    return not topics or any(contains(question, topic) for topic in topics)
+def _questions(text: str) -> list[str]:
+    """The sentences that end with a question mark, which may be all there is of one."""
+    sentences = re.split(r"(?<=[.!?\n])", text)  # one pass, however long a text without an end is
+    return [sentence.strip() for sentence in sentences if sentence.endswith("?")]
+
+
+def _is_about(question: str, topics: Collection[str], searcher: Searcher) -> bool:
+    return not topics or any(searcher.contains(question, topic) for topic in topics)

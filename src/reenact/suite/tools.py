@@ -14,7 +14,6 @@ from reenact.suite.events import Selector, calls, first, select, tools_called
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.values import (
-    contains,
     has_key,
     includes,
     matcher_problem,
@@ -143,7 +142,7 @@ def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]
         if not has_key(args, key):
             yield f"{key} is missing"
     for key, expected in match.args_contains.items():
-        if not any(_holds(value, expected) for value in _values(args, key)):
+        if not any(_holds(value, expected, searcher) for value in _values(args, key)):
             yield f"{key} should contain {shown(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
         if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
@@ -155,9 +154,9 @@ def _values(args: Any, path: str) -> list[Any]:
     return [value for value in values_at(args, path) if value is not False]
 
 
-def _holds(value: Any, expected: Any) -> bool:
+def _holds(value: Any, expected: Any, searcher: Searcher) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
-        return contains(value, expected)
+        return searcher.contains(value, expected)
     return same(value, expected)
 
 

@@ -18,7 +18,7 @@ from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import quoted, shown
 
-_BULLET: Final = re.compile(r"[ \t]*[-*][ \t]+(?P<text>\S.*?)\s*", re.ASCII)
+_BULLET: Final = re.compile(r"[ \t]*[-*][ \t]+(?P<text>\S.*)", re.ASCII)
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)", re.ASCII)
 _URL: Final = re.compile(r"https?://\S+", re.IGNORECASE | re.ASCII)
 _ENCLOSURES: Final = {"(": ")", "[": "]", "<": ">", '"': '"', "'": "'", "`": "`"}
@@ -35,7 +35,12 @@ STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 def bullets(text: str) -> list[str]:
     """The texts of the lines that start with ``-`` or ``*`` and white space, without the sign."""
-    return [found["text"] for line in text.split("\n") if (found := _BULLET.fullmatch(line))]
+    return [found for line in text.split("\n") if (found := _bullet(line)) is not None]
+
+
+def _bullet(line: str) -> str | None:
+    found = _BULLET.fullmatch(line)
+    return found["text"].rstrip(" \t\n\r\f\v") if found else None
 
 
 def paragraphs(text: str) -> list[str]:
@@ -56,10 +61,11 @@ def _units_of(block: str) -> list[str]:
     units: list[list[str]] = [[]]
     in_bullet = False
     for line in block.split("\n"):
-        if bullet := _BULLET.fullmatch(line):
+        bullet = _bullet(line)
+        if bullet is not None:
             if not in_bullet and units[-1] and units[-1][-1].rstrip().endswith(":"):
                 units[-1].pop()
-            units.append([bullet["text"]])
+            units.append([bullet])
         elif in_bullet and not line[:1].isspace():
             units.append([line])
         else:
@@ -99,11 +105,6 @@ def _stem(word: str) -> str:
     if len(word) > 5:
         word = word.removesuffix("ing") if word.endswith("ing") else word.removesuffix("ed")
     return word[:-1] if len(word) > 4 and word.endswith("s") else word
-
-
-def contains(text: str, part: str, *, case_sensitive: bool = False) -> bool:
-    """Whether *part* stands somewhere in *text*."""
-    return part in text if case_sensitive else part.casefold() in text.casefold()
 
 
 _STEP: Final = re.compile(r"\[(?P<index>\d+|\*)\]|\.?(?P<key>[^.\[\]]+)")
@@ -241,7 +242,7 @@ def _unmet(value: Any, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
         yield f"be {shown(matcher.equals)}"
     if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):
         yield f"be one of {shown(matcher.one_of)}"
-    if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains):
+    if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains, searcher):
         yield f"contain {shown(matcher.contains)}"
     if matcher.regex is not None and not (isinstance(value, str) and searcher.search(matcher.regex, value)):
         yield f"match {quoted(matcher.regex)}"
@@ -258,9 +259,9 @@ def _out_of_range(value: Any, matcher: Matcher) -> Iterator[str]:
         yield f"be {matcher.max} or less"
 
 
-def _has(value: Any, part: Any) -> bool:
+def _has(value: Any, part: Any, searcher: Searcher) -> bool:
     if isinstance(value, str):
-        return isinstance(part, str) and contains(value, part)
+        return isinstance(part, str) and searcher.contains(value, part)
     return isinstance(value, list) and any(same(item, part) for item in value)
 
 
