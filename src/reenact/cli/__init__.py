@@ -21,6 +21,7 @@ VERBS = {
     "hash": "Print the canonical digest of JSON files",
     "keygen": "Make a pair of keys to seal with",
     "prove": "Prove that an event stands at its place in a sealed run",
+    "prune": "Take away captures that need not be kept",
     "publish": "Write a run's log without what is private in it",
     "record": "Run a command and record it",
     "recover": "Complete captures that were interrupted",

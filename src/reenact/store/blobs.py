@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, StoreError
@@ -17,6 +17,8 @@ from reenact.store.paths import inside, open_inside
 
 _PIECE_BYTES: Final = 1024 * 1024
 _FOLDER_NAME: Final = re.compile("[0-9a-f]{2}")
+PRUNED: Final = "pruned.json"
+"""Beside the blobs of a run from which they were taken: which ones, and when."""
 
 
 class BlobStore:
@@ -41,7 +43,7 @@ class BlobStore:
 
     def get(self, digest: str) -> bytes:
         """The bytes of *digest*, or :class:`DigestMismatch` if the file holds others."""
-        with open_inside(self.root, _name_of(digest)) as stream:
+        with self._open(digest) as stream:
             data = stream.read()
         self._refuse_other(digest, canonical.digest_of_bytes(data))
         return data
@@ -49,10 +51,16 @@ class BlobStore:
     def check(self, digest: str) -> None:
         """Raise what :meth:`get` would, in constant memory."""
         found = sha256()
-        with open_inside(self.root, _name_of(digest)) as stream:
+        with self._open(digest) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 found.update(piece)
         self._refuse_other(digest, f"sha256:{found.hexdigest()}")
+
+    def _open(self, digest: str) -> BinaryIO:
+        name = _name_of(digest)
+        if not self.path_of(digest).exists() and (self.root.parent / PRUNED).exists():
+            raise StoreError(f"{self.root / name}: was pruned; the payload is gone, record the run again")
+        return open_inside(self.root, name)
 
     def _refuse_other(self, digest: str, found: str) -> None:
         if found != digest:

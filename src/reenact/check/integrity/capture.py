@@ -38,8 +38,9 @@ from reenact.formats.capture import (
 from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.record import ABSENT, Record
 from reenact.formats.volatile import read_rules
-from reenact.store.blobs import BlobStore
+from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.paths import inside, open_inside
+from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventLog
 from reenact.store.references import blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
@@ -436,8 +437,19 @@ class _CaptureCheck:
 
     def read_blobs(self) -> None:
         blobs = self._run.blobs
+        try:
+            gone = {*pruned_blobs(self._run.path)} - {*blobs}
+        except FormatError as error:
+            self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
+            gone = set()
+        pruned = [digest for digest in self._blobs if digest in gone]
+        if pruned:
+            gone_of_all = f"{len(pruned)} of {len(self._blobs)}"
+            reason = f"{gone_of_all} payloads in blobs were pruned; the run cannot be replayed"
+            self.find("pruned", reason, PRUNED, severity="warning")
         for digest, line in self._blobs.items():
-            self._check_blob(blobs, digest, line)
+            if digest not in gone:
+                self._check_blob(blobs, digest, line)
         for digest in blobs:
             if digest not in self._blobs:
                 self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
@@ -449,7 +461,7 @@ class _CaptureCheck:
         for name in self._run.names():
             if name == PARTS:
                 self.find("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
-            elif name not in (MANIFEST, RECOVERED, BLOBS, TRANSCRIPT, self._file):
+            elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self._file):
                 self.find("extra_file", "belongs to no capture", name, severity="warning")
         for name in self._run.blobs.strangers():
             self.find("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")

@@ -1,0 +1,330 @@
+"""Retention: which captures of a folder are to go, and taking them away whatever happens meanwhile.
+
+A run that goes is moved aside in one step and removed there, so that a kill leaves the run as it was, or a
+hidden folder that the next prune removes. Where only payloads go, a mark in the run says so before they do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.formats.capture import read_manifest, read_seed
+from reenact.formats.json_text import read_json
+from reenact.formats.record import ABSENT
+from reenact.formats.seal import payload_of, read_envelope, read_seal
+from reenact.store.blobs import PRUNED
+from reenact.store.durable import sync_folder, unwritable
+from reenact.store.paths import inside
+from reenact.store.rundir import BLOBS, MANIFEST, RunDir, RunState
+from reenact.store.transcript import TRANSCRIPT
+
+Status: TypeAlias = Literal["ok", "error", "interrupted"]
+STATUSES: Final = get_args(Status)
+_ASIDE: Final = ".pruned-"
+_ASIDE_NAME: Final = re.compile(r"\..+\.pruned-[0-9]+")
+_SEAL_SUFFIX: Final = ".seal.json"
+_MAX_SEAL_BYTES: Final = 1_000_000
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs go: those that any of the limits is against."""
+
+    older_than_s: float | None = None
+    keep: int | None = None
+    """How many stay, the newest first."""
+    max_bytes: int | None = None
+    """How much may stay, the newest first."""
+    statuses: Collection[Status] = ()
+    """Runs of another status are as if they were not there; without any, those that ended: ok and error."""
+    payloads_only: bool = False
+    sealed: bool = False
+    """Sealed runs too."""
+
+    def check(self) -> None:
+        """Raise :class:`UsageError` where it says nothing, or nonsense."""
+        limits = (self.older_than_s, self.keep, self.max_bytes)
+        if all(limit is None for limit in limits) and not self.statuses:
+            raise UsageError("say what is to go: an age, a count, a size or a status")
+        if any(limit is not None and limit < 0 for limit in limits):
+            raise UsageError("a limit below zero means nothing; choose 0 or more")
+        unknown = sorted(set(self.statuses) - set(STATUSES))
+        if unknown:
+            raise UsageError(f"status {unknown[0]!r} is unknown; choose from {', '.join(STATUSES)}")
+
+
+class FoundRun(msgspec.Struct, frozen=True):
+    """A capture in a folder that is looked at."""
+
+    path: Path
+    status: Status
+    ended_ms: float
+    size_bytes: int
+    """Of what would go: the whole directory, or its payloads."""
+    is_sealed: bool
+    mark: str
+    """Changes when the run at *path* is another one."""
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Something that looks like a capture, is none that can be read, and is left alone."""
+
+    path: Path
+    reason: str
+
+
+class PrunePlan(msgspec.Struct, frozen=True):
+    """What is to go, oldest first, and what is not looked at further."""
+
+    retention: Retention
+    going: list[FoundRun]
+    staying: list[FoundRun]
+    sealed: list[FoundRun]
+    """Runs that would go, but for their seal."""
+    recording: list[Path]
+    unreadable: list[Unreadable]
+    leftovers: list[Path]
+    """What earlier prunes were killed over."""
+
+
+class PruneReport(msgspec.Struct, frozen=True):
+    """What was taken away."""
+
+    removed: list[FoundRun]
+    changed: list[Path]
+    """Runs that were recorded anew, or taken up, since the plan was made; they are left alone."""
+    failed: list[Unreadable]
+
+
+def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) -> PrunePlan:
+    """Look for captures in *folders* and decide about them; nothing is changed."""
+    retention.check()
+    found = _Search(retention)
+    for folder in folders:
+        if not folder.exists():
+            raise StoreError(f"{folder}: No such file or directory; name a run or a folder of runs")
+        if not folder.is_dir():
+            raise StoreError(f"{folder}: is a file; name a run or a folder of runs")
+        found.look_into(folder.resolve() if folder.is_symlink() else folder)
+    wanted = retention.statuses or ("ok", "error")
+    runs = [run for run in found.runs.values() if run.status in wanted]
+    if retention.payloads_only:
+        runs = [run for run in runs if run.size_bytes]
+    open_to_it = [run for run in runs if retention.sealed or not run.is_sealed]
+    going = _over_limits(open_to_it, retention, now_ms)
+    sealed = [run for run in runs if run not in open_to_it]
+    return PrunePlan(
+        retention,
+        going,
+        [run for run in found.runs.values() if run not in going],
+        [run for run in sealed if run in _over_limits(sealed, retention, now_ms)],
+        found.recording,
+        found.unreadable,
+        found.leftovers,
+    )
+
+
+def _over_limits(runs: list[FoundRun], retention: Retention, now_ms: float) -> list[FoundRun]:
+    """Those that are to go, oldest first."""
+    newest_first = sorted(runs, key=lambda run: (run.ended_ms, str(run.path)), reverse=True)
+    limits = (retention.older_than_s, retention.keep, retention.max_bytes)
+    is_by_status_alone = all(limit is None for limit in limits)
+    going: list[FoundRun] = []
+    kept, kept_bytes = 0, 0
+    for run in newest_first:
+        age_s = (now_ms - run.ended_ms) / 1000
+        is_over = (
+            is_by_status_alone
+            or (retention.older_than_s is not None and age_s > retention.older_than_s)
+            or (retention.keep is not None and kept >= retention.keep)
+            or (retention.max_bytes is not None and kept_bytes + run.size_bytes > retention.max_bytes)
+        )
+        if is_over:
+            going.append(run)
+        else:
+            kept, kept_bytes = kept + 1, kept_bytes + run.size_bytes
+    return going[::-1]
+
+
+class _Search:
+    """Captures below folders; links are never followed, and hidden folders are passed over."""
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention = retention
+        self._seals: dict[Path, set[str]] = {}
+        """By folder: the captures for which a seal lies in it."""
+        self.runs: dict[Path, FoundRun] = {}
+        self.recording: list[Path] = []
+        self.unreadable: list[Unreadable] = []
+        self.leftovers: list[Path] = []
+
+    def look_into(self, folder: Path) -> None:
+        if RunDir(folder).is_capture:
+            self._look_at(folder)
+            return
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            self.unreadable.append(Unreadable(folder, error.strerror or str(error)))
+            return
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                continue
+            if _ASIDE_NAME.fullmatch(entry.name):
+                self.leftovers.append(Path(entry.path))
+            elif not entry.name.startswith("."):
+                self.look_into(Path(entry.path))
+
+    def _look_at(self, path: Path) -> None:
+        try:
+            state = RunDir(path).state
+            if state is RunState.OPEN:
+                self.recording.append(path)
+            else:
+                self.runs[path] = self._found(path, state)
+        except (FormatError, StoreError, OSError) as error:
+            self.unreadable.append(Unreadable(path, str(error)))
+
+    def _found(self, path: Path, state: RunState) -> FoundRun:
+        text = RunDir(path).read_manifest()
+        status: Status = "interrupted"
+        if state is RunState.INTERRUPTED:
+            seed = read_seed(text, file=str(path / MANIFEST))
+            capture_id, ended_ms = seed.captureId, seed.createdAt
+        else:
+            manifest = read_manifest(text, file=str(path / MANIFEST))
+            capture_id = manifest.captureId
+            ended_ms = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
+            status = manifest.status
+        is_sealed = (path.parent / f"{path.name}{_SEAL_SUFFIX}").exists() or any(
+            capture_id in self._sealed_in(folder) for folder in (path, path.parent)
+        )
+        size_bytes = (
+            sum(file.stat().st_size for file in _payload_files(path))
+            if self._retention.payloads_only
+            else _size_of(path)
+        )
+        return FoundRun(path, status, ended_ms, size_bytes, is_sealed, _mark_of(text))
+
+    def _sealed_in(self, folder: Path) -> set[str]:
+        if folder not in self._seals:
+            self._seals[folder] = set(_captures_sealed_in(folder))
+        return self._seals[folder]
+
+
+def _captures_sealed_in(folder: Path) -> Iterator[str]:
+    """The ids of the captures that seals in *folder* are about, whatever their files are called."""
+    for entry in os.scandir(folder):
+        is_file = entry.name.endswith(".json") and entry.is_file()
+        if is_file and entry.name != MANIFEST and entry.stat().st_size <= _MAX_SEAL_BYTES:
+            with suppress(FormatError, OSError):
+                envelope = read_envelope(Path(entry.path).read_bytes(), file=entry.name)
+                seal = read_seal(payload_of(envelope), file=entry.name)
+                if seal.capture is not ABSENT:
+                    yield seal.capture.captureId
+
+
+def _mark_of(manifest: bytes) -> str:
+    return sha256(manifest).hexdigest()
+
+
+def _payload_files(path: Path) -> list[Path]:
+    """The files of a run that hold payloads which need not stand in its events."""
+    blobs = inside(path, BLOBS)
+    below = [Path(folder, name) for folder, _, names in os.walk(blobs) for name in names]
+    return [file for file in below if not file.is_symlink()]
+
+
+def _size_of(path: Path) -> int:
+    files = (os.lstat(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
+    return sum(found.st_size for found in files if stat.S_ISREG(found.st_mode))
+
+
+def prune(plan: PrunePlan, *, now_ms: float) -> PruneReport:
+    """Take away what *plan* says, as far as it is still what the plan was made for."""
+    report = PruneReport([], [], [])
+    for left in plan.leftovers:
+        rmtree(left, ignore_errors=True)
+    for run in plan.going:
+        try:
+            is_gone = _prune_payloads(run, now_ms) if plan.retention.payloads_only else _remove(run)
+            if is_gone:
+                report.removed.append(run)
+            else:
+                report.changed.append(run.path)
+        except (StoreError, OSError) as error:
+            reason = str(error) if isinstance(error, StoreError) else error.strerror or str(error)
+            report.failed.append(Unreadable(run.path, reason))
+    return report
+
+
+def _remove(run: FoundRun) -> bool:
+    aside = _aside(run.path)
+    with RunDir(run.path).alone():
+        if not _is_still(run.path, run):
+            return False
+        os.rename(run.path, aside)
+        # Whoever put another run there in between has not waited for us: it is given back.
+        if not _is_still(aside, run):
+            os.rename(aside, run.path)
+            return False
+    _remove_folder(aside)
+    return True
+
+
+def _prune_payloads(run: FoundRun, now_ms: float) -> bool:
+    folder = RunDir(run.path)
+    aside = _aside(run.path)
+    with folder.alone():
+        if not _is_still(run.path, run):
+            return False
+        blobs = sorted(folder.blobs)
+        marked = {"version": 1, "prunedAt": int(now_ms), "blobs": sorted({*blobs, *pruned_blobs(run.path)})}
+        folder.write_file(PRUNED, msgspec.json.encode(marked) + b"\n")
+        sync_folder(run.path)
+        inside(run.path, TRANSCRIPT).unlink(missing_ok=True)  # it repeats them
+        os.rename(inside(run.path, BLOBS), aside)
+    _remove_folder(aside)
+    return True
+
+
+def pruned_blobs(path: Path) -> list[str]:
+    """The digests of the payloads that were taken out of the run at *path*, as its mark says."""
+    try:
+        value: Any = read_json(inside(path, PRUNED).read_bytes())
+    except FileNotFoundError:
+        return []
+    except FormatError as error:
+        raise error.at(file=PRUNED) from None
+    blobs = value.get("blobs") if isinstance(value, dict) and value.get("version") == 1 else None
+    if not isinstance(blobs, list):
+        raise FormatError("expected version 1 and a list of blobs", file=PRUNED, json_path="$")
+    return [digest for digest in blobs if isinstance(digest, str)]
+
+
+def _is_still(path: Path, run: FoundRun) -> bool:
+    with suppress(StoreError):
+        folder = RunDir(path)
+        return folder.state is not RunState.OPEN and _mark_of(folder.read_manifest()) == run.mark
+    return False
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_ASIDE}{os.getpid()}")
+
+
+def _remove_folder(folder: Path) -> None:
+    try:
+        rmtree(folder)  # which removes links, and does not follow them
+    except OSError as error:
+        raise unwritable(folder, error) from error
