@@ -136,7 +136,16 @@ def _describe_answer(data: dict[str, Any]) -> str:
         calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in response.tool_calls]
         if response.text or calls:
             return ", ".join([*([brief(response.text)] if response.text else []), *calls])
-    return str(data.get("stopReason") or "")
+    return _account(unquoted(data.get("response"))) or str(data.get("stopReason") or "")
+
+
+def _account(response: Any) -> str:
+    """An answer that the agent itself told of."""
+    if not isinstance(response, dict) or not {"text", "tool_calls"} & response.keys():
+        return ""
+    told = [call for call in response.get("tool_calls") or () if isinstance(call, dict)]
+    calls = [f"{call.get('name')}({brief_arguments(call.get('arguments'))})" for call in told]
+    return ", ".join([*([brief(response["text"])] if response.get("text") else []), *calls])
 
 
 def _last_word(value: Any) -> Any:

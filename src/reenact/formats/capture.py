@@ -202,6 +202,8 @@ class LlmRequestData(Record, frozen=True):
     request: Any | Absent = ABSENT
     requestHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the whole request; written where *request* refers to earlier events."""
+    derived: bool | Absent = ABSENT
+    """True where the agent's own account told of it, as in all data below; nobody saw it happen."""
 
 
 class _OutcomeData(Record, frozen=True):
@@ -233,6 +235,7 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     usage: dict[str, Any] | None
     response: Any | Absent = ABSENT
     error: Any | Absent = ABSENT
+    derived: bool | Absent = ABSENT
 
 
 class ToolCallData(Record, frozen=True):
@@ -244,7 +247,7 @@ class ToolCallData(Record, frozen=True):
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     derived: bool | Absent = ABSENT
-    """True where the call was read from model traffic, not seen happening."""
+    """True where the call was read from model traffic or from the agent's own account, not seen happening."""
     sideEffects: list[str] | Absent = ABSENT  # noqa: N815
     """What the tool is declared to do to the world: tags such as ``fs_write`` or ``payment``."""
 
@@ -298,6 +301,7 @@ class StateMutationData(Record, frozen=True):
     value: Any | Absent = ABSENT
     """What a read found."""
     error: Any | Absent = ABSENT
+    derived: bool | Absent = ABSENT
 
 
 class _Event(Record, frozen=True, tag_field="type", kw_only=True):
