@@ -17,7 +17,7 @@ import msgspec
 from bench import samples
 from bench.figure import Figure, ShareOfSpeed, TimesAsLong, best_in_turns
 from reenact import canonical
-from reenact.check.findings import Report
+from reenact.check.findings import VerifyReport
 from reenact.check.integrity.capture import check_capture
 from reenact.check.integrity.replay_log import check_replay_log
 from reenact.formats.capture import manifest_codec, write_manifest
@@ -85,7 +85,7 @@ def _verified_capture(run: Path) -> None:
     _good(check_capture(run))
 
 
-def _good(report: Report) -> None:
+def _good(report: VerifyReport) -> None:
     assert not report.findings, report.findings[0]
 
 

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 from reenact._version import __version__
 
 if TYPE_CHECKING:
+    from reenact.analysis.compare import DiffReport, diff
+    from reenact.analysis.convert import ConvertReport, convert
+    from reenact.check.artifact import verify
+    from reenact.check.findings import VerifyReport
+    from reenact.check.seals.keys import KeygenReport, keygen
+    from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -20,52 +26,93 @@ if TYPE_CHECKING:
         UsageError,
     )
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
+    from reenact.formats.seal import Disclosure
     from reenact.recorder.sink import CaptureSink, FileCaptureSink
+    from reenact.recovery import RecoverReport, recover
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
+    from reenact.suite.runner import SuiteReport, test
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
 _HOMES = {
     "CaptureSink": "recorder.sink",
     "CheckFailed": "errors",
+    "ConvertReport": "analysis.convert",
+    "DiffReport": "analysis.compare",
     "DigestMismatch": "errors",
+    "Disclosure": "formats.seal",
     "Diverged": "errors",
     "FileCaptureSink": "recorder.sink",
     "FormatError": "errors",
+    "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
+    "PublishReport": "check.seals.runs",
+    "RecoverReport": "recovery",
     "ReenactError": "errors",
     "ReplayReader": "formats.replay_log",
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
+    "SealReport": "check.seals.runs",
     "StoreError": "errors",
+    "SuiteReport": "suite.runner",
     "UnknownVersion": "errors",
     "UsageError": "errors",
+    "VerifyReport": "check.findings",
     "capture": "run",
+    "convert": "analysis.convert",
+    "diff": "analysis.compare",
+    "disclose": "check.seals.runs",
+    "keygen": "check.seals.keys",
+    "prove": "check.seals.runs",
+    "publish": "check.seals.runs",
+    "recover": "recovery",
     "replay": "run",
     "run": "run",
+    "seal": "check.seals.runs",
+    "test": "suite.runner",
     "tool": "seams.tool",
+    "verify": "check.artifact",
 }
 
 __all__ = [
     "CaptureSink",
     "CheckFailed",
+    "ConvertReport",
+    "DiffReport",
     "DigestMismatch",
+    "Disclosure",
     "Diverged",
     "FileCaptureSink",
     "FormatError",
+    "KeygenReport",
     "LiveCallBlocked",
+    "PublishReport",
+    "RecoverReport",
     "ReenactError",
     "ReplayReader",
     "ReplayWriter",
     "Run",
+    "SealReport",
     "StoreError",
+    "SuiteReport",
     "UnknownVersion",
     "UsageError",
+    "VerifyReport",
     "__version__",
     "capture",
+    "convert",
+    "diff",
+    "disclose",
+    "keygen",
+    "prove",
+    "publish",
+    "recover",
     "replay",
     "run",
+    "seal",
+    "test",
     "tool",
+    "verify",
 ]
 
 
@@ -73,3 +120,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reenact' has no attribute {name!r}")
     return getattr(import_module(f"reenact.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -36,6 +36,7 @@ from reenact.analysis.sources.replay_log import ReplayLogSource
 from reenact.analysis.sources.source import Header, Source
 from reenact.analysis.sources.trace import TraceSource
 from reenact.analysis.steps import Detail, Step, StepReader, total_cost
+from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.check.kinds import Kind, kind_or_events
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import Price
@@ -270,6 +271,15 @@ _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a
 def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
     """The run in *path*; :class:`FormatError` or :class:`StoreError` where there is none that can be read."""
     return Artifact(_source(Path(path)), prices)
+
+
+def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) -> None:
+    """Read *artifact* to its end, and show how far that is."""
+    with progress_bar(artifact.size_bytes, "reading") as progress:
+        done_bytes = 0
+        while not artifact.index(seconds=0.1):
+            progress(artifact.read_bytes - done_bytes)
+            done_bytes = artifact.read_bytes
 
 
 def is_run(path: Path) -> bool:

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.analysis.artifact import Artifact
+from reenact.analysis.artifact import Artifact, open_artifact, read_whole
 from reenact.analysis.content import Content, told_by_both
 from reenact.analysis.steps import Step
+from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.redaction import without_marks
+from reenact.suite.settings import Price
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
     "trace": frozenset({"tool", "model", "state", "message", "error", "verification"}),
@@ -266,3 +269,61 @@ def _totals(artifact: Artifact) -> Totals:
         output_tokens=tokens.output if tokens else 0,
         cost=counts.cost,
     )
+
+
+class BothTotals(msgspec.Struct, frozen=True):
+    """The two runs, counted."""
+
+    left: Totals
+    right: Totals
+
+
+class DiffReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What two runs did differently."""
+
+    left: str
+    right: str
+    equal: bool
+    """Whether the runs did the same and came to the same."""
+    first: int | None
+    """The place of the first row that is not the same."""
+    counts: dict[Mark, int]
+    left_out: tuple[int, int]
+    """How many steps of each run the format of the other has no word for."""
+    totals: BothTotals
+    outcome: list[JsonChange]
+    """Where the runs differ in how they ended and what they came to."""
+    changes: list[Change]
+    """Every row that is not the same."""
+
+
+def diff(
+    left: str | Path,
+    right: str | Path,
+    *,
+    strict: bool = False,
+    prices: Mapping[str, Price] | None = None,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> DiffReport:
+    """Compare two runs, aligned by what they did: captures, logs, bundles or traces, in any mixture.
+
+    With *strict*, values drawn from clocks and chance are compared as well; *prices* turns tokens into money.
+    """
+    with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
+        for artifact in (ours, theirs):
+            read_whole(artifact, progress_bar)
+            if artifact.problem is not None:
+                raise artifact.problem
+        with progress_bar(len(ours) + len(theirs), "comparing") as watch:
+            comparison = compare(ours, theirs, strict=strict, watch=watch)
+        return DiffReport(
+            left=ours.path,
+            right=theirs.path,
+            equal=comparison.is_equal,
+            first=comparison.first,
+            counts=comparison.counts,
+            left_out=comparison.left_out,
+            totals=BothTotals(*comparison.totals()),
+            outcome=comparison.outcome(),
+            changes=list(comparison.changes()),
+        )

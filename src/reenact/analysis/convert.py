@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from reenact import canonical
 from reenact.check.actions.action import action_from_exchange
+from reenact.check.artifact import size_bytes
+from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.check.kinds import Kind, kind_of
 from reenact.errors import FormatError, UsageError
 from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
@@ -24,6 +29,7 @@ from reenact.formats.receipt import write_receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.trace import Trace, read_trace, write_trace
+from reenact.store.outfile import open_output
 from reenact.store.reader import CaptureReader
 from reenact.trace.from_capture import trace_of_capture
 from reenact.trace.from_replay_log import trace_of_replay_log
@@ -256,6 +262,89 @@ _WAYS: Final[Mapping[Kind, Mapping[Target, _Way]]] = {
     "bundle": {"trace": to_trace},
     "trace": {"bundle": to_bundle},
 }
+
+
+class CountedLoss(msgspec.Struct, frozen=True):
+    """One kind of loss: where it was first, and how often it was."""
+
+    line: int | None
+    event: str
+    field: str | None
+    reason: str
+    count: int
+
+
+class ConvertReport(msgspec.Struct, frozen=True):
+    """What `convert` made, and what the target could not hold."""
+
+    path: str
+    to: Target
+    out: str | None
+    """``None`` where the result is in *data*, or went to a stream."""
+    skipped: int
+    """How many lines could not be read, in a lenient conversion."""
+    losses: list[CountedLoss]
+    data: bytes | None = None
+    """The result, where it was not written anywhere."""
+
+
+def convert(
+    path: str | Path,
+    to: Target,
+    *,
+    out: str | Path | BinaryIO | None = None,
+    dialect: DialectName | None = None,
+    lenient: bool = False,
+    replace: bool = False,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> ConvertReport:
+    """Write the artifact in *path* as another: a capture, a REPLAY.jsonl, a bundle or a trace as *to*.
+
+    The result goes to *out*, a path or a binary stream, or else into the report. What the target cannot hold
+    is in the report, counted by kind. With *lenient*, lines that cannot be read are skipped and counted.
+    *dialect* chooses the shape of a receipt.
+    """
+    losses = _LossCounter()
+    if to == "capture":
+        if not isinstance(out, str | Path):
+            raise UsageError("a capture is a directory; say where it goes")
+        convert_to_capture(Path(path), Path(out), on_loss=losses.add, lenient=lenient)
+        return losses.report(path, to, str(out))
+    pieces = convert_artifact(path, to, on_loss=losses.add, lenient=lenient, dialect=dialect)
+    if out is None:
+        data = b"".join(pieces)
+        return losses.report(path, to, None, data)
+    if not isinstance(out, str | Path):
+        out.writelines(pieces)
+        return losses.report(path, to, None)
+    with (
+        progress_bar(size_bytes(Path(path)), "converting") as progress,
+        open_output(Path(out), replace=replace) as stream,
+    ):
+        for piece in pieces:
+            stream.write(piece)
+            progress(len(piece))
+    return losses.report(path, to, str(out))
+
+
+class _LossCounter:
+    """Counts losses by what was lost and keeps the first of each kind; unreadable lines one by one."""
+
+    def __init__(self) -> None:
+        self._firsts: dict[tuple[Any, ...], Loss] = {}
+        self._counts: Counter[tuple[Any, ...]] = Counter()
+
+    def add(self, loss: Loss) -> None:
+        kind = loss if loss.event == UNREADABLE else (loss.event, loss.field)
+        self._firsts.setdefault(kind, loss)
+        self._counts[kind] += 1
+
+    def report(
+        self, path: str | Path, to: Target, out: str | None, data: bytes | None = None
+    ) -> ConvertReport:
+        losses = [CountedLoss(*loss, self._counts[kind]) for kind, loss in self._firsts.items()]
+        skipped = sum(loss.count for loss in losses if loss.event == UNREADABLE)
+        return ConvertReport(str(path), to, out, skipped, losses, data)
 
 
 def convert_artifact(

@@ -1,17 +1,18 @@
-"""Any artifact, checked by what it is, and a log or a capture held against what goes with it."""
+"""Verifying: any artifact checked by what it is, and compared with its receipt, its seal or another log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from reenact.check.documents import check_document
-from reenact.check.findings import Finding, Report
+from reenact.check.findings import Finding, VerifyReport
 from reenact.check.integrity.capture import check_capture
 from reenact.check.integrity.replay_log import check_replay_log
-from reenact.check.integrity.segments import Progress
+from reenact.check.integrity.segments import Progress, ProgressBar, no_progress_bar, worker_count
 from reenact.check.kinds import kind_of
 from reenact.check.receipts import check_against, check_receipt
 from reenact.errors import UsageError
@@ -21,6 +22,54 @@ from reenact.formats.lines import Line
 from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
+from reenact.store.rundir import EVENTS
+
+_MANY_BYTES: Final = 64 * 1024 * 1024
+"""From here on all cores are worth their start."""
+
+
+def verify(
+    path: str | Path,
+    *,
+    receipt: str | Path | None = None,
+    seal: str | Path | None = None,
+    key: str | Path | None = None,
+    against: str | Path | None = None,
+    lenient: bool = False,
+    published: bool = False,
+    jobs: int | None = 1,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> VerifyReport:
+    """Check that the artifact in *path* is what it says it is.
+
+    Any artifact is checked by itself. A log or a capture is compared with its *receipt*, with its *seal*
+    under the signer's public *key*, or with another log (*against*). Problems are findings of the report; an
+    error is raised only where *path* cannot be read at all. *jobs* is how many processes may work: 0 for one
+    per core, ``None`` for that if the file is large.
+    """
+    path = Path(path)
+    processes = worker_count(jobs, is_much=size_bytes(path) >= _MANY_BYTES)
+    with progress_bar(size_bytes(path), "verifying") as progress:
+        report = check_artifact(
+            path, lenient=lenient, published=published, processes=processes, progress=progress
+        )
+    if receipt is not None:
+        report = with_receipt(report, Path(receipt))
+    if seal or key or report.what == "disclosure":
+        from reenact.check.seals.verify import with_seal  # cryptography is slow to import
+
+        seal_path, key_path = seal and Path(seal), key and Path(key)
+        with progress_bar(size_bytes(path), "comparing with the seal") as progress:
+            report = with_seal(
+                report, seal_path or None, key_path or None, processes=processes, progress=progress
+            )
+    return report if against is None else with_other_log(report, Path(against))
+
+
+def size_bytes(path: Path) -> int:
+    """How much there is to read in the artifact in *path*; 0 where there is none."""
+    file = path / EVENTS if path.is_dir() else path
+    return file.stat().st_size if file.exists() else 0
 
 
 def check_artifact(
@@ -30,7 +79,7 @@ def check_artifact(
     published: bool = False,
     processes: int = 1,
     progress: Progress | None = None,
-) -> Report:
+) -> VerifyReport:
     """Everything that can be told from *path* alone, whichever artifact it holds."""
     kind = kind_of(path)
     if kind == "capture":
@@ -47,7 +96,7 @@ def check_artifact(
     return check_document(kind, path)
 
 
-def with_receipt(report: Report, receipt_path: Path) -> Report:
+def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
     """*report*, on a log or a capture, with what does not agree with the receipt of it."""
     kind = kind_of(receipt_path)
     if (report.what, kind) == ("capture", "replay receipt"):
@@ -71,7 +120,7 @@ def with_receipt(report: Report, receipt_path: Path) -> Report:
     return _with(report, findings)
 
 
-def with_other_log(report: Report, other: Path) -> Report:
+def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:
     """*report*, on a log, with where its tool calls and outputs differ from those of the log *other*."""
     for path, kind in ((report.path, report.what), (str(other), kind_of(other))):
         if kind != "replay log":
@@ -82,7 +131,7 @@ def with_other_log(report: Report, other: Path) -> Report:
     return _with(report, findings)
 
 
-def _with(report: Report, findings: list[Finding]) -> Report:
+def _with(report: VerifyReport, findings: list[Finding]) -> VerifyReport:
     return msgspec.structs.replace(report, findings=[*report.findings, *findings])
 
 
@@ -92,7 +141,7 @@ def _lines(path: Path) -> Iterator[tuple[Line, Event]]:
         yield from read_replay_log(stream, file=path.name, on_error=lambda _: None)
 
 
-def _of_replay(report: Report, receipt: ReplayReceipt, path: Path) -> list[Finding]:
+def _of_replay(report: VerifyReport, receipt: ReplayReceipt, path: Path) -> list[Finding]:
     found = {"eventsHash": report.facts.get("eventsHash"), "eventCount": report.facts.get("events")}
     return [
         Finding("receipt_differs", f"{name} is {stated}, the capture has {found[name]}", path.name)

@@ -11,7 +11,7 @@ from reenact.canonical import is_digest
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import check_record
 from reenact.check.actions.validation import validate_stream
-from reenact.check.findings import Finding, Report
+from reenact.check.findings import Finding, VerifyReport
 from reenact.check.kinds import Kind
 from reenact.errors import FormatError
 from reenact.formats import verifiable
@@ -32,11 +32,11 @@ _Checked = tuple[list[Finding], dict[str, Any]]
 """The findings, and the facts of a summary."""
 
 
-def check_document(kind: Kind, path: Path) -> Report:
+def check_document(kind: Kind, path: Path) -> VerifyReport:
     """Everything that can be told from the file alone; *kind* says what it holds."""
     with path.open("rb") as stream:
         findings, facts = _CHECKS[kind](stream, path.name)
-    return Report(kind, str(path), findings, facts)
+    return VerifyReport(kind, str(path), findings, facts)
 
 
 def _receipt(stream: BufferedReader, file: str) -> _Checked:

@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{place}:{path} {self.message} [{self.code}]"
 
 
-class Report(msgspec.Struct, frozen=True):
+class VerifyReport(msgspec.Struct, frozen=True):
     """The findings of one check, and what was looked at."""
 
     what: str

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.brief import brief, duration, plural
-from reenact.analysis.compare import Change, Comparison, Row, Totals, compare
+from reenact.analysis.compare import Change, DiffReport, Row, Totals, diff
 from reenact.analysis.steps import Step
 from reenact.cli.failure import DIFFERS
 from reenact.cli.table import call_text
-from reenact.cli.terminal import MANY, Cell, Line, printer, progress_bar, safe_json, while_reading, width
+from reenact.cli.terminal import LARGE_BYTES, MANY, Cell, Line, printer, progress_bar, safe_json, width
 from reenact.comparing.json_changes import JsonChange, Piece
 from reenact.suite.settings import project_prices
 
@@ -41,58 +41,35 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
     more is one difference. The exit status is 0 where the runs did the same and came to the same, 1 where
     not, 2 where one cannot be read.
     """
-    prices = project_prices(Path.cwd())
-    with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
-        for artifact in (ours, theirs):
-            _read(artifact)
-        with progress_bar(len(ours) + len(theirs), "comparing", least=MANY) as watch:
-            comparison = compare(ours, theirs, strict=strict, watch=watch)
-        if as_json:
-            click.echo(safe_json(_to_json(comparison)))
-        else:
-            _write_text(comparison, printer())
-        return 0 if comparison.is_equal else DIFFERS
-
-
-def _read(artifact: Artifact) -> None:
-    while_reading(artifact)
-    if artifact.problem is not None:
-        raise artifact.problem
-
-
-def _to_json(comparison: Comparison) -> dict[str, Any]:
-    left, right = comparison.totals()
-    value = {
-        "left": comparison.left.path,
-        "right": comparison.right.path,
-        "equal": comparison.is_equal,
-        "first": comparison.first,
-        "counts": comparison.counts,
-        "leftOut": comparison.left_out,
-        "totals": {"left": left, "right": right},
-        "outcome": comparison.outcome(),
-        "changes": list(comparison.changes()),
-    }
-    plain: dict[str, Any] = msgspec.to_builtins(value)
-    return plain
-
-
-def _write_text(comparison: Comparison, write: Callable[[Line], None]) -> None:
-    if comparison.is_equal:
-        write((Cell("the same: ", "green"), Cell(f"{comparison.left.path}, {comparison.right.path}")))
+    report = diff(left, right, strict=strict, prices=project_prices(Path.cwd()), progress_bar=_progress_bar)
+    if as_json:
+        click.echo(safe_json(msgspec.to_builtins(report)))
     else:
-        write((Cell("- ", "red"), Cell(comparison.left.path, "bold")))
-        write((Cell("+ ", "green"), Cell(comparison.right.path, "bold")))
-    if comparison.first is not None:
+        _write_text(report, printer())
+    return 0 if report.equal else DIFFERS
+
+
+def _progress_bar(total: int, what: str) -> AbstractContextManager[Callable[[int], None]]:
+    """Steps are counted where runs are compared, bytes where they are read."""
+    return progress_bar(total, what, least=MANY if what == "comparing" else LARGE_BYTES)
+
+
+def _write_text(report: DiffReport, write: Callable[[Line], None]) -> None:
+    if report.equal:
+        write((Cell("the same: ", "green"), Cell(f"{report.left}, {report.right}")))
+    else:
+        write((Cell("- ", "red"), Cell(report.left, "bold")))
+        write((Cell("+ ", "green"), Cell(report.right, "bold")))
+    if report.changes:
         write(())
-        write(_first_line(comparison.change(comparison.first)))
+        write(_first_line(report.changes[0]))
         write(())
-    for change in comparison.changes():
+    for change in report.changes:
         for line in _change_lines(change):
             write(line)
-    for line in _outcome_lines(comparison):
+    for line in _outcome_lines(report):
         write(line)
-    for line in _totals_lines(comparison):
+    for line in _totals_lines(report):
         write(line)
 
 
@@ -164,8 +141,8 @@ def _values(change: JsonChange, limit: int) -> Iterator[Cell]:
         yield Cell(" removed", "dim")
 
 
-def _outcome_lines(comparison: Comparison) -> Iterator[Line]:
-    changes = comparison.outcome()
+def _outcome_lines(report: DiffReport) -> Iterator[Line]:
+    changes = report.outcome
     if changes:
         yield ()
         yield (Cell("the runs ended differently", "bold"),)
@@ -173,19 +150,19 @@ def _outcome_lines(comparison: Comparison) -> Iterator[Line]:
             yield from _json_lines(change, width() - _INDENT)
 
 
-def _totals_lines(comparison: Comparison) -> Iterator[Line]:
-    left, right = comparison.totals()
+def _totals_lines(report: DiffReport) -> Iterator[Line]:
+    left, right = report.totals.left, report.totals.right
     yield ()
     yield (Cell("", width=12), Cell("A", "dim", -14), Cell("B", "dim", -14))
     for name, show in _TOTALS.items():
         ours, theirs = show(left), show(right)
         if ours or theirs:
             yield (Cell(name, "dim", 12), Cell(ours, "", -14), Cell(theirs, "", -14))
-    counts = comparison.counts
+    counts = report.counts
     words = [f"{counts[mark]:,} {mark}" for mark in ("changed", "added", "removed")]
     yield ()
     yield (Cell(f"{', '.join(words)}, {counts['same']:,} the same"),)
-    for name, left_out in zip("AB", comparison.left_out, strict=True):
+    for name, left_out in zip("AB", report.left_out, strict=True):
         if left_out:
             other = "B" if name == "A" else "A"
             yield (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from reenact.check.seals.sealing import disclose
-from reenact.cli.prove import SealedRun, give, options
+from reenact.check.seals.runs import disclose
+from reenact.cli.prove import options, write
 
 
 @click.command("disclose")
@@ -31,8 +31,5 @@ def command(
     log. A field stands for all below it. Whoever has the seal can verify the result with
     reenact verify FILE --seal SEAL --key PUB; it tells nothing about the other fields.
     """
-    run = SealedRun(path, seal_path, secret_path, log)
-    leaves = run.leaves(position)
-    fields = run.fields(position)
-    found = disclose(leaves, run.tree, position, fields=fields, seed=run.secret.seed, names=names)
-    give(found, output, force)
+    found = disclose(path, position, names, seal=seal_path, secret=secret_path, log=log)
+    write(found, output, force)

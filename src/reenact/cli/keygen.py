@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import click
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+import msgspec
 
-from reenact.check.seals.keys import key_id, private_pem, public_pem
+from reenact.check.seals.keys import keygen
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
-from reenact.store.outfile import open_output, refuse_without_neighbour
 
 
 @click.command("keygen")
@@ -31,16 +30,9 @@ def command(output: Path, force: bool, as_json: bool) -> None:
     FILE is the private key, Ed25519, readable by you alone; keep it. FILE.pub is the public one, for those
     who verify.
     """
-    refuse_without_neighbour(output, "the public key")
-    key = Ed25519PrivateKey.generate()
-    public = output.parent / f"{output.name}.pub"
-    with open_output(output, replace=force, private=True) as private_file:
-        private_file.write(private_pem(key))
-        with open_output(public, replace=force) as public_file:
-            public_file.write(public_pem(key.public_key()))
-    keyid = key_id(key.public_key())
+    report = keygen(output, replace=force)
     if as_json:
-        click.echo(json.dumps({"private": str(output), "public": str(public), "key": keyid}, indent=2))
+        click.echo(json.dumps(msgspec.to_builtins(report), indent=2))
         return
-    click.echo(printable(f"{output}: a new private key; give {public} to those who verify"))
-    click.echo(f"key {keyid}")
+    click.echo(printable(f"{report.private}: a new private key; give {report.public} to those who verify"))
+    click.echo(f"key {report.key}")

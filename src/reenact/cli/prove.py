@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from reenact.check.seals.commitments import TreeName
-from reenact.check.seals.sealing import event_fields, event_leaves, line_fields, log_leaves, prove
+from reenact.check.seals.runs import prove
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
-from reenact.cli.sealed_run import RunLog, Secret, seal_in, verify_leaves
-from reenact.errors import UsageError
-from reenact.formats.record import ABSENT
 from reenact.formats.seal import Disclosure, write_disclosure
 from reenact.store.outfile import open_output
 
@@ -55,43 +50,10 @@ def command(
     sealed log) of a line of the log. Whoever has the seal can verify the proof with
     reenact verify FILE --seal SEAL --key PUB.
     """
-    run = SealedRun(path, seal_path, secret_path, log)
-    give(prove(run.leaves(position), run.tree, position), output, force)
+    write(prove(path, position, seal=seal_path, secret=secret_path, log=log), output, force)
 
 
-class SealedRun:
-    """A run with its seal and its secret, seen as the events of the capture or as the lines of the log."""
-
-    def __init__(self, path: Path, seal_path: Path, secret_path: Path | None, log: bool) -> None:
-        self._run = RunLog(path)
-        self._seal = seal_in(seal_path)
-        self._run.refuse_foreign(self._seal, seal_path)
-        self.secret = Secret.of(seal_path, secret_path)
-        self.tree: TreeName = "log" if log or self._run.capture is None else "events"
-
-    def leaves(self, position: int) -> list[bytes]:
-        """All leaves of the tree, which must have one at *position*."""
-        if self.tree == "log":
-            tree, leaves = self._seal.log.lines, log_leaves(self.secret.lines(), self.secret.seed)
-        else:
-            assert self._run.capture is not None
-            assert self._seal.capture is not ABSENT
-            tree = self._seal.capture.events
-            leaves = event_leaves(self._run.capture.lines(), self.secret.seed)
-        if position > tree.count:
-            what = "lines" if self.tree == "log" else "events"
-            raise UsageError(f"there is no {position}: {tree.count} {what} were sealed")
-        return verify_leaves([*leaves], tree.root, self.secret)
-
-    def fields(self, position: int) -> dict[str, Any]:
-        """What was committed to at *position*."""
-        if self.tree == "log":
-            return line_fields(next(islice(self.secret.lines(), position - 1, None))).committed
-        assert self._run.capture is not None
-        return event_fields(self._run.capture.line(position))
-
-
-def give(disclosure: Disclosure, output: Path | None, force: bool) -> None:
+def write(disclosure: Disclosure, output: Path | None, force: bool) -> None:
     """Write *disclosure* where it was asked for."""
     text = write_disclosure(disclosure)
     if output is None:

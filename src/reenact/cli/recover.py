@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.cli.failure import DIFFERS, message_of, printable, report
 from reenact.errors import FormatError, StoreError
-from reenact.recorder.joining import join_parts, mend_doubled
-from reenact.recorder.recovery import recover
-from reenact.store.rundir import RunDir, RunState
+from reenact.recovery import RecoverReport, recover
 
 
 @click.command("recover")
@@ -30,37 +28,34 @@ def command(directories: tuple[str, ...], as_json: bool) -> int:
     rows: list[dict[str, Any]] = []
     for directory in directories:
         try:
-            row, line = _recovered(directory)
+            found = recover(directory)
         except (FormatError, StoreError, OSError) as error:
             status = max(status, report(error))
-            row, line = {"path": directory, "error": message_of(error)}, ""
-        if row.get("state") == "open":
+            rows.append({"path": directory, "error": message_of(error)})
+            continue
+        if found.is_open:
             status = max(status, DIFFERS)
-        rows.append(row)
-        if line and not as_json:
-            click.echo(printable(line))
+        rows.append(_row(found))
+        if not as_json:
+            click.echo(printable(_line(found)))
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     return status
 
 
-def _recovered(directory: str) -> tuple[dict[str, Any], str]:
-    """What became of the directory, for machines and for people."""
-    state = RunDir.open(Path(directory)).state
-    if state is RunState.OPEN:
-        line = f"{directory}: is still being recorded; recover it when that has ended"
-        return {"path": directory, "state": "open"}, line
-    path = Path(directory)
-    found = recover(path) if state is RunState.INTERRUPTED else None
-    is_changed = join_parts(path)
-    doubled = mend_doubled(path)
-    mended = f", {plural(doubled, 'event')} that stood there twice removed" if doubled else ""
-    doubles = {"removedDoubles": doubled} if doubled else {}
-    if found is None:
-        RunDir(path).write_transcript()
-        done = mended or (", completed" if is_changed else ", nothing to do")
-        return {"path": directory, "state": state.value} | doubles, f"{directory}: {state.value}{done}"
-    kept, cut = found.manifest.eventCount, found.removed_bytes
-    line = f"{directory}: recovered, {plural(kept, 'event')} kept, {plural(cut, 'byte')} cut{mended}"
-    row = {"path": directory, "state": "recovered", "events": kept, "removedBytes": cut}
-    return row | doubles, line
+def _row(found: RecoverReport) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(found)
+    row.pop("completed", None)
+    return row
+
+
+def _line(found: RecoverReport) -> str:
+    if found.is_open:
+        return f"{found.path}: is still being recorded; recover it when that has ended"
+    doubles = found.removed_doubles
+    mended = f", {plural(doubles, 'event')} that stood there twice removed" if doubles else ""
+    if found.events is None:
+        done = mended or (", completed" if found.completed else ", nothing to do")
+        return f"{found.path}: {found.state}{done}"
+    cut = plural(found.removed_bytes or 0, "byte")
+    return f"{found.path}: recovered, {plural(found.events, 'event')} kept, {cut} cut{mended}"

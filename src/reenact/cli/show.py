@@ -12,13 +12,13 @@ from typing import Any, Final
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact
+from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact, read_whole
 from reenact.analysis.filters import Term, parse_terms
 from reenact.analysis.sources.source import Header
 from reenact.analysis.steps import Step
 from reenact.cli.failure import report
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import Line, printer, safe_json, while_reading
+from reenact.cli.terminal import Line, printer, progress_bar, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 
@@ -127,7 +127,7 @@ class _Showing:
 
     def write_text(self, write: Callable[[Line], None]) -> None:
         header = self.artifact.header()
-        while_reading(self.artifact)
+        read_whole(self.artifact, progress_bar)
         counts = self.artifact.counts()
         for line in header_lines(header, counts):
             write(line)
@@ -144,7 +144,7 @@ class _Showing:
         """One object, written while it is read."""
         write = sys.stdout.write
         head = safe_json(msgspec.to_builtins(self.artifact.header()))
-        while_reading(self.artifact)
+        read_whole(self.artifact, progress_bar)
         write(f'{head[:-2]},\n  "calls": [')
         for step in self._steps():
             row = safe_json(msgspec.to_builtins(step), indent=None)

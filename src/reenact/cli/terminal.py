@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
-
-from rich.cells import cell_len, set_cell_size
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.cli.failure import printable
-
-if TYPE_CHECKING:
-    from reenact.analysis.artifact import Artifact
-
 
 _WIDTH: Final = 120
 """Where there is no terminal and no ``COLUMNS``."""
@@ -31,6 +24,8 @@ class Cell(NamedTuple):
     width: int = 0
 
     def fitted(self) -> str:
+        from rich.cells import cell_len, set_cell_size  # slow to import
+
         text = printable(self.text)
         width = abs(self.width)
         if not width:
@@ -91,9 +86,6 @@ LARGE_BYTES: Final = 16 * 1024 * 1024
 MANY: Final = 2000
 """The same where things are counted, not bytes."""
 
-_STEP: Final = 1000
-T = TypeVar("T")
-
 
 @contextmanager
 def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator[Callable[[int], None]]:
@@ -116,39 +108,3 @@ def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator
     ) as progress:
         task = progress.add_task(what, total=total)
         yield lambda more: progress.update(task, advance=more)
-
-
-def with_progress(items: Iterator[T], stream: BinaryIO, what: str) -> Iterator[T]:
-    """The same *items*, which are made by reading *stream*, with a bar."""
-    with progress_bar(_size_bytes(stream), what) as advance:
-        done_bytes = 0
-        for number, item in enumerate(items):
-            if number % _STEP == 0 and stream.seekable():
-                advance(stream.tell() - done_bytes)
-                done_bytes = stream.tell()
-            yield item
-
-
-def while_reading(artifact: Artifact) -> None:
-    """Read *artifact* to its end, with a bar."""
-    with progress_bar(artifact.size_bytes, "reading") as advance:
-        done_bytes = 0
-        while not artifact.index(seconds=0.1):
-            advance(artifact.read_bytes - done_bytes)
-            done_bytes = artifact.read_bytes
-
-
-def _size_bytes(stream: BinaryIO) -> int:
-    """0 where it is not known beforehand."""
-    try:
-        return os.fstat(stream.fileno()).st_size
-    except (OSError, ValueError):
-        return 0
-
-
-def processes(jobs: int | None, *, is_much: bool) -> int:
-    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs is None:
-        return cores if is_much else 1
-    return jobs or cores

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,9 +13,8 @@ import click
 
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS, INVALID, printable
-from reenact.cli.terminal import processes
 from reenact.errors import UsageError
-from reenact.formats.result import SuiteSummary, summarize, write_summary
+from reenact.formats.result import write_summary
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.reports import (
@@ -29,13 +26,9 @@ from reenact.suite.reports import (
     test_line,
     workflow_commands,
 )
-from reenact.suite.runner import Outcome, Plan, find_tests, run_tests
-from reenact.suite.settings import find_settings
-from reenact.trace.normalize import rfc3339
+from reenact.suite.runner import SuiteReport, test
 
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
-_MANY: Final = 200
-"""From here on all cores are worth their start."""
 _LOOK_S: Final = 0.5
 
 
@@ -103,45 +96,23 @@ def command(
     reports = _Reports(json_file, junit_file, out, github)
 
     def run() -> int:
-        settings = find_settings(Path.cwd())
-        if settings.assertions and not allow_code:
-            raise UsageError(
-                f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
-                "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
-            )
-        plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tags, strict, out)
-        return _run(paths, plan, jobs, reports)
+        to_stderr = json_file == "-"
+        report = test(
+            *paths,
+            name=name,
+            tags=tags,
+            strict=strict,
+            out=out,
+            jobs=jobs,
+            allow_code=allow_code,
+            on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
+        )
+        for line in [*all_evidence(report.outcomes), Line(""), last_line(report.summary)]:
+            _say(line, err=to_stderr)
+        _write(reports, report)
+        return INVALID if report.summary.errors else 0 if report.passed else DIFFERS
 
     return _watch(paths, run) if watch else run()
-
-
-def _run(paths: Sequence[Path], plan: Plan, jobs: int | None, reports: _Reports) -> int:
-    files = find_tests(paths)
-    started_at = datetime.now(UTC)
-    to_stderr = reports.json == "-"
-    outcomes = []
-    for outcome in run_tests(files, plan, jobs=processes(jobs, is_much=len(files) >= _MANY)):
-        outcomes.append(outcome)
-        _say(test_line(outcome), err=to_stderr)
-    if not outcomes:
-        what = "no test has this name or tag" if files else "no test.yaml found"
-        raise UsageError(f"{', '.join(map(str, paths))}: {what}")
-    summary = _summary(outcomes, plan, started_at)
-    for line in [*all_evidence(outcomes), Line(""), last_line(summary)]:
-        _say(line, err=to_stderr)
-    _write(reports, summary, outcomes)
-    return INVALID if summary.errors else DIFFERS if summary.failed else 0
-
-
-def _summary(outcomes: list[Outcome], plan: Plan, started_at: datetime) -> SuiteSummary:
-    finished_at = datetime.now(UTC)
-    return summarize(
-        (outcome.result for outcome in outcomes),
-        test_run_id=plan.test_run_id,
-        started_at=rfc3339(started_at),
-        finished_at=rfc3339(finished_at),
-        duration_ms=round((finished_at - started_at).total_seconds() * 1000, 3),
-    )
 
 
 def _say(line: Line, *, err: bool) -> None:
@@ -149,7 +120,8 @@ def _say(line: Line, *, err: bool) -> None:
     click.echo(toned + printable(line.text[line.toned if line.tone else 0 :]), err=err)
 
 
-def _write(reports: _Reports, summary: SuiteSummary, outcomes: list[Outcome]) -> None:
+def _write(reports: _Reports, report: SuiteReport) -> None:
+    summary, outcomes = report.summary, report.outcomes
     if reports.json is not None:
         data = json_report(summary, (outcome.result for outcome in outcomes))
         if reports.json == "-":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import click
 import msgspec
@@ -19,7 +20,7 @@ from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
 from reenact.check.actions.validation import LINE_SUFFIXES, Judged, Tally, validate_stream
 from reenact.cli.failure import DIFFERS, INVALID, message_of, printable, report
-from reenact.cli.terminal import with_progress
+from reenact.cli.terminal import progress_bar
 from reenact.errors import FormatError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID
@@ -27,6 +28,7 @@ from reenact.formats.verifiable import VerifiableRecord
 
 _SUFFIXES: Final = (".json", *LINE_SUFFIXES)
 _PRODUCER: Final = {"name": "reenact", "version": __version__}
+_PROGRESS_VALUES: Final = 1000
 _SHOWN: Final = 10
 """How many problems of a value and how many models are named to people; --json has all."""
 _SHOWN_VALUES: Final = 20
@@ -86,7 +88,7 @@ def _judge_path(path: str, capsule: Capsule, policy: Policy | None) -> Iterator[
     else:
         with Path(path).open("rb") as stream:
             judged = validate_stream(stream, path, capsule, policy=policy)
-            yield from with_progress(judged, stream, "validating")
+            yield from _with_progress(judged, stream, "validating")
 
 
 class _Records:
@@ -230,3 +232,22 @@ def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, Any]
     elif record is not None:
         row["record"] = verifiable.CODEC.to_json(record)
     return row
+
+
+def _with_progress(items: Iterator[Judged], stream: BinaryIO, what: str) -> Iterator[Judged]:
+    """The same *items*, which are made by reading *stream*, with a bar."""
+    with progress_bar(_size_bytes(stream), what) as advance:
+        done_bytes = 0
+        for number, item in enumerate(items):
+            if number % _PROGRESS_VALUES == 0 and stream.seekable():
+                advance(stream.tell() - done_bytes)
+                done_bytes = stream.tell()
+            yield item
+
+
+def _size_bytes(stream: BinaryIO) -> int:
+    """0 where it is not known beforehand."""
+    try:
+        return os.fstat(stream.fileno()).st_size
+    except (OSError, ValueError):
+        return 0

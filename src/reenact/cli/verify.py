@@ -12,12 +12,11 @@ from typing import Any, Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.check.artifact import check_artifact, with_other_log, with_receipt
-from reenact.check.findings import Finding, Report
+from reenact.check.artifact import verify
+from reenact.check.findings import Finding, VerifyReport
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS
-from reenact.cli.terminal import Cell, Line, printer, processes, progress_bar
-from reenact.store.rundir import EVENTS
+from reenact.cli.terminal import Cell, Line, printer, progress_bar
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -25,7 +24,7 @@ _STYLES: Final = {"error": "red", "warning": "yellow"}
 _CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 
-def verdict_lines(report: Report, held_against: Iterable[str]) -> Iterator[Line]:
+def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator[Line]:
     """*report* for people; *held_against* names the other files that took part."""
     yield _verdict(report, held_against)
     facts = [*_facts(report.facts)]
@@ -38,7 +37,7 @@ def verdict_lines(report: Report, held_against: Iterable[str]) -> Iterator[Line]
         yield from _finding_lines(findings)
 
 
-def _verdict(report: Report, held_against: Iterable[str]) -> Line:
+def _verdict(report: VerifyReport, held_against: Iterable[str]) -> Line:
     counts = " and ".join(_counts(report.findings))
     artifact = f"the {report.what} {report.path}"
     if not report.is_good:
@@ -99,10 +98,6 @@ def _finding_lines(findings: list[Finding]) -> Iterator[Line]:
         yield Cell("", width=9), Cell(more, "dim")
 
 
-_MANY_BYTES: Final = 64 * 1024 * 1024
-"""From here on all cores are worth their start."""
-
-
 @click.command("verify")
 @click.argument("path", metavar="PATH", type=A_PATH)
 @click.option(
@@ -143,21 +138,17 @@ def command(
     a policy. Every problem is printed with its place. The exit status is 0 when there is none but warnings, 1
     when something does not agree, and 2 when PATH cannot be read at all.
     """
-    size_bytes = _size_bytes(path)
-    number = processes(jobs, is_much=size_bytes >= _MANY_BYTES)
-    with progress_bar(size_bytes, "verifying") as advance:
-        report = check_artifact(
-            path, lenient=lenient, published=published, processes=number, progress=advance
-        )
-    if receipt is not None:
-        report = with_receipt(report, receipt)
-    if seal or key or report.what == "disclosure":
-        from reenact.check.seals.verify import with_seal
-
-        with progress_bar(size_bytes, "holding it against the seal") as advance:
-            report = with_seal(report, seal, key, processes=number, progress=advance)
-    if against is not None:
-        report = with_other_log(report, against)
+    report = verify(
+        path,
+        receipt=receipt,
+        seal=seal,
+        key=key,
+        against=against,
+        lenient=lenient,
+        published=published,
+        jobs=jobs,
+        progress_bar=progress_bar,
+    )
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
@@ -165,8 +156,3 @@ def command(
         for line in verdict_lines(report, [str(other) for other in (receipt, seal, against) if other]):
             write(line)
     return 0 if report.is_good else DIFFERS
-
-
-def _size_bytes(path: Path) -> int:
-    file = path / EVENTS if path.is_dir() else path
-    return file.stat().st_size if file.exists() else 0

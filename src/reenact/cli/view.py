@@ -12,7 +12,6 @@ from typing import Final
 
 import click
 
-from reenact import canonical
 from reenact.analysis.brief import plural
 from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
@@ -66,17 +65,13 @@ def _write(paths: tuple[Path, ...], page: Path, full: bool) -> int:
 
 def _published(path: Path, folder: Path) -> Path:
     """The run in *path* as others may read it, in a log in *folder*; a published log stays what it is."""
-    from reenact.cli.publish import unsealed_lines
-    from reenact.cli.sealed_run import RunLog
+    from reenact.check.seals.runs import publish
     from reenact.viewer.page import kind_of
 
     if kind_of(path) not in _PUBLISHABLE:
         raise UsageError(f"{path}: only captures and logs can be published; share all of it with --full")
     file = folder / f"{path.absolute().stem}.jsonl"
-    with file.open("wb") as stream:
-        for line in unsealed_lines(RunLog(path), "private"):
-            if line is not None:
-                stream.write(canonical.encode(line) + b"\n")
+    publish(path, file)
     return file
 
 

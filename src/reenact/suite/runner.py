@@ -8,7 +8,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
@@ -18,18 +19,29 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from reenact import canonical
-from reenact.errors import FormatError, ReenactError, StoreError
+from reenact.check.integrity.segments import worker_count
+from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.bundle import SCHEMA_VERSION, Problem, check_bundle
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
-from reenact.formats.result import AssertionResult, TestError, TestResult, TestWarning, verdict, write_result
+from reenact.formats.result import (
+    AssertionResult,
+    SuiteSummary,
+    TestError,
+    TestResult,
+    TestWarning,
+    summarize,
+    verdict,
+    write_result,
+)
 from reenact.formats.testcase import CaseRead, Reporting, TestCase, check_test_case, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
 from reenact.store.outfile import write_output
+from reenact.store.project import PROJECT_FILE
 from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
-from reenact.suite.settings import Settings
+from reenact.suite.settings import Settings, find_settings
 from reenact.suite.source import read_trace_of
 from reenact.suite.values import values_at
 from reenact.suite.verdict import shown
@@ -208,6 +220,67 @@ PROBLEMS: Final = "problems"
 
 
 _CHUNK: Final = 64
+_MANY_TESTS: Final = 200
+"""From here on all cores are worth their start."""
+
+
+class SuiteReport(msgspec.Struct, frozen=True):
+    """What `test` found."""
+
+    summary: SuiteSummary
+    outcomes: list[Outcome]
+    """In the order of the tests."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every test was run and passed."""
+        return not self.summary.errors and not self.summary.failed
+
+
+def test(
+    *paths: str | Path,
+    name: str | None = None,
+    tags: Collection[str] = (),
+    strict: bool = False,
+    out: str | Path | None = None,
+    jobs: int | None = 1,
+    allow_code: bool = False,
+    on_outcome: Callable[[Outcome], None] | None = None,
+) -> SuiteReport:
+    """Run the assertions of every test file in *paths* over the recorded runs that they name.
+
+    Only tests whose id, title or path contains *name*, and with one of the *tags*, are run. With *strict* a
+    key or parameter that nobody knows is an error. Result and trace files go to *out*. *jobs* is how many
+    processes may work: 0 for one per core, ``None`` for that if there are many tests. *allow_code* runs the
+    Python files that ``reenact.toml`` names for assertions. *on_outcome* is told of each test as it is done.
+    """
+    settings = find_settings(Path.cwd())
+    if settings.assertions and not allow_code:
+        raise UsageError(
+            f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
+            "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
+        )
+    output_directory = None if out is None else Path(out)
+    plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tuple(tags), strict, output_directory)
+    files = find_tests(map(Path, paths))
+    started_at = datetime.now(UTC)
+    outcomes = []
+    for outcome in run_tests(files, plan, jobs=worker_count(jobs, is_much=len(files) >= _MANY_TESTS)):
+        outcomes.append(outcome)
+        if on_outcome is not None:
+            on_outcome(outcome)
+    if not outcomes:
+        what = "no test has this name or tag" if files else "no test.yaml found"
+        raise UsageError(f"{', '.join(map(str, paths))}: {what}")
+    finished_at = datetime.now(UTC)
+    summary = summarize(
+        (outcome.result for outcome in outcomes),
+        test_run_id=plan.test_run_id,
+        started_at=rfc3339(started_at),
+        finished_at=rfc3339(finished_at),
+        duration_ms=round((finished_at - started_at).total_seconds() * 1000, 3),
+    )
+    return SuiteReport(summary, outcomes)
 
 
 def run_tests(files: Sequence[Path], plan: Plan, *, jobs: int = 1) -> Iterator[Outcome]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from reenact.check.artifact import check_artifact
-from reenact.check.findings import Report
+from reenact.check.findings import VerifyReport
 from reenact.errors import ReenactError
 
 
@@ -23,7 +23,7 @@ class Check(msgspec.Struct, kw_only=True):
 
     total_bytes: int
     done_bytes: int = 0
-    report: Report | None = None
+    report: VerifyReport | None = None
     problem: str | None = None
 
     @property

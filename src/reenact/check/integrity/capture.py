@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, get_args
 import msgspec
 import orjson
 
-from reenact.check.findings import Finding, Report, Severity
+from reenact.check.findings import Finding, Severity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
@@ -266,7 +266,7 @@ def check_capture(
     processes: int = 1,
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
-) -> Report:
+) -> VerifyReport:
     """Everything that can be told from the directory alone, in constant memory.
 
     Raises :class:`~reenact.errors.StoreError` where there is no capture to look at.
@@ -276,7 +276,7 @@ def check_capture(
     check = _CaptureCheck(run)
     if state in (RunState.OPEN, RunState.INTERRUPTED):
         check.find("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
-        return Report("capture", str(path), check.findings, {"state": state.value})
+        return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     manifest = check.read_manifest()
     check.read_events(processes, segment_bytes, progress)
     if manifest is not None:
@@ -284,7 +284,7 @@ def check_capture(
     check.read_blobs()
     check.read_transcript()
     check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
-    return Report("capture", str(path), check.findings, {"state": state.value} | check.facts())
+    return VerifyReport("capture", str(path), check.findings, {"state": state.value} | check.facts())
 
 
 class _Hashed:

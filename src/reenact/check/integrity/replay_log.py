@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from reenact.canonical import are_digests, encode_clean, is_digest
-from reenact.check.findings import Finding, Report, Severity
+from reenact.check.findings import Finding, Severity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
@@ -300,7 +300,7 @@ def check_replay_log(
     processes: int = 1,
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
-) -> Report:
+) -> VerifyReport:
     """Everything that can be told from the log alone, in constant memory.
 
     Every line that cannot be read is reported. What the lines mean is checked up to the first of them;
@@ -318,7 +318,7 @@ def check_replay_log(
                 progress(len(block.text))
     check.close(lambda suspects: _events_of(suspects, open_stream, scan))
     findings = sorted(check.findings, key=lambda finding: (finding.line or 0, finding.code))
-    return Report("replay log", file, findings, check.facts())
+    return VerifyReport("replay log", file, findings, check.facts())
 
 
 def _scan_of(open_stream: Callable[[], BinaryIO], file: str, *, lenient: bool, published: bool) -> LogScan:

@@ -8,10 +8,12 @@ keys alone are followed line by line, in a second pass; so memory hardly grows w
 from __future__ import annotations
 
 import multiprocessing
+import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -26,6 +28,22 @@ S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]
 Progress: TypeAlias = Callable[[int], None]
 """Told how many bytes were checked since it was last told."""
+ProgressBar: TypeAlias = Callable[[int, str], AbstractContextManager[Progress]]
+"""Given the size of the work and what it is; shows it while the context is open."""
+
+
+@contextmanager
+def no_progress_bar(_total: int, _what: str) -> Iterator[Progress]:
+    """For callers who do not want to see how far the work is."""
+    yield lambda _: None
+
+
+def worker_count(jobs: int | None, *, is_much: bool) -> int:
+    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs is None:
+        return cores if is_much else 1
+    return jobs or cores
 
 
 def scan_segments(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, NoReturn
 
+import msgspec
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from reenact.errors import FormatError
+from reenact.store.outfile import open_output, refuse_without_neighbour
 
 _GENERATE: Final = "make one with: reenact keygen"
 
@@ -79,3 +82,27 @@ def _kind(key: object) -> str:
 
 def _refuse(file: str, reason: str) -> NoReturn:
     raise FormatError(reason, file=file) from None
+
+
+class KeygenReport(msgspec.Struct, frozen=True):
+    """The pair of keys that `keygen` made."""
+
+    private: str
+    """The file of the private key, readable by its owner alone."""
+    public: str
+    """The file of the public key, for those who verify."""
+    key: str
+    """The id by which a seal names the key."""
+
+
+def keygen(out: str | Path, *, replace: bool = False) -> KeygenReport:
+    """Make a pair of keys to seal with: the private one in *out*, the public one beside it as ``OUT.pub``."""
+    private = Path(out)
+    public = private.parent / f"{private.name}.pub"
+    refuse_without_neighbour(private, "the public key")
+    key = Ed25519PrivateKey.generate()
+    with open_output(private, replace=replace, private=True) as private_file:
+        private_file.write(private_pem(key))
+        with open_output(public, replace=replace) as public_file:
+            public_file.write(public_pem(key.public_key()))
+    return KeygenReport(str(private), str(public), key_id(key.public_key()))

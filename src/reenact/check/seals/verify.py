@@ -9,7 +9,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from reenact import canonical
-from reenact.check.findings import Finding, Report, SealCheck
+from reenact.check.findings import Finding, SealCheck, VerifyReport
 from reenact.check.integrity.segments import Progress
 from reenact.check.seals.commitments import commitment, leaf_of, root_by_path
 from reenact.check.seals.keys import is_signed_by, key_id, read_public_key
@@ -139,13 +139,13 @@ _OF_WHOLE_LOGS: Final = frozenset(
 
 
 def with_seal(
-    report: Report,
+    report: VerifyReport,
     seal_path: Path | None,
     key_path: Path | None,
     *,
     processes: int = 1,
     progress: Progress | None = None,
-) -> Report:
+) -> VerifyReport:
     """*report*, on what can be sealed, or on a seal, with whether it is what was signed."""
     if report.what == "seal":
         seal_path = seal_path or Path(report.path)
@@ -164,7 +164,7 @@ def with_seal(
     return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
 
 
-def _check(report: Report, seal: Seal, processes: int, progress: Progress | None) -> SealCheck:
+def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress | None) -> SealCheck:
     path = Path(report.path)
     if report.what == "seal" or any(finding.code == "invalid" for finding in report.findings):
         return SealCheck([], {})
@@ -181,7 +181,7 @@ def _check(report: Report, seal: Seal, processes: int, progress: Progress | None
         return check_sealed_log(trajectory_hash(stream, file=path.name), seal, file=path.name)
 
 
-def _joined(report: Report, checked: SealCheck) -> Report:
+def _joined(report: VerifyReport, checked: SealCheck) -> VerifyReport:
     """One report of both; withheld lines explain what a log lacks."""
     findings = list(report.findings)
     if checked.facts.get("withheldLines"):
@@ -191,4 +191,6 @@ def _joined(report: Report, checked: SealCheck) -> Report:
             else finding
             for finding in findings
         ]
-    return Report(report.what, report.path, [*findings, *checked.findings], report.facts | checked.facts)
+    return VerifyReport(
+        report.what, report.path, [*findings, *checked.findings], report.facts | checked.facts
+    )
