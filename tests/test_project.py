@@ -16,8 +16,7 @@ from bench import __main__ as bench
 from bench.figure import Figure, ShareOfSpeed, TimesAsLong, best_in_turns
 
 import reenact
-from reenact.cli import VERBS
-from reenact.cli.command import load
+from reenact.cli import VERBS, load
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

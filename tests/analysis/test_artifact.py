@@ -9,7 +9,7 @@ import pytest
 
 import reenact
 from reenact.analysis.artifact import Playback, is_run, open_artifact
-from reenact.analysis.filters import parse_terms
+from reenact.analysis.index import parse_terms
 from reenact.boundary import Call, crossing
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import Price

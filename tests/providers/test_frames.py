@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reenact.providers.frames import loads, read_frames
+from reenact.providers.reading import loads, read_frames
 
 BODIES: dict[str, tuple[bytes, list[dict[str, int]], bool]] = {
     "one object": (b' {"a": 1}\n', [{"a": 1}], False),

@@ -29,8 +29,7 @@ import msgspec
 
 from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of, detail_of
-from reenact.analysis.filters import Term
-from reenact.analysis.index import STATES, StepIndex, Tokens
+from reenact.analysis.index import STATES, StepIndex, Term, Tokens
 from reenact.analysis.sources.capture import CaptureSource, EventsSource
 from reenact.analysis.sources.replay_log import ReplayLogSource
 from reenact.analysis.sources.source import Header, Source

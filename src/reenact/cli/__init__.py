@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from reenact._version import __version__
+
+if TYPE_CHECKING:
+    from click import Command
 
 VERBS = {
     "capsules": "List the capsules that values are judged by, or describe one",
@@ -94,9 +98,32 @@ def _dispatch(arguments: list[str]) -> int:
         return 3
     if first not in VERBS:
         raise _unknown(first)
-    from reenact.cli.command import invoke
-
     return invoke(first, arguments[1:])
+
+
+def load(verb: str) -> Command:
+    """The click command of a verb of the table."""
+    from importlib import import_module
+
+    command: Command = import_module(f"reenact.cli.{verb}").command
+    return command
+
+
+def invoke(verb: str, arguments: list[str]) -> int:
+    """Run *verb*; its exit status is what its function returns, 0 for ``None``.
+
+    click's own ``main`` is passed by, because it chooses other exit statuses than ours.
+    """
+    from click.exceptions import Exit
+
+    command = load(verb)
+    command.context_settings.setdefault("help_option_names", ["-h", "--help"])
+    try:
+        with command.make_context(f"reenact {verb}", arguments) as context:
+            status = command.invoke(context)
+    except Exit as leave:
+        return leave.exit_code
+    return status if isinstance(status, int) else 0
 
 
 def _unknown(verb: str) -> Exception:

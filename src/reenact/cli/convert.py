@@ -12,9 +12,8 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.analysis.convert import TARGETS, ConvertReport, CountedLoss, Target, convert
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable, say
-from reenact.cli.terminal import progress_bar
+from reenact.cli.terminal import A_PATH, progress_bar
 from reenact.errors import UsageError
 from reenact.formats.dialects.common import DialectName
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from reenact.check.integrity.capture import check_capture
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import shell_line
+from reenact.cli.terminal import A_PATH
 from reenact.errors import Diverged
 from reenact.formats.capture import LlmRequest, LlmResponse, ToolCall, ToolResult
 from reenact.formats.divergence import ReplayDivergence

@@ -22,7 +22,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.command import invoke
+from reenact.cli import invoke
 from reenact.cli.failure import DIFFERS, INTERRUPTED, printable, say
 from reenact.comparing.differences import shown
 from reenact.errors import CheckFailed

@@ -11,9 +11,8 @@ import msgspec
 from reenact.analysis.brief import plural
 from reenact.check.publishing.policies import POLICIES, PolicyName
 from reenact.check.seals.runs import publish
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
-from reenact.cli.terminal import progress_bar
+from reenact.cli.terminal import A_PATH, progress_bar
 
 
 @click.command("publish")

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact, read_whole
-from reenact.analysis.filters import Term, parse_terms
+from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.sources.source import Header
 from reenact.analysis.steps import Step
 from reenact.cli.failure import report

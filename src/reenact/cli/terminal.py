@@ -7,11 +7,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import click
+
 from reenact.cli.failure import printable
 
+A_PATH: Final = click.Path(path_type=Path, readable=False)
+"""A path that is looked at by whoever opens it, so that what is wrong with it is said alike everywhere."""
 _WIDTH: Final = 120
 """Where there is no terminal and no ``COLUMNS``."""
 

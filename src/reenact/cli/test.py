@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import click
 
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS, INVALID, printable
+from reenact.cli.terminal import A_PATH
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
 from reenact.store.outfile import is_written_through, write_output

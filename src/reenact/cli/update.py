@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import say
+from reenact.cli.terminal import A_PATH
 from reenact.cli.volatile import volatile_option
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.record import ABSENT

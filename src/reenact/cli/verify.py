@@ -14,9 +14,8 @@ import click
 from reenact.analysis.brief import plural
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, VerifyReport
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import DIFFERS
-from reenact.cli.terminal import Cell, Line, printer, progress_bar
+from reenact.cli.terminal import A_PATH, Cell, Line, printer, progress_bar
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""

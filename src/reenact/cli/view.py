@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.cli.command import A_PATH
 from reenact.cli.failure import printable
+from reenact.cli.terminal import A_PATH
 from reenact.errors import StoreError, UsageError
 from reenact.store.outfile import write_output
 

@@ -1,7 +1,5 @@
 """What the bytes of a model call mean; pure functions from bytes to meaning."""
 
-from reenact.providers.derived_tools import DerivedTools
-from reenact.providers.fields import response_fields
 from reenact.providers.meaning import (
     Media,
     Message,
@@ -19,8 +17,8 @@ from reenact.providers.meaning import (
     ToolResult,
     Usage,
 )
-from reenact.providers.registry import read_request, read_response, recognise, request_fields
-from reenact.providers.tool_results import derive_tool_results, pair_tool_results
+from reenact.providers.registry import read_request, read_response, recognise, request_fields, response_fields
+from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
 __all__ = [
     "DerivedTools",

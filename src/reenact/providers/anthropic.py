@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote
 
-from reenact.providers.frames import loads
-from reenact.providers.growth import Growth
 from reenact.providers.meaning import (
     Conversation,
     Message,
@@ -20,16 +18,22 @@ from reenact.providers.meaning import (
     ToolResult,
 )
 from reenact.providers.reading import (
+    Growth,
+    integer_of,
     join_system,
     last_segment,
+    list_of,
+    loads,
     media,
+    object_of,
+    objects_of,
     other,
     path_segments,
     read_params,
     read_usage,
+    text_of,
     tool_call,
 )
-from reenact.providers.shape import integer_of, list_of, object_of, objects_of, text_of
 
 NAME: Final[Provider] = "anthropic"
 

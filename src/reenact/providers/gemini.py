@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from reenact.providers.growth import Growth
 from reenact.providers.meaning import (
     Conversation,
     Message,
@@ -19,15 +18,20 @@ from reenact.providers.meaning import (
     ToolResult,
 )
 from reenact.providers.reading import (
+    Growth,
+    either,
+    integer_of,
     join_system,
     last_segment,
     media,
+    object_of,
+    objects_of,
     other,
     read_params,
     read_usage,
+    text_of,
     tool_call,
 )
-from reenact.providers.shape import either, integer_of, object_of, objects_of, text_of
 
 NAME: Final[Provider] = "gemini"
 

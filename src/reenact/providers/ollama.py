@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reenact.providers.growth import Growth
 from reenact.providers.meaning import Conversation, Message, Part, Provider, Reply, Text, Thinking, ToolResult
 from reenact.providers.openai_chat import read_tool
 from reenact.providers.reading import (
+    Growth,
     join_system,
+    list_of,
     media,
+    object_of,
+    objects_of,
     path_segments,
     read_params,
     read_usage,
     split_system,
+    text_of,
     tool_call,
 )
-from reenact.providers.shape import list_of, object_of, objects_of, text_of
 
 NAME: Final[Provider] = "ollama"
 

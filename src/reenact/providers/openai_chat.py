@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from reenact.providers.growth import Growth
 from reenact.providers.meaning import (
     Conversation,
     Message,
@@ -21,15 +20,19 @@ from reenact.providers.meaning import (
     ToolResult,
 )
 from reenact.providers.reading import (
+    Growth,
+    integer_of,
     media,
+    object_of,
+    objects_of,
     other,
     path_segments,
     read_params,
     read_usage,
     split_system,
+    text_of,
     tool_call,
 )
-from reenact.providers.shape import integer_of, object_of, objects_of, text_of
 
 NAME: Final[Provider] = "openai_chat"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reenact.providers.growth import Growth
 from reenact.providers.meaning import (
     Conversation,
     Message,
@@ -20,16 +19,22 @@ from reenact.providers.meaning import (
     ToolResult,
 )
 from reenact.providers.reading import (
+    Growth,
+    either,
+    integer_of,
     join_system,
+    list_of,
     media,
+    object_of,
+    objects_of,
     other,
     path_segments,
     read_params,
     read_usage,
     split_system,
+    text_of,
     tool_call,
 )
-from reenact.providers.shape import either, integer_of, list_of, object_of, objects_of, text_of
 
 NAME: Final[Provider] = "openai_responses"
 

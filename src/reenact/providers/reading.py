@@ -1,13 +1,184 @@
-"""Steps that several wire formats read alike."""
+"""What several wire formats read alike: the JSON objects in a body, members, parts of messages.
+
+The first byte of a body tells its framing, because content types cannot be relied on behind gateways:
+``{`` one object or NDJSON, ``[`` a JSON array (Gemini), NUL an AWS event stream, all else server-sent events.
+A stream that was cut yields the objects that arrived whole. A member of another type counts as absent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import base64
+import binascii
+import codecs
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from reenact.canonical import digest_of_bytes
-from reenact.providers.frames import loads
+import orjson
+
+from reenact.canonical import MAX_DEPTH, digest_of_bytes
 from reenact.providers.meaning import Media, Message, Other, Text, ToolCall, Usage
+
+
+def text_of(value: Any, key: str) -> str | None:
+    member = value.get(key) if isinstance(value, dict) else None
+    return member if isinstance(member, str) else None
+
+
+def integer_of(value: Any, key: str) -> int | None:
+    member = value.get(key) if isinstance(value, dict) else None
+    return member if isinstance(member, int) and not isinstance(member, bool) else None
+
+
+def object_of(value: Any, key: str) -> dict[str, Any]:
+    """The member, or an empty object."""
+    member = value.get(key) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else {}
+
+
+def list_of(value: Any, key: str) -> list[Any]:
+    """The member, or an empty list."""
+    member = value.get(key) if isinstance(value, dict) else None
+    return member if isinstance(member, list) else []
+
+
+def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
+    """The objects in a list member."""
+    return [item for item in list_of(value, key) if isinstance(item, dict)]
+
+
+def either(value: dict[str, Any], *keys: str) -> Any:
+    """The first of the members that is there and not null."""
+    return next((value[key] for key in keys if value.get(key) is not None), None)
+
+
+class Growth:
+    """Collects pieces for members of objects and joins them once: adding each at once is quadratic."""
+
+    def __init__(self) -> None:
+        # Holding the object keeps its id from being used again.
+        self._grown: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
+
+    def add(self, target: dict[str, Any], key: str, piece: Any) -> None:
+        """Append *piece* to the text ``target[key]``; what is no text is ignored."""
+        if not isinstance(piece, str):
+            return
+        slot = self._grown.get((id(target), key))
+        if slot is None:
+            start = target.get(key)
+            slot = self._grown[id(target), key] = (target, [start] if isinstance(start, str) else [])
+        slot[1].append(piece)
+
+    def settle(self) -> None:
+        """Write every grown text into its place."""
+        for (_, key), (target, pieces) in self._grown.items():
+            target[key] = "".join(pieces)
+        self._grown.clear()
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+_ARRAY_GLUE: Final = "[], \t\r\n"
+_PRELUDE: Final = struct.Struct(">II4x")  # total length, length of the headers, checksum
+_CHECKSUM_BYTES: Final = 4
+
+
+class Frames(NamedTuple):
+    objects: list[dict[str, Any]]
+    streamed: bool
+    """False when the body is one single object."""
+
+
+def read_frames(body: bytes) -> Frames:
+    """The objects of *body* in order; what is neither JSON nor an object is left out."""
+    body = body.removeprefix(_BOM).lstrip(b" \t\r\n")
+    whole = loads(body) if body[:1] in (b"{", b"[") else None
+    if isinstance(whole, dict):
+        return Frames([whole], streamed=False)
+    values = whole if isinstance(whole, list) else _stream_values(body)
+    return Frames([value for value in values if isinstance(value, dict)], streamed=True)
+
+
+def _stream_values(body: bytes) -> Iterable[Any]:
+    if body.startswith(b"{"):
+        return map(loads, body.splitlines())
+    if body.startswith(b"["):
+        return _cut_array(body)
+    if body.startswith(b"\x00"):
+        return _aws_events(body)
+    return map(loads, _sse_data(body))
+
+
+def loads(text: bytes | str) -> Any:
+    """The JSON value, or ``None`` when there is none, or one nested too deeply to be written again."""
+    try:
+        value = orjson.loads(text)
+        if _brackets(text) > MAX_DEPTH:
+            orjson.dumps(value)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return value
+
+
+def _brackets(text: bytes | str) -> int:
+    if isinstance(text, str):
+        return text.count("[") + text.count("{")
+    return text.count(b"[") + text.count(b"{")
+
+
+def _sse_data(body: bytes) -> Iterator[bytes]:
+    """The data of each server-sent event; event names are not needed, all wires repeat them inside.
+
+    The last event counts even without the empty line that should end it: some servers forget it.
+    """
+    data: list[bytes] = []
+    for line in body.splitlines():
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
+    if data:
+        yield b"\n".join(data)
+
+
+def _cut_array(body: bytes) -> Iterator[Any]:
+    # An incremental decoder holds back the half of a character at the cut.
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
+    decoder, position = json.JSONDecoder(), 0
+    while True:
+        while position < len(text) and text[position] in _ARRAY_GLUE:
+            position += 1
+        try:
+            _, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return
+        yield loads(text[position:end].encode("utf-8", "replace"))
+        position = end
+
+
+def _aws_events(body: bytes) -> Iterator[Any]:
+    """The payloads of ``application/vnd.amazon.eventstream``; those without ``bytes`` are exceptions."""
+    position = 0
+    while position + _PRELUDE.size <= len(body):
+        total, headers = _PRELUDE.unpack_from(body, position)
+        end = position + total
+        if total < _PRELUDE.size + _CHECKSUM_BYTES or end > len(body):
+            return
+        payload = loads(body[position + _PRELUDE.size + headers : end - _CHECKSUM_BYTES])
+        if isinstance(payload, dict):
+            yield _unwrapped(payload)
+        position = end
+
+
+def _unwrapped(payload: dict[str, Any]) -> Any:
+    inner = payload.get("bytes")
+    if not isinstance(inner, str):
+        return {"error": payload}
+    try:
+        return loads(base64.b64decode(inner))
+    except (binascii.Error, ValueError):
+        return None
 
 
 def path_segments(url_path: str) -> list[str]:

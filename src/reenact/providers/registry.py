@@ -2,18 +2,102 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_responses
-from reenact.providers.encoding import decoded
-from reenact.providers.failure import find_error, read_http_error
-from reenact.providers.frames import read_frames
-from reenact.providers.meaning import Conversation, ModelRequest, ModelResponse, Provider, Reply
+from reenact.providers.meaning import (
+    Conversation,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Provider,
+    Reply,
+    Thinking,
+    ToolCall,
+)
+from reenact.providers.reading import either, read_frames
+
+_WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+def decoded(headers: Mapping[str, str], body: bytes) -> bytes:
+    """*body* inflated as its headers say; as it is where that fails.
+
+    Many clients hand over decoded bytes together with the original headers. A body that was cut
+    yields what can be inflated. Only gzip and deflate are known.
+    """
+    for name, value in headers.items():
+        if name.lower() == "content-encoding":
+            for coding in reversed(value.lower().split(",")):
+                body = _inflated(coding.strip(), body)
+    return body
+
+
+def _inflated(coding: str, body: bytes) -> bytes:
+    if coding not in _WINDOW_BITS:
+        return body
+    try:
+        return zlib.decompressobj(_WINDOW_BITS[coding]).decompress(body)
+    except zlib.error:
+        return body
+
+
+_MAX_MESSAGE_CHARS: Final = 2000
+
+
+def read_http_error(status: int, body: bytes) -> ModelError:
+    """The error of a response with an error status, whoever wrote its body: provider, proxy or web server."""
+    frames = read_frames(body)
+    for value in frames.objects:
+        error = find_error(status, [value]) or _flat_error(status, value)
+        if error:
+            return error
+    return ModelError(
+        type="http_error", message=body.decode("utf-8", "replace")[:_MAX_MESSAGE_CHARS], status=status
+    )
+
+
+def find_error(status: int, objects: list[dict[str, Any]]) -> ModelError | None:
+    """The first error that a body or one of its stream events reports."""
+    for value in objects:
+        error = value.get("error")
+        if error and isinstance(error, str):
+            return ModelError(type="error", message=error, status=status)
+        if error and isinstance(error, dict):
+            return _read_error(status, error)
+        if value.get("type") == "error":
+            return _read_error(status, value)
+    return None
+
+
+def _read_error(status: int, error: dict[str, Any]) -> ModelError:
+    # Gemini's `code` repeats the HTTP status, its `status` is the name.
+    kind = next((error[key] for key in ("type", "status", "code") if _is_name(error.get(key))), "error")
+    return ModelError(type=kind, message=_message_text(either(error, "message", "detail")), status=status)
+
+
+def _flat_error(status: int, value: dict[str, Any]) -> ModelError | None:
+    """vLLM and web frameworks put the message at the top."""
+    if either(value, "message", "detail", "Message") is None:
+        return None
+    return _read_error(status, {"message": value.get("Message"), **value})
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and value != "error"
+
+
+def _message_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
 
 _TRANSPORT_ONLY: Final = ("stream", "stream_options")
 """How the answer travels, not what is asked: the same question has the same hash either way."""
@@ -125,3 +209,40 @@ def read_response(
         body=message,
         **msgspec.structs.asdict(reply),
     )
+
+
+def response_fields(response: ModelResponse) -> dict[str, Any]:
+    """For ``llm_response``; ``responseId``, the lists of ids and ``error`` are left out when empty."""
+    fields: dict[str, Any] = {
+        "provider": response.provider,
+        "model": response.model,
+        "stopReason": response.stop_reason,
+        "usage": msgspec.to_builtins(response.usage),
+        "complete": response.complete,
+    }
+    reasoning_ids, call_ids = [], []
+    for part in response.parts:
+        if isinstance(part, ToolCall) and part.id:
+            call_ids.append(part.id)
+        if mark := _reasoning_id(part):
+            reasoning_ids.append(mark)
+    if response.id:
+        fields["responseId"] = response.id
+    if reasoning_ids:
+        fields["reasoningIds"] = reasoning_ids
+    if call_ids:
+        fields["toolCallIds"] = call_ids
+    if response.error:
+        fields["error"] = response.error.to_json()
+    return fields
+
+
+def _reasoning_id(part: Part) -> str | None:
+    """The id, else a digest of the signature or seal, which identifies the reasoning just as well."""
+    if isinstance(part, Thinking):
+        if part.id:
+            return part.id
+        mark = part.signature or part.sealed
+    else:
+        mark = getattr(part, "signature", None)
+    return digest_of_bytes(mark.encode()) if mark else None

@@ -22,8 +22,7 @@ from reenact.errors import FormatError
 from reenact.formats.capture import ENDED, PUT, CaptureEvent, CaptureManifest
 from reenact.formats.record import ABSENT
 from reenact.replayer.egress import is_loopback
-from reenact.store.reader import CaptureReader
-from reenact.store.references import blobs_in
+from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NETWORK: Final = "network/"

@@ -46,7 +46,7 @@ from reenact.seams import stdlib, telemetry
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.place import discard, put_in_place, staging_folder
-from reenact.store.references import blobs_in
+from reenact.store.reader import blobs_in
 from reenact.store.rundir import RunDir
 from reenact.values.objects import message_of
 

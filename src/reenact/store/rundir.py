@@ -1,4 +1,4 @@
-"""The capture directory and the life it shows from outside.
+"""The capture directory, the life it shows from outside, and who claims it.
 
 recording.lock        only while `reenact record` runs a command; it holds a lock on it
 manifest.open.json    only while a run is open; the recording process holds a lock on it
@@ -8,6 +8,10 @@ events.jsonl          the journal
 transcript.md         what the events say to a reader, made anew whenever they are
 blobs/                payloads too large for a line
 .tmp-*                something half-written; never read, removed by recovery
+
+A claim is a locked file that goes when what claimed is finished. The system drops the lock when the process
+ends, however it ends. So the file alone says that a run was started and not finished, and its lock says
+whether somebody is still at it.
 """
 
 from __future__ import annotations
@@ -25,17 +29,177 @@ import msgspec
 
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.blobs import BlobStore
-from reenact.store.claim import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim, is_being_recorded
 from reenact.store.durable import (
     TEMP_PREFIX,
     Durability,
     leave_to_parent_on_fork,
+    open_temp,
     sync_folder,
     unwritable,
+    write_all,
     write_whole,
 )
 from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
-from reenact.store.paths import inside, open_inside
+from reenact.store.paths import find_inside, inside, open_inside
+
+OPEN_MANIFEST: Final = "manifest.open.json"
+RECORDING_LOCK: Final = "recording.lock"
+
+
+class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file holds: who records, and the manifest as far as it is known at the start."""
+
+    pid: int
+    manifest: msgspec.Raw
+
+
+class Claim:
+    """An open ``manifest.open.json``, with or without its lock."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self._folder = folder
+        self._fd = fd
+
+    @classmethod
+    def make(cls, folder: Path, seed_manifest: bytes, *, sync: bool) -> Claim:
+        """Write the file and lock it; nobody ever sees it unlocked."""
+        content = OpenManifest(pid=os.getpid(), manifest=msgspec.Raw(seed_manifest))
+        try:
+            fd, temp = open_temp(folder)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                write_all(fd, msgspec.json.encode(content))
+                if sync:
+                    os.fsync(fd)
+                os.replace(temp, folder / OPEN_MANIFEST)
+            except BaseException:
+                os.close(fd)
+                temp.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise unwritable(folder / OPEN_MANIFEST, error) from error
+        return cls(folder, fd)
+
+    @classmethod
+    def find(cls, folder: Path) -> Claim | None:
+        """The file somebody left or holds, not locked by us; ``None`` if there is none."""
+        fd = find_inside(folder, OPEN_MANIFEST)
+        return None if fd is None else cls(folder, fd)
+
+    def read(self) -> OpenManifest:
+        """What the file says, even if it was removed after it was found."""
+        text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+        try:
+            return msgspec.json.decode(text, type=OpenManifest)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise FormatError(
+                f"{error}; record the run again", file=str(self._folder / OPEN_MANIFEST)
+            ) from error
+
+    @property
+    def is_ours(self) -> bool:
+        """False once let go, and in a forked child."""
+        return self._fd >= 0
+
+    def is_held(self) -> bool:
+        """Whether another process, or another part of this one, records or recovers the run.
+
+        A free claim is locked shared from then on, until it is let go.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+    def take_over(self) -> None:
+        """Lock the file of a process that is gone; :class:`StoreError` if it is not."""
+        if self.is_held():
+            recorder = f"process {self.read().pid}"
+            raise StoreError(f"{self._folder}: is still being recorded by {recorder}; wait until it ends")
+        # Only readers asking for the state can be in the way now, and they let go at once.
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the file, then the lock: the run is finished."""
+        try:
+            (self._folder / OPEN_MANIFEST).unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self._folder / OPEN_MANIFEST, error) from error
+        self.let_go()
+
+    def let_go(self) -> None:
+        # Closing only: unlocking in a forked child would take the lock from the parent as well.
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class FolderClaim:
+    """The claim of a command on the directory into which its processes record, from before they start."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self._folder = folder
+        self._fd = fd
+
+    @classmethod
+    def make(cls, folder: Path) -> FolderClaim:
+        """Claim *folder*, which is there; :class:`StoreError` where another command has it."""
+        file = folder / RECORDING_LOCK
+        while True:
+            try:
+                fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise unwritable(file, error) from error
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_same_file(fd, file):  # or who had it has just removed it
+                    os.ftruncate(fd, 0)
+                    write_all(fd, b"%d\n" % os.getpid())
+                    return cls(folder, fd)
+            except BlockingIOError:
+                owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+                os.close(fd)
+                raise StoreError(
+                    f"{folder}: is being recorded by process {owner}; record into another directory"
+                ) from None
+            except OSError as error:
+                os.close(fd)
+                raise unwritable(file, error) from error
+            os.close(fd)
+
+    def remove(self) -> None:
+        """Give the directory free, once; nothing is said where it is gone."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                (self._folder / RECORDING_LOCK).unlink()
+            os.close(fd)
+
+
+def is_being_recorded(folder: Path) -> bool:
+    """Whether a command has *folder* claimed and lives."""
+    try:
+        fd = find_inside(folder, RECORDING_LOCK)
+    except StoreError:
+        return False  # no file of ours
+    if fd is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _is_same_file(fd: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(file))
+    except FileNotFoundError:
+        return False
+
 
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"

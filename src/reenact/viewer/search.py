@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.filters import Term, parse_terms
+from reenact.analysis.index import Term, parse_terms
 from reenact.errors import UsageError
 
 _SLICE_SECONDS: Final = 0.2

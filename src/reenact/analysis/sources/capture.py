@@ -14,8 +14,7 @@ from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import read_manifest, read_seed
 from reenact.formats.record import ABSENT
-from reenact.store.reader import CaptureReader
-from reenact.store.references import References
+from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import RunDir, RunState
 from reenact.values.tags import plain
 

@@ -41,8 +41,7 @@ from reenact.formats.volatile import read_rules
 from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
-from reenact.store.reader import CHANGED_LINE_ENDS, EventLog
-from reenact.store.references import blobs_in
+from reenact.store.reader import CHANGED_LINE_ENDS, EventLog, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT, transcript_of
 
