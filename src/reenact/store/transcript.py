@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -55,7 +55,9 @@ def transcript_of(log: EventLog) -> bytes:
     return text
 
 
-class _Said(NamedTuple):
+# No named tuples: making one runs eval(), and where this module is first imported after an unhandled
+# KeyboardInterrupt, that makes Python forget the interrupt and end with status 1 instead of 130.
+class _Said(msgspec.Struct, frozen=True):
     """A text, as much of it as is ever shown."""
 
     text: str
@@ -63,7 +65,7 @@ class _Said(NamedTuple):
     digest: str
 
 
-class _Section(NamedTuple):
+class _Section(msgspec.Struct, frozen=True):
     """A heading and what was said under it."""
 
     title: str
