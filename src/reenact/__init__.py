@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from reenact.check.findings import VerifyReport
     from reenact.check.seals.keys import KeygenReport, keygen
     from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
+    from reenact.commands.record import RecordingReport, record_command
+    from reenact.commands.replay import ReplayReport, replay_command
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -47,9 +49,11 @@ _HOMES = {
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
     "PublishReport": "check.seals.runs",
+    "RecordingReport": "commands.record",
     "RecoverReport": "recovery",
     "ReenactError": "errors",
     "ReplayReader": "formats.replay_log",
+    "ReplayReport": "commands.replay",
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
     "SealReport": "check.seals.runs",
@@ -65,8 +69,10 @@ _HOMES = {
     "keygen": "check.seals.keys",
     "prove": "check.seals.runs",
     "publish": "check.seals.runs",
+    "record_command": "commands.record",
     "recover": "recovery",
     "replay": "run",
+    "replay_command": "commands.replay",
     "run": "run",
     "seal": "check.seals.runs",
     "test": "suite.runner",
@@ -87,9 +93,11 @@ __all__ = [
     "KeygenReport",
     "LiveCallBlocked",
     "PublishReport",
+    "RecordingReport",
     "RecoverReport",
     "ReenactError",
     "ReplayReader",
+    "ReplayReport",
     "ReplayWriter",
     "Run",
     "SealReport",
@@ -106,8 +114,10 @@ __all__ = [
     "keygen",
     "prove",
     "publish",
+    "record_command",
     "recover",
     "replay",
+    "replay_command",
     "run",
     "seal",
     "test",

@@ -12,7 +12,7 @@ import pytest
 
 import reenact
 from reenact import cli, errors
-from reenact.cli import command, failure
+from reenact.cli import failure
 from tests.cli import commands
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(argument, message, capsys)
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_every_verb_has_a_command_that_matches_its_row(verb):
     """The table's summary is the first sentence of the verb's own help."""
-    loaded = command.load(verb)
+    loaded = cli.load(verb)
     assert loaded.name == verb
     assert loaded.get_short_help_str(limit=200).rstrip(".") == cli.VERBS[verb]
 

@@ -1,0 +1,197 @@
+"""Recording a command: run it as it is, record its Python processes and what comes to the gateway."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from reenact.errors import StoreError, UsageError
+from reenact.formats.capture import CaptureManifest, PrintedLines, RedactionProfile
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.server import Gateway
+from reenact.gateway.upstreams import upstreams_of
+from reenact.injected.handover import Handover, ToRecord
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed
+from reenact.injected.served import ServedCapture
+from reenact.injected.subject import subject
+from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.joining import join_parts
+from reenact.recorder.recovery import recover
+from reenact.run.capturing import Identity
+from reenact.run.rules import project_beside
+from reenact.store.durable import Durability
+from reenact.store.place import put_in_place, staging_folder
+from reenact.store.rundir import RunDir, RunState, claim_folder
+
+_EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or OLLAMA_HOST"
+
+
+class RecordingReport(msgspec.Struct, frozen=True):
+    """What became of a recorded command."""
+
+    path: str
+    command: list[str]
+    """As it was started, without its secrets."""
+    exit_status: int
+    """Of the command."""
+    manifest: CaptureManifest | None
+    """``None`` where there is no whole capture; *notes* or *problem* say why."""
+    notes: list[str]
+    """What the user should know of the recording."""
+    silence: str
+    """Why no call may have been recorded, where none was."""
+    problem: Exception | None = None
+    """What kept the capture from being completed: the command had done its work by then."""
+
+
+def record_command(
+    words: Sequence[str],
+    path: str | Path | None = None,
+    *,
+    replace: bool = False,
+    redact: RedactionProfile | None = None,
+    durability: Durability = "process",
+    upstreams: Mapping[str, str] | None = None,
+    volatile: Sequence[VolatileRule] = (),
+    port: int | None = None,
+) -> RecordingReport:
+    """Run the command *words* as it is and record it in *path*, or in a new folder of ``runs``.
+
+    The calls of its Python processes are recorded with no change to their code; programs in other languages
+    as they call their model through a gateway on this host, which listens on *port* and knows *upstreams* by
+    name. With *replace* a capture that is there is replaced once there is a new one.
+    """
+    words = tuple(words)
+    project_beside(Path.cwd())  # what is wrong with it is said before anything runs
+    target = Path(path) if path is not None else _new_path(words, datetime.now().astimezone())
+    is_replaced = replace and _holds_capture(target)
+    new = staging_folder(target) if is_replaced else target
+    claim = claim_folder(new)
+    identity = Identity.new()
+    served = ServedCapture(
+        new.absolute(),
+        words,
+        upstreams_of(os.environ) if upstreams is None else dict(upstreams),
+        redact=redact,
+        durability=durability,
+        volatile=tuple(volatile),
+        identity=identity,
+    )
+    status: int | None = None
+    manifest: CaptureManifest | None = None
+    notes: list[str] = []
+    silence = ""
+    problem: Exception | None = None
+    try:
+        with handover_folder() as handover:
+            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+                environ, changes = diverted(os.environ, gateway.address)
+                orders = ToRecord(str(new.absolute()), redact, durability, identity, changes, tuple(volatile))
+                handover.give(orders)
+                printed = Printed(identity.salt)
+                status = run(
+                    addressed(words, gateway.address),
+                    injecting(environ, handover, "capture"),
+                    printed=printed,
+                )
+            claim.remove()
+            manifest = _finish(new, _Ended(status, printed.end()), handover, gateway, notes)
+            if manifest is not None and is_replaced:
+                put_in_place(new, target)
+            silence = _why_silent(handover, gateway)
+    except Exception as error:
+        if status is None:
+            raise
+        # The command has done its work: what became of the recording is told, and changes nothing of that.
+        problem, manifest = error, None
+    finally:
+        claim.remove()
+        with suppress(OSError):
+            new.rmdir()  # only while nothing is in it
+    redacted = list(served.redacted_words())
+    return RecordingReport(str(target), redacted, status, manifest, notes, silence, problem)
+
+
+def _new_path(words: tuple[str, ...], now: datetime) -> Path:
+    """``runs/agent-20260131-154500``, or with a number behind it where that is taken."""
+    stem = f"{subject(words)}-{now:%Y%m%d-%H%M%S}"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(path for path in (Path("runs") / name for name in names) if not path.exists())
+
+
+class _Ended(NamedTuple):
+    """What the one who waited for the command knows of it."""
+
+    status: int
+    printed: PrintedLines
+
+
+def _holds_capture(path: Path) -> bool:
+    """Whether there is a capture to be replaced; one that is being recorded is not."""
+    if not path.exists():
+        return False
+    with suppress(StoreError):
+        if RunDir.open(path).state is RunState.OPEN:
+            raise UsageError(f"{path}: is being recorded; wait until it ends")
+        return True
+    return False
+
+
+def _finish(
+    path: Path, ended: _Ended, handover: Handover, gateway: Gateway, notes: list[str]
+) -> CaptureManifest | None:
+    """Complete what the command left in *path*; ``None`` where that is no whole capture, which is noted."""
+    if not path.is_dir():
+        notes.append(f"the capture is lost: {path} was removed while the command ran")
+        return None
+    if not any(path.iterdir()):
+        failed = f"the command itself failed with exit status {ended.status}; " if ended.status else ""
+        notes.append(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
+        return None
+    left_out = handover.notes("left-out").items()
+    notes += [f"not recorded: {why}" for why in handover.notes("failed").values()]
+    notes += [f"not recorded: {handover.process(pid)}: {why}" for pid, why in left_out]
+    return _complete(path, ended, notes)
+
+
+def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | None:
+    state = RunDir.open(path).state
+    if state is RunState.OPEN:
+        notes.append(f"{path}: is still being recorded by a process that the command left behind")
+        return None
+    if state is RunState.INTERRUPTED:
+        cut_bytes = recover(path).removed_bytes
+        cut = f"{cut_bytes:,} byte{'' if cut_bytes == 1 else 's'}"
+        notes.append(f"{path}: the run was interrupted and has been recovered, {cut} cut")
+    join_parts(path)
+    return note_exit_status(path, ended.status, ended.printed)
+
+
+def _why_silent(handover: Handover, gateway: Gateway) -> str:
+    for why in handover.notes("left-out").values():
+        return why
+    for name in gateway.unknown_names:
+        return (
+            f"a request for /{name} came to the gateway, but no upstream has this name; "
+            f"add it with --upstream {name}=URL"
+        )
+    if handover.notes("started"):
+        return (
+            "the program made no call that reenact sees; mark what reaches the outside with @reenact.tool, "
+            "and if a process of its own does the work, record that one"
+        )
+    for why in [*handover.notes("absent").values(), *handover.notes("failed").values()]:
+        return why
+    return (
+        "the command started no Python that reads our PYTHONPATH (python -I and -E do not), and nothing came "
+        f"to the gateway; let the agent take its base URL from {_EXAMPLES}, or give it {{gateway}}/NAME "
+        "in its arguments or, with --port, in its configuration"
+    )

@@ -1,0 +1,292 @@
+"""Replaying a command: run it again, answer every call from its capture, judge what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from reenact.boundary import ROOT
+from reenact.errors import CheckFailed, StoreError, UsageError
+from reenact.formats.capture import PrintedLines, ProcessData, RunStartData
+from reenact.formats.divergence import Observed, ReplayDivergence
+from reenact.formats.record import ABSENT, Absent
+from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.upstreams import upstreams_of
+from reenact.injected.fence import Fence
+from reenact.injected.handover import Handover, Replayed, ToReplay
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed, differing_line
+from reenact.injected.processes import beginning, recorded_processes
+from reenact.injected.served import ServedReplay
+from reenact.replayer.allow import read_allow
+from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.report import left_over
+from reenact.replayer.source import ReplaySource, lanes_of
+from reenact.run.replaying import STALL_S
+from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
+from reenact.store.reader import CaptureReader
+
+
+class ReplayReport(msgspec.Struct, frozen=True):
+    """What a replayed command came to."""
+
+    path: str
+    verdict: Literal["reproduced", "diverged"]
+    answered: int
+    """How many calls were answered from the capture."""
+    exit_status: int
+    """Of the command."""
+    receipt: ReplayReceipt
+    hermetic: str
+    """How far it is sure that nobody outside was asked, in words."""
+
+    @property
+    def is_reproduced(self) -> bool:
+        return self.verdict == "reproduced"
+
+
+def replay_command(
+    path: str | Path,
+    words: Sequence[str],
+    *,
+    policy: Policy | None = None,
+    on_unmatched: OnUnmatched = "error",
+    volatile: Sequence[VolatileRule] = (),
+    allow: Sequence[str] = (),
+    network: bool = False,
+    strict_output: bool = False,
+    port: int | None = None,
+    stdout: int = 1,
+) -> ReplayReport:
+    """Run the command *words* again, every call answered from the capture in *path*; nothing goes live.
+
+    The *policy* is the one given, or of the environment, or of ``reenact.toml``, or strict. Rules for
+    *volatile* values are those of the capture, of the nearest ``reenact.toml`` and these. *allow* names
+    addresses that the command may reach, *network* lets programs that are not Python reach other machines.
+    Where the command prints something else than when it was recorded, that is noted, and with *strict_output*
+    it has diverged. What it prints goes to the file descriptor *stdout*.
+    """
+    directory, words, rules, allowed = str(path), tuple(words), tuple(volatile), tuple(allow)
+    _refuse_malformed(allowed)
+    policy = choose_policy(policy, Path.cwd())
+    check_on_unmatched(on_unmatched, policy)
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_beside(Path.cwd())
+    reader = CaptureReader(directory)
+    recorded = reader.manifest.exitStatus
+    run_start = beginning(reader)
+    fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
+    with handover_folder() as handover:
+        served = ServedReplay(
+            Path(directory),
+            upstreams_of(os.environ) | (run_start.upstreams or {}),
+            policy=policy,
+            on_unmatched=on_unmatched,
+            volatile=rules,
+            words=words,
+            input_copy=handover.input_copy,
+        )
+        with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            environ, changes = diverted(os.environ, gateway.address)
+            orders = ToReplay(str(Path(directory).absolute()), policy, changes, rules, allowed, on_unmatched)
+            handover.give(orders)
+            if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
+                environ = injecting(environ, handover, "replay")
+            printed = Printed(_salt_of(reader))
+            status = run(
+                addressed(words, gateway.address),
+                environ,
+                stdout=stdout,
+                printed=printed,
+                is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+                fence=fence,
+                keep_input=handover.input_copy,
+            )
+        found = _collect_replays(directory, handover, served, run_start)
+        found = _compare_exit_status(found, None if recorded is ABSENT else recorded, status)
+    found = _with_notes(found, fence.notes if fence is not None else [])
+    found = _compare_output(found, reader.manifest.stdout, printed, served, is_strict=strict_output)
+    return ReplayReport(
+        directory,
+        found.receipt.verdict,
+        found.answered,
+        status,
+        found.receipt,
+        _hermetic_claim(run_start, fence),
+    )
+
+
+def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:
+    """How far it is sure that nobody outside was asked."""
+    if run_start.upstreams is ABSENT:
+        return "nothing went live"
+    return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
+
+
+def _collect_replays(
+    directory: str, handover: Handover, served: ServedReplay, run_start: RunStartData
+) -> Replayed:
+    """What the gateway saw and the processes of the command reported, as one."""
+    assert served.receipt is not None
+    through_gateway = Replayed(served.answered, served.receipt)
+    if run_start.python is ABSENT and run_start.upstreams is not ABSENT:
+        return through_gateway
+    in_processes = _collect_processes(directory, handover, run_start)
+    if run_start.upstreams is ABSENT and not through_gateway.has_acted:
+        return in_processes
+    return _merge_replays(in_processes, through_gateway)
+
+
+def _merge_replays(first: Replayed, second: Replayed) -> Replayed:
+    one, other = first.receipt, second.receipt
+    receipt = msgspec.structs.replace(
+        one,
+        divergences=[*one.divergences, *other.divergences],
+        liveCallsRefused=[*one.liveCallsRefused, *other.liveCallsRefused],
+        liveCalls=[*(one.liveCalls or ()), *(other.liveCalls or ())] or ABSENT,
+        notes=[*one.notes, *other.notes],
+        acrossTasks=merge_across_tasks(one.acrossTasks, other.acrossTasks),
+        beside=[*(one.beside or ()), *(other.beside or ())] or ABSENT,
+        verdict="reproduced" if one.verdict == other.verdict == "reproduced" else "diverged",
+        renamed=[*(one.renamed or ()), *(other.renamed or ())] or ABSENT,
+        times=[*(one.times or ()), *(other.times or ())] or ABSENT,
+    )
+    return _with_divergences(
+        Replayed(first.answered + second.answered, receipt), *_find_name_conflicts(one, other)
+    )
+
+
+def _find_name_conflicts(one: ReplayReceipt, other: ReplayReceipt) -> Iterator[ReplayDivergence]:
+    """Names that two processes of the run paired with different ones."""
+    by_recorded = {each.recorded: each for each in one.renamed or ()}
+    by_live = {each.live: each for each in one.renamed or ()}
+    for each in other.renamed or ():
+        earlier = by_recorded.get(each.recorded, by_live.get(each.live, each))
+        if (earlier.recorded, earlier.live) != (each.recorded, each.live):
+            yield ReplayDivergence(
+                code="event_payload_mismatch",
+                detail=f"{earlier.recorded} was {earlier.live} at event {earlier.eventSeq} "
+                f"{earlier.jsonPath}, and at {each.jsonPath} {each.recorded} was {each.live}, "
+                "in another process",
+                event_seq=each.eventSeq,
+                json_path=each.jsonPath,
+            )
+
+
+def _collect_processes(directory: str, handover: Handover, run_start: RunStartData) -> Replayed:
+    """What the Python processes of the command reported, as one."""
+    for why in handover.notes("absent").values():
+        raise UsageError(why)
+    for why in handover.notes("failed").values():
+        raise StoreError(why)
+    replays = handover.replays()
+    acted = [replay for replay in replays.values() if replay.root or replay.receipt.liveCallsRefused]
+    acted.sort(key=lambda replay: replay.root != ROOT)  # of many fingerprints the first process's is kept
+    has_diverged = any(replay.receipt.verdict == "diverged" for replay in acted)
+    recorded = recorded_processes(run_start)
+    killed = set() if has_diverged else _find_killed_again(directory, handover, recorded)
+    if not replays:
+        raise CheckFailed(
+            f"{directory}: nothing is proved: the command started no Python that reads our PYTHONPATH "
+            "(python -I and -E do not), so what it did was not replayed"
+        )
+    found = reduce(_merge_replays, acted or [*replays.values()][:1])
+    if has_diverged and found.receipt.matching.policy == "strict":
+        return found
+    played = {replay.root for replay in acted} | killed
+    return _with_divergences(
+        found, *_find_missing_processes(directory, [root for root in recorded if root not in played])
+    )
+
+
+def _find_killed_again(
+    directory: str, handover: Handover, recorded: dict[str, ProcessData]
+) -> set[str | None]:
+    """The first lanes of processes that were killed in the recording and have been again."""
+    reported, roots = handover.replays(), handover.notes("plays")
+    cut_off = {pid: roots.get(pid, "") for pid in handover.notes("started") if pid not in reported}
+    for pid, root in cut_off.items():
+        if pid in handover.notes("diverged") or root not in recorded or recorded[root].ended:
+            process = handover.process(pid)
+            raise CheckFailed(f"{directory}: nothing is proved: {process} ended before it could report")
+    return set(cut_off.values())
+
+
+def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
+    """The calls of recorded processes that nobody was; those inside a call come with it, or not at all."""
+    for root in roots:
+        for divergence in left_over(
+            ReplaySource(directory, lanes_of(root), root, project_beside(Path.cwd()))
+        ):
+            if "parent" not in (divergence.expected or {}).get("data", {}):
+                yield divergence
+
+
+def _compare_exit_status(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
+    """A run that made all its calls but ended otherwise is not reproduced either."""
+    if replayed.receipt.verdict == "diverged" or recorded in (None, status):
+        return replayed
+    divergence = ReplayDivergence(
+        code="event_payload_mismatch",
+        detail=f"the command ended with exit status {status}, the recorded one with {recorded}",
+        expected={"exitStatus": recorded},
+        observed=Observed("run_end", {"exitStatus": status}),
+    )
+    return _with_divergences(replayed, divergence)
+
+
+def _refuse_malformed(allowed: tuple[str, ...]) -> None:
+    for address in allowed:
+        if not read_allow([address]).addresses:
+            raise UsageError(f"--allow {address}: is not HOST:PORT; write localhost:5432")
+
+
+def _salt_of(reader: CaptureReader) -> bytes:
+    salt = reader.manifest.redaction.salt
+    return bytes.fromhex(salt) if salt is not ABSENT else b""
+
+
+def _compare_output(
+    replayed: Replayed,
+    recorded: PrintedLines | Absent,
+    printed: Printed,
+    served: ServedReplay,
+    *,
+    is_strict: bool,
+) -> Replayed:
+    """What the command printed, compared where nothing else differs: otherwise that follows from it."""
+    if recorded is ABSENT or replayed.receipt.verdict == "diverged":
+        return replayed
+    difference = differing_line(recorded, printed)
+    if difference is None:
+        return replayed
+    difference = served.redact(difference)
+    if not is_strict:
+        return _with_notes(replayed, [difference])
+    divergence = ReplayDivergence(
+        code="event_payload_mismatch",
+        detail=difference,
+        expected={"stdout": recorded.digest},
+        observed=Observed("run_end", {"stdout": printed.end().digest}),
+    )
+    return _with_divergences(replayed, divergence)
+
+
+def _with_divergences(replayed: Replayed, *found: ReplayDivergence) -> Replayed:
+    """*replayed* with what only the one who waited for the processes could find."""
+    if not found:
+        return replayed
+    divergences = [*replayed.receipt.divergences, *(divergence.to_json() for divergence in found)]
+    receipt = msgspec.structs.replace(replayed.receipt, divergences=divergences, verdict="diverged")
+    return msgspec.structs.replace(replayed, receipt=receipt)
+
+
+def _with_notes(replayed: Replayed, notes: list[str]) -> Replayed:
+    receipt = msgspec.structs.replace(replayed.receipt, notes=[*replayed.receipt.notes, *notes])
+    return msgspec.structs.replace(replayed, receipt=receipt)
