@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from bench.figure import Figure, ShareOfSpeed, best_in_turns
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.policy import Policy
-from reenact.check.actions.validation import Tally, validate_stream
+from reenact.check.actions.validation import ValidationTally, validate_stream
 
 LINES: Final = 200
 PROMISED_PER_S: Final = 100_000
@@ -67,7 +67,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _validate(text: bytes) -> None:
-    tally = Tally()
+    tally = ValidationTally()
     for judged in validate_stream(BytesIO(text), "actions.jsonl", ACTION):
         tally.add(judged)
 

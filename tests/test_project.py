@@ -1,5 +1,6 @@
 """What the project promises as a whole: its public surface, its documents, its tools."""
 
+import ast
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from importlib.resources import files
 from pathlib import Path
 
@@ -114,6 +116,65 @@ def test_importing_reenact_is_cheap():
     program = f"import sys, reenact; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# Names
+
+SHARED_NAMES = {
+    "Answer",
+    "Asked",
+    "Edit",
+    "Evidence",
+    "Exchange",
+    "Message",
+    "Names",
+    "Refusal",
+    "Reply",
+    "Request",
+    "Rule",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+}
+"""Public classes of the running side, `providers` and `testing` that still share a name with another."""
+
+
+def public_classes():
+    """By name, the rooms in which a public class of this name stands."""
+    package = ROOT / "src" / "reenact"
+    found = defaultdict(list)
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(path.relative_to(package).parts[0])
+    return found
+
+
+def test_no_two_public_classes_share_a_name():
+    """One name, one thing; wire formats keep the names that their own documents give them."""
+    shared = {
+        name for name, rooms in public_classes().items() if len(rooms) > 1 and set(rooms) != {"formats"}
+    }
+    assert shared - SHARED_NAMES == set()
+    assert SHARED_NAMES - shared == set(), "shared no more; take it out of the list"
+
+
+def test_the_rooms_of_the_reading_side_share_no_class_name():
+    """Whoever reads an artifact meets each name once; a format's own name excepted."""
+    reading = {
+        "analysis",
+        "check",
+        "cli",
+        "commands",
+        "comparing",
+        "store",
+        "suite",
+        "trace",
+        "values",
+        "viewer",
+    }
+    shared = {name: rooms for name, rooms in public_classes().items() if len(rooms) > 1}
+    assert {name: rooms for name, rooms in shared.items() if reading & set(rooms)} == {}
 
 
 # Tools

@@ -8,7 +8,7 @@ import pytest
 
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.policy import Policy
-from reenact.check.actions.validation import Tally, validate_stream
+from reenact.check.actions.validation import ValidationTally, validate_stream
 from tests.formats import GOLDEN, UNREADABLE
 
 MINIMAL, FULL = (
@@ -100,7 +100,7 @@ def test_a_policy_decides_about_accepted_actions_only():
 
 
 def count(text, policy=None):
-    tally = Tally()
+    tally = ValidationTally()
     for judged in judge(text, policy=policy):
         tally.add(judged)
     return tally
@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_stream():
 
     def peak_bytes(lines):
         tracemalloc.start()
-        tally = Tally()
+        tally = ValidationTally()
         for judged in validate_stream(Endless(lines), "a.jsonl", ACTION):
             tally.add(judged)
         peak = tracemalloc.get_traced_memory()[1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reenact.analysis.artifact import open_artifact
 from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Bounded
 from reenact.viewer.conversation import read_turns
-from reenact.viewer.search import Search, Wanted
+from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import static_files
 from tests.formats import GOLDEN, ROOT
@@ -123,7 +123,7 @@ FOUND = {
 def test_steps_are_searched(runs, wanted, count):
     """By fields, words and the terms of ``reenact show --filter``."""
     with open_artifact(runs / "research") as artifact:
-        search = Search(artifact, wanted)
+        search = StepSearch(artifact, wanted)
         while not search.is_complete:
             search.advance(0.01)
         assert len(search.places) == count
@@ -132,7 +132,7 @@ def test_steps_are_searched(runs, wanted, count):
 def test_the_nearest_failure_is_found(runs):
     """Behind an event, before an event, or not at all."""
     with open_artifact(runs / "research") as artifact:
-        search = Search(artifact, Wanted(state="error"))
+        search = StepSearch(artifact, Wanted(state="error"))
         first = search.seq_near(0, is_back=False)
         second = search.seq_near(first, is_back=False)
         assert first < second

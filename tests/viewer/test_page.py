@@ -7,7 +7,7 @@ import pytest
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
 from reenact.viewer.page import write_page
-from reenact.viewer.search import Search, Wanted
+from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.static import bundle
 from tests.viewer import recordings
 from tests.viewer.looking import expect, opened, rows
@@ -62,7 +62,7 @@ def test_the_viewer_finds_the_same(runs):
     """Two programs, one language."""
     with open_artifact(runs / "support") as artifact:
         for words, found in TERMS.items():
-            search = Search(artifact, Wanted(words=words))
+            search = StepSearch(artifact, Wanted(words=words))
             while not search.is_complete:
                 search.advance(1)
             assert len(search.places) == found, words

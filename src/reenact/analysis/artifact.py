@@ -2,7 +2,7 @@
 
     artifact = open_artifact("runs/triage")  # capture, events.jsonl, REPLAY.jsonl, replay.json, trace.json
     artifact.header()                # Header: kind, state, status, model, times, final output
-    artifact.steps(0, 100)           # list[Step]: the first hundred, in a moment, however large it is
+    artifact.steps(0, 100)           # list[RunStep]: the first hundred, in a moment, however large it is
     artifact.find(parse_terms(["tool:search", "error"]))  # Found: steps that fit, and where to look on
     artifact.index(seconds=0.2)      # reads on; True when everything has been read
     artifact.counts()                # Counts: steps, kinds, states, tokens, cost, as far as read
@@ -32,11 +32,11 @@ from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
 from reenact.analysis.sources.capture import CaptureSource, EventsSource
 from reenact.analysis.sources.replay_log import ReplayLogSource
-from reenact.analysis.sources.source import Header, Source
+from reenact.analysis.sources.source import Header, RunSource
 from reenact.analysis.sources.trace import TraceSource
-from reenact.analysis.steps import Detail, Step, StepReader, total_cost
+from reenact.analysis.steps import Detail, RunStep, StepReader, total_cost
 from reenact.check.integrity.segments import ProgressBar, no_progress_bar
-from reenact.check.kinds import Kind, kind_or_events
+from reenact.check.kinds import ArtifactKind, kind_or_events
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import Price
 
@@ -69,7 +69,7 @@ class Counts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
 class Found(msgspec.Struct, frozen=True, rename="camel"):
     """Steps that were looked for."""
 
-    steps: list[Step]
+    steps: list[RunStep]
     next_place: int | None
     """Where to look on; ``None`` where everything has been looked at."""
 
@@ -77,7 +77,7 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
 class Artifact:
     """One run to look at; *prices* turns tokens into money."""
 
-    def __init__(self, source: Source, prices: Mapping[str, Price] | None = None) -> None:
+    def __init__(self, source: RunSource, prices: Mapping[str, Price] | None = None) -> None:
         self._source = source
         self._prices = dict(prices or {})
         self._index = StepIndex()
@@ -119,18 +119,18 @@ class Artifact:
         """How many steps have been found so far."""
         return len(self._index)
 
-    def steps(self, start: int = 0, count: int = 100) -> list[Step]:
+    def steps(self, start: int = 0, count: int = 100) -> list[RunStep]:
         """The steps from place *start*; fewer than *count* only at the end of what there is."""
         with self._lock:
             self._reach(start, start + count)
             places = range(max(0, start), min(start + count, len(self._index)))
         return [self.at(place) for place in places]
 
-    def at(self, place: int) -> Step:
+    def at(self, place: int) -> RunStep:
         """The step at *place*, which has been read."""
         return self._reader.at(place)
 
-    def iter_steps(self) -> Iterator[Step]:
+    def iter_steps(self) -> Iterator[RunStep]:
         """All steps, with their outcomes."""
         self.index()
         return (self.at(place) for place in range(len(self._index)))
@@ -288,7 +288,7 @@ def is_run(path: Path) -> bool:
     return path.is_file() and _kind_of(path) in _RUNS
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path) -> RunSource:
     if path.is_dir():
         return _in_directory(path)
     if path.name in ("events.jsonl", *_MANIFESTS) and _is_capture(path.parent):
@@ -296,7 +296,7 @@ def _source(path: Path) -> Source:
     return _of_file(path)
 
 
-def _in_directory(path: Path) -> Source:
+def _in_directory(path: Path) -> RunSource:
     if _is_capture(path):
         return CaptureSource(path)
     for name in _IN_DIRECTORY:
@@ -309,7 +309,7 @@ def _is_capture(directory: Path) -> bool:
     return any((directory / name).exists() for name in _MANIFESTS)
 
 
-def _of_file(file: Path) -> Source:
+def _of_file(file: Path) -> RunSource:
     if str(file) == os.devnull:  # how git names the side of a file that is new or gone
         return EventsSource(file)
     kind = _kind_of(file)
@@ -322,7 +322,7 @@ def _of_file(file: Path) -> Source:
     raise FormatError(f"not a run; {_READABLE}", file=str(file))
 
 
-def _kind_of(file: Path) -> Kind | Literal["events"] | None:
+def _kind_of(file: Path) -> ArtifactKind | Literal["events"] | None:
     """``None`` where it cannot be told."""
     try:
         return kind_or_events(file)
@@ -371,7 +371,7 @@ class Moment(NamedTuple):
     seq: int
     at_ms: float
     """Since the first event."""
-    step: Step
+    step: RunStep
     begins: bool
     ends: bool
 

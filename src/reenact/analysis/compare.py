@@ -3,7 +3,7 @@
     comparison = compare(open_artifact("runs/a"), open_artifact("runs/b"))
     comparison.is_equal, comparison.first        # bool; the place of the first difference, or None
     comparison.counts                            # {"same": 40, "changed": 2, "added": 1, "removed": 0}
-    comparison.rows(0, 100)                      # list[Row]: mark, left and right Step
+    comparison.rows(0, 100)                      # list[DiffRow]: mark, left and right RunStep
     comparison.change(7)                         # Change: row 7 with the paths at which it differs
     comparison.changes()                         # all that differ, one after the other
     comparison.totals(), comparison.outcome()    # tokens, time, cost side by side; what the runs came to
@@ -24,7 +24,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact, read_whole
 from reenact.analysis.content import Content, told_by_both
-from reenact.analysis.steps import Step
+from reenact.analysis.steps import RunStep
 from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
@@ -40,14 +40,14 @@ _HELD: Final[Mapping[str, frozenset[str]]] = {
 _NOT_IN_CAPTURES: Final = frozenset({"message", "error", "verification", "plan"})
 """Captures have words for all but these; each source of values is a kind of its own there."""
 
-Watch: TypeAlias = Callable[[int], None]
+StepWatch: TypeAlias = Callable[[int], None]
 """Told how many steps have been read."""
 
 
 class Side:
     """One run as it is aligned and compared: the steps that the other's format could hold as well."""
 
-    def __init__(self, artifact: Artifact, family: str, beside: str, watch: Watch) -> None:
+    def __init__(self, artifact: Artifact, family: str, beside: str, watch: StepWatch) -> None:
         artifact.index()
         self.artifact = artifact
         self._is_coarse = family != beside
@@ -113,19 +113,19 @@ Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
 _MARKS: Final[tuple[Mark, ...]] = ("same", "changed", "added", "removed")
 
 
-class Row(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class DiffRow(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One step of the left run, of the right run, or of both."""
 
     place: int
     mark: Mark
-    left: Step | None = None
-    right: Step | None = None
+    left: RunStep | None = None
+    right: RunStep | None = None
 
 
 class Change(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A row in full."""
 
-    row: Row
+    row: DiffRow
     changes: list[JsonChange] = []
     """Paths start at ``$.asked`` or ``$.came``; empty for a step that only one run has."""
 
@@ -144,7 +144,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
 class Comparison:
     """The two runs, aligned; see the module for what can be asked."""
 
-    def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: Watch) -> None:
+    def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: StepWatch) -> None:
         self.left, self.right = left, right
         self._strict = strict
         families = family(left), family(right)
@@ -176,7 +176,7 @@ class Comparison:
         """Whether the runs did the same and came to the same."""
         return self.first is None and not self.outcome()
 
-    def rows(self, start: int = 0, count: int = 100) -> list[Row]:
+    def rows(self, start: int = 0, count: int = 100) -> list[DiffRow]:
         """A page of rows."""
         return [self._row(place) for place in range(len(self._pairs))[start : start + count]]
 
@@ -205,9 +205,9 @@ class Comparison:
         """Left and right."""
         return _totals(self.left), _totals(self.right)
 
-    def _row(self, place: int) -> Row:
+    def _row(self, place: int) -> DiffRow:
         one, other = self._pairs[place]
-        return Row(
+        return DiffRow(
             place,
             self._marks[place],
             None if one is None else self.left.at(one),
@@ -236,7 +236,7 @@ class Comparison:
 
 
 def compare(
-    left: Artifact, right: Artifact, *, strict: bool = False, watch: Watch | None = None
+    left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch | None = None
 ) -> Comparison:
     """Align and compare two runs; *watch* is told of every step that is read."""
     left.borrow_blobs(right)

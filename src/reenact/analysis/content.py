@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.analysis.sources.source import Event, Source
-from reenact.analysis.steps import Conversation, Detail, Payloads, Step
+from reenact.analysis.sources.source import RunEvent, RunSource
+from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import ABSENT
@@ -26,7 +26,7 @@ _CAME: Final = {"tool_result": ("result", "resultHash"), "llm_response": ("respo
 _CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
 
 
-def detail_of(source: Source, step: Step) -> Detail:
+def detail_of(source: RunSource, step: RunStep) -> Detail:
     """*step* with all that is recorded of it."""
     reading = _Reading(source)
     began, ended = events_of(source, step)
@@ -35,12 +35,12 @@ def detail_of(source: Source, step: Step) -> Detail:
     return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
 
 
-def payloads_of(source: Source, began: Event, ended: Event | None) -> Payloads:
+def payloads_of(source: RunSource, began: RunEvent, ended: RunEvent | None) -> StepPayloads:
     """What the two events of a step hold."""
     return _Reading(source).payloads(began, ended)
 
 
-def events_of(source: Source, step: Step) -> tuple[Event, Event | None]:
+def events_of(source: RunSource, step: RunStep) -> tuple[RunEvent, RunEvent | None]:
     """The events that began and ended *step*."""
     began = source.event(step.seq)
     assert began is not None
@@ -50,17 +50,17 @@ def events_of(source: Source, step: Step) -> tuple[Event, Event | None]:
 class _Reading:
     """One step being put together; what cannot be resolved stays as it is stored, and is named."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RunSource) -> None:
         self._source = source
         self.problems: list[str] = []
 
-    def payloads(self, began: Event, ended: Event | None) -> Payloads:
+    def payloads(self, began: RunEvent, ended: RunEvent | None) -> StepPayloads:
         request = self._whole(_first(began, _ASKED.get(began.type, ("request",))))
         outcome = ended.data if ended else {}
         response = self._whole(_first(ended, _CAME.get(ended.type, ("value",)))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
         said = _conversation(began, request, outcome, response, pieces)
-        return Payloads(
+        return StepPayloads(
             request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
             error=plain(self._whole(outcome.get("error", outcome.get("modelError")))),
@@ -68,12 +68,12 @@ class _Reading:
             conversation=said,
         )
 
-    def events(self, step: Step) -> Iterator[Any]:
+    def events(self, step: RunStep) -> Iterator[Any]:
         for seq in sorted({step.seq, step.outcome_seq or step.seq}):
             raw = self._source.raw(seq)
             yield raw | {"data": self._whole(raw["data"])} if "data" in raw else raw
 
-    def _change(self, event: Event) -> dict[str, Any]:
+    def _change(self, event: RunEvent) -> dict[str, Any]:
         return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
 
     def _whole(self, value: Any) -> Any:
@@ -85,13 +85,13 @@ class _Reading:
             return value
 
 
-def _first(event: Event, names: tuple[str, ...]) -> Any:
+def _first(event: RunEvent, names: tuple[str, ...]) -> Any:
     return next((event.data[name] for name in names if event.data.get(name) is not None), None)
 
 
 def _conversation(
-    began: Event, request: Any, outcome: dict[str, Any], response: Any, pieces: Any
-) -> Conversation | None:
+    began: RunEvent, request: Any, outcome: dict[str, Any], response: Any, pieces: Any
+) -> ConversationView | None:
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
         return None
@@ -103,7 +103,7 @@ def _conversation(
         return None
     sent = asked.to_json() if asked else {}
     got = said.to_json() if said else {}
-    return Conversation(
+    return ConversationView(
         model=began.data.get("model"),
         system=sent.get("system"),
         messages=sent.get("messages", []),
@@ -152,18 +152,18 @@ def told_by_both(one: Content, other: Content) -> Content:
     return one._replace(asked=asked, came=came)
 
 
-def content_of(source: Source, step: Step) -> Content:
+def content_of(source: RunSource, step: RunStep) -> Content:
     """The content of *step*."""
     began, ended = events_of(source, step)
     payloads = payloads_of(source, began, ended)
     return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), _is_chance(began))
 
 
-def _is_chance(began: Event) -> bool:
+def _is_chance(began: RunEvent) -> bool:
     return began.type == "nondeterministic" and "callId" not in began.data
 
 
-def _asked_content(payloads: Payloads, began: Event) -> dict[str, Any]:
+def _asked_content(payloads: StepPayloads, began: RunEvent) -> dict[str, Any]:
     said, request = payloads.conversation, payloads.request
     if said is not None:
         return _conversation_content(said)
@@ -180,7 +180,7 @@ _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
 
 
-def _conversation_content(said: Conversation) -> dict[str, Any]:
+def _conversation_content(said: ConversationView) -> dict[str, Any]:
     members = {
         "model": said.model,
         "system": said.system,
@@ -191,7 +191,7 @@ def _conversation_content(said: Conversation) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value}
 
 
-def _came_content(payloads: Payloads, step: Step, ended: Event | None) -> dict[str, Any]:
+def _came_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | None) -> dict[str, Any]:
     came: dict[str, Any] = {"state": step.state}
     if step.state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}

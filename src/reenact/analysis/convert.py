@@ -16,7 +16,7 @@ from reenact import canonical
 from reenact.check.actions.action import action_from_exchange
 from reenact.check.artifact import size_bytes
 from reenact.check.integrity.segments import ProgressBar, no_progress_bar
-from reenact.check.kinds import Kind, kind_of
+from reenact.check.kinds import ArtifactKind, kind_of
 from reenact.errors import FormatError, UsageError
 from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
 from reenact.formats.dialects import DIALECTS, Event
@@ -56,7 +56,7 @@ class ConversionInput:
         """*dialect* is the one to write, where the target has several forms."""
         self.path = path
         self.dialect = dialect
-        self.kind: Kind = kind_of(path)
+        self.kind: ArtifactKind = kind_of(path)
         self.on_loss = on_loss
         self._lenient = lenient
 
@@ -242,13 +242,13 @@ def _line_of(event_id: str) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-Target: TypeAlias = Literal[
+ConvertTarget: TypeAlias = Literal[
     "replay-log", "replay-log-legacy", "receipt", "summary", "bundle", "trace", "actions", "capture"
 ]
-TARGETS: Final[tuple[Target, ...]] = get_args(Target)
+TARGETS: Final[tuple[ConvertTarget, ...]] = get_args(ConvertTarget)
 
 _Way: TypeAlias = Callable[[ConversionInput], Iterator[bytes]]
-_LOGS: Final[Mapping[Target, _Way]] = {
+_LOGS: Final[Mapping[ConvertTarget, _Way]] = {
     "replay-log": to_current,
     "replay-log-legacy": to_legacy,
     "receipt": to_receipt,
@@ -256,7 +256,7 @@ _LOGS: Final[Mapping[Target, _Way]] = {
     "bundle": to_bundle,
     "trace": to_trace,
 }
-_WAYS: Final[Mapping[Kind, Mapping[Target, _Way]]] = {
+_WAYS: Final[Mapping[ArtifactKind, Mapping[ConvertTarget, _Way]]] = {
     "capture": {**_LOGS, "actions": to_actions},
     "replay log": _LOGS,
     "bundle": {"trace": to_trace},
@@ -278,7 +278,7 @@ class ConvertReport(msgspec.Struct, frozen=True):
     """What `convert` made, and what the target could not hold."""
 
     path: str
-    to: Target
+    to: ConvertTarget
     out: str | None
     """``None`` where the result is in *data*, or went to a stream."""
     skipped: int
@@ -290,7 +290,7 @@ class ConvertReport(msgspec.Struct, frozen=True):
 
 def convert(
     path: str | Path,
-    to: Target,
+    to: ConvertTarget,
     *,
     out: str | Path | BinaryIO | None = None,
     dialect: DialectName | None = None,
@@ -340,7 +340,7 @@ class _LossCounter:
         self._counts[kind] += 1
 
     def report(
-        self, path: str | Path, to: Target, out: str | None, data: bytes | None = None
+        self, path: str | Path, to: ConvertTarget, out: str | None, data: bytes | None = None
     ) -> ConvertReport:
         losses = [CountedLoss(*loss, self._counts[kind]) for kind, loss in self._firsts.items()]
         skipped = sum(loss.count for loss in losses if loss.event == UNREADABLE)
@@ -349,7 +349,7 @@ class _LossCounter:
 
 def convert_artifact(
     path: str | Path,
-    to: Target,
+    to: ConvertTarget,
     *,
     on_loss: OnLoss,
     lenient: bool = False,
@@ -377,7 +377,7 @@ def convert_to_capture(path: Path, out: Path, *, on_loss: OnLoss, lenient: bool 
     to_capture(source, out)
 
 
-def _no_way(source: ConversionInput, to: Target) -> UsageError:
+def _no_way(source: ConversionInput, to: ConvertTarget) -> UsageError:
     known: list[str] = [*_WAYS.get(source.kind, ())]
     if source.kind == "replay log":
         known.append("capture")

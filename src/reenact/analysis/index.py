@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.sources.source import ASKING, OUTSIDE, Head, Source
+from reenact.analysis.sources.source import ASKING, OUTSIDE, EventHead, RunSource
 from reenact.errors import UsageError
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
@@ -54,7 +54,7 @@ class Tokens(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.input + self.output
 
 
-class Names:
+class NameTable:
     """Texts as numbers; each is kept once."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class StepIndex:
     """The steps of a run in the order in which they began; ``place`` counts them from 0."""
 
     def __init__(self) -> None:
-        self.kinds, self.names, self.lanes = Names(), Names(), Names()
+        self.kinds, self.names, self.lanes = NameTable(), NameTable(), NameTable()
         self.models: Counter[str] = Counter()
         self.tokens: dict[str, Tokens] = {}
         """By model."""
@@ -121,7 +121,7 @@ class StepIndex:
         before = range(place - 1, -1, -1)
         return next((each for each in before if self.outcome_seq[each] == seq), None)
 
-    def add(self, head: Head) -> None:
+    def add(self, head: EventHead) -> None:
         """Take up the next event."""
         if self.start_ms is None:
             self.start_ms = head.ts
@@ -132,7 +132,7 @@ class StepIndex:
         elif head.type not in OUTSIDE:
             self._begin(head)
 
-    def _begin(self, head: Head) -> None:
+    def _begin(self, head: EventHead) -> None:
         assert self.start_ms is not None
         data, place = head.data, len(self)
         parent = self._open.get(data.parent, -1) if data.parent is not None else -1
@@ -167,7 +167,7 @@ class StepIndex:
         free = ~self._open_columns
         return min((free & -free).bit_length() - 1, MAX_COLUMNS - 1)
 
-    def _end(self, place: int, head: Head) -> None:
+    def _end(self, place: int, head: EventHead) -> None:
         assert self.start_ms is not None
         column = self.column[place]
         self._users[column] -= 1
@@ -177,7 +177,7 @@ class StepIndex:
         self.took_ms[place] = head.ts - self.start_ms - self.at_ms[place] if stated is None else stated
         self._close(place, head)
 
-    def _close(self, place: int, head: Head) -> None:
+    def _close(self, place: int, head: EventHead) -> None:
         data = head.data
         state = STATES.index(_state_of(head))
         self.outcome_seq[place] = head.seq
@@ -201,7 +201,7 @@ class StepIndex:
         self.tokens[model] = self.tokens.get(model, Tokens()) + used
 
 
-def _state_of(head: Head) -> State:
+def _state_of(head: EventHead) -> State:
     data = head.data
     if data.cancelled:
         return "cancelled"
@@ -245,7 +245,7 @@ class Term(NamedTuple):
             )
         return cls(key, values, is_negated)
 
-    def fits(self, source: Source, index: StepIndex, place: int) -> bool:
+    def fits(self, source: RunSource, index: StepIndex, place: int) -> bool:
         if self.key == "text":
             found = self.values[0].lower() in _text_of(source, index, place)
         else:
@@ -290,7 +290,7 @@ _ROWS: Final[Mapping[str, _Row]] = {
 _KEYS: Final = (*_ROWS, "text")
 
 
-def _text_of(source: Source, index: StepIndex, place: int) -> str:
+def _text_of(source: RunSource, index: StepIndex, place: int) -> str:
     """All that was recorded of a step, in lower case; what is repeated from earlier calls is found there."""
     seqs = sorted({index.seq[place], index.outcome_seq[place]} - {0})
     events = [event for seq in seqs if (event := source.event(seq)) is not None]
@@ -298,7 +298,7 @@ def _text_of(source: Source, index: StepIndex, place: int) -> str:
     return "\n".join([index.names[index.name[place]], *texts]).lower()
 
 
-def _texts(source: Source, value: Any) -> Iterator[str]:
+def _texts(source: RunSource, value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

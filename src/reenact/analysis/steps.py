@@ -11,14 +11,14 @@ import msgspec
 
 from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
 from reenact.analysis.index import STATES, State, StepIndex, Tokens
-from reenact.analysis.sources.source import Event, Source
+from reenact.analysis.sources.source import RunEvent, RunSource
 from reenact.errors import ReenactError
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
 from reenact.suite.settings import Price, find_price
 
 
-class Step(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+class RunStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A step on one line; its texts are short, and may hold anything that was recorded."""
 
     seq: int
@@ -56,7 +56,7 @@ class Step(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_o
     """What came of it, in short."""
 
 
-class Conversation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+class ConversationView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A model call as people read it; messages and parts as :mod:`reenact.providers.meaning` writes them."""
 
     model: str | None = None
@@ -70,7 +70,7 @@ class Conversation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     stop_reason: str | None = None
 
 
-class Payloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+class StepPayloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """What was recorded of a step: every payload in its place, type tags taken off."""
 
     request: Any = None
@@ -80,15 +80,15 @@ class Payloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
     error: Any = None
     pieces: list[Any] | None = None
     """Of a stream: what it handed out, one by one."""
-    conversation: Conversation | None = None
+    conversation: ConversationView | None = None
     """Of a model call whose wire format is known."""
 
 
 class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A step in full."""
 
-    step: Step
-    payloads: Payloads
+    step: RunStep
+    payloads: StepPayloads
     events: list[Any]
     """The events of the step as they stand in the artifact, payloads in their place."""
     problems: list[str] = []
@@ -172,7 +172,7 @@ _HASHES: Final = 19
 """How much of a digest is shown: its algorithm and twelve digits."""
 
 
-def describe_request(event: Event) -> str:
+def describe_request(event: RunEvent) -> str:
     """What the event that began a step asks for."""
     data = event.data
     if event.type == "tool_call":
@@ -187,7 +187,7 @@ def describe_request(event: Event) -> str:
     return brief(request) if request is not None else ""
 
 
-def describe_outcome(event: Event) -> str:
+def describe_outcome(event: RunEvent) -> str:
     """What the event that ended a step says."""
     data = event.data
     if data.get("cancelled"):
@@ -204,7 +204,7 @@ def describe_outcome(event: Event) -> str:
     return text
 
 
-def _describe_value(event: Event) -> str:
+def _describe_value(event: RunEvent) -> str:
     data = event.data
     if event.type == "tool_result":
         return (
@@ -232,19 +232,19 @@ _STORED: Final = ("request", "response", "pieces")
 class StepReader:
     """Reads the steps of one artifact, as far as they are in *index*."""
 
-    def __init__(self, source: Source, index: StepIndex, prices: Mapping[str, Price]) -> None:
+    def __init__(self, source: RunSource, index: StepIndex, prices: Mapping[str, Price]) -> None:
         self._source = source
         self._index = index
         self._prices = prices
 
-    def at(self, place: int) -> Step:
+    def at(self, place: int) -> RunStep:
         """The step at *place*."""
         index = self._index
         seq, outcome_seq = index.seq[place], index.outcome_seq[place]
         parent = index.parent[place]
         name, tokens = index.names[index.name[place]], self._tokens(place)
         began = self._event(seq)
-        return Step(
+        return RunStep(
             seq=seq,
             place=place,
             outcome_seq=outcome_seq or None,
@@ -266,7 +266,7 @@ class StepReader:
             came=describe_outcome(self._event(outcome_seq)) if outcome_seq else "",
         )
 
-    def _event(self, seq: int) -> Event:
+    def _event(self, seq: int) -> RunEvent:
         """An event; what a model call says is fetched from its blob, because a reference says nothing."""
         event = self._source.event(seq)
         assert event is not None

@@ -12,10 +12,10 @@ from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import check_record
 from reenact.check.actions.validation import validate_stream
 from reenact.check.findings import Finding, VerifyReport
-from reenact.check.kinds import Kind
+from reenact.check.kinds import ArtifactKind
 from reenact.errors import FormatError
 from reenact.formats import verifiable
-from reenact.formats.bundle import Problem, check_bundle
+from reenact.formats.bundle import FormatProblem, check_bundle
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
 from reenact.formats.policy import read_policy
@@ -32,7 +32,7 @@ _Checked = tuple[list[Finding], dict[str, Any]]
 """The findings, and the facts of a summary."""
 
 
-def check_document(kind: Kind, path: Path) -> VerifyReport:
+def check_document(kind: ArtifactKind, path: Path) -> VerifyReport:
     """Everything that can be told from the file alone; *kind* says what it holds."""
     with path.open("rb") as stream:
         findings, facts = _CHECKS[kind](stream, path.name)
@@ -96,7 +96,7 @@ def _bundle(stream: BufferedReader, file: str) -> _Checked:
     return _findings(check_bundle(value), file), facts
 
 
-def _findings(problems: Iterable[Problem], file: str) -> list[Finding]:
+def _findings(problems: Iterable[FormatProblem], file: str) -> list[Finding]:
     return [
         Finding(problem.code, problem.message, file, problem.severity, problem.line, problem.json_path)
         for problem in problems
@@ -214,7 +214,7 @@ def _seal(stream: BufferedReader, file: str) -> _Checked:
     return [], {**events, "sealedLines": seal.log.lines.count, "sealedAt": seal.sealedAt}
 
 
-_CHECKS: Final[Mapping[Kind, Callable[[BufferedReader, str], _Checked]]] = {
+_CHECKS: Final[Mapping[ArtifactKind, Callable[[BufferedReader, str], _Checked]]] = {
     "receipt": _receipt,
     "replay receipt": _replay_receipt,
     "bundle": _bundle,

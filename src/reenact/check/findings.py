@@ -8,7 +8,7 @@ import msgspec
 
 from reenact.errors import FormatError
 
-Severity: TypeAlias = Literal["error", "warning"]
+FindingSeverity: TypeAlias = Literal["error", "warning"]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Finding(msgspec.Struct, frozen=True):
     code: str
     message: str
     file: str
-    severity: Severity = "error"
+    severity: FindingSeverity = "error"
     line: int | None = None
     json_path: str | None = None
 

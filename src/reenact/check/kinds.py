@@ -12,7 +12,7 @@ from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
 
-Kind: TypeAlias = Literal[
+ArtifactKind: TypeAlias = Literal[
     "capture",
     "replay log",
     "receipt",
@@ -34,7 +34,7 @@ _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> ArtifactKind:
     """The artifact in *path*; :class:`FormatError` for what is none."""
     kind = kind_or_events(path)
     if kind == "events":
@@ -43,7 +43,7 @@ def kind_of(path: Path) -> Kind:
     return kind
 
 
-def kind_or_events(path: Path) -> Kind | Literal["events"]:
+def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
     """The same for readers that can do with the events of a capture alone.
 
     A file of lines is what its first good line is; one with none is taken for a damaged log.
@@ -78,7 +78,7 @@ def _whole(text: bytes, file: str) -> Any:
         raise error.at(file=file) from None
 
 
-def _kind(value: Any, *, has_lines: bool, file: str) -> Kind | Literal["events"]:
+def _kind(value: Any, *, has_lines: bool, file: str) -> ArtifactKind | Literal["events"]:
     if isinstance(value, list) and value and _is_record(value[0]):
         return "pack"
     if not isinstance(value, dict):
@@ -102,7 +102,7 @@ def _schema(value: dict[str, Any]) -> str:
     return schema if isinstance(schema, str) else ""
 
 
-_SIGNS: Final[Mapping[Kind, Callable[[dict[str, Any]], bool]]] = {
+_SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
     "receipt": lambda value: (
         _schema(value).startswith("openagents.receipt.") or {"session_id", "final_confidence"} <= value.keys()
     ),

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.analysis.convert import TARGETS, ConvertReport, CountedLoss, Target, convert
+from reenact.analysis.convert import TARGETS, ConvertReport, ConvertTarget, CountedLoss, convert
 from reenact.cli.failure import printable, say
 from reenact.cli.terminal import A_PATH, progress_bar
 from reenact.errors import UsageError
@@ -30,7 +30,7 @@ STDOUT: Final = "-"
 @click.option("--json", "as_json", is_flag=True, help="Print what was lost as one JSON object; needs -o.")
 def command(
     path: Path,
-    target: Target,
+    target: ConvertTarget,
     dialect: DialectName | None,
     out: str,
     force: bool,

@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from reenact.analysis.brief import brief, duration, plural
-from reenact.analysis.compare import Change, DiffReport, Row, Totals, diff
-from reenact.analysis.steps import Step
+from reenact.analysis.compare import Change, DiffReport, DiffRow, Totals, diff
+from reenact.analysis.steps import RunStep
 from reenact.cli.failure import DIFFERS
 from reenact.cli.table import call_text
-from reenact.cli.terminal import LARGE_BYTES, MANY, Cell, Line, printer, progress_bar, safe_json, width
+from reenact.cli.terminal import LARGE_BYTES, MANY, Cell, TextLine, printer, progress_bar, safe_json, width
 from reenact.comparing.json_changes import JsonChange, Piece
 from reenact.suite.settings import project_prices
 
@@ -54,7 +54,7 @@ def _progress_bar(total: int, what: str) -> AbstractContextManager[Callable[[int
     return progress_bar(total, what, least=MANY if what == "comparing" else LARGE_BYTES)
 
 
-def _write_text(report: DiffReport, write: Callable[[Line], None]) -> None:
+def _write_text(report: DiffReport, write: Callable[[TextLine], None]) -> None:
     if report.equal:
         write((Cell("the same: ", "green"), Cell(f"{report.left}, {report.right}")))
     else:
@@ -73,7 +73,7 @@ def _write_text(report: DiffReport, write: Callable[[Line], None]) -> None:
         write(line)
 
 
-def _first_line(change: Change) -> Line:
+def _first_line(change: Change) -> TextLine:
     row = change.row
     step = row.right or row.left
     assert step is not None
@@ -82,13 +82,13 @@ def _first_line(change: Change) -> Line:
     return (Cell("first difference  ", "bold"), Cell(f"{_places(row)}  {text}"))
 
 
-def _places(row: Row) -> str:
+def _places(row: DiffRow) -> str:
     """``event 4``, or ``event 4 and 6`` where the numbers differ."""
     seqs = [step.seq for step in (row.left, row.right) if step is not None]
     return f"event {' and '.join(map(str, dict.fromkeys(seqs)))}"
 
 
-def _change_lines(change: Change) -> Iterator[Line]:
+def _change_lines(change: Change) -> Iterator[TextLine]:
     row = change.row
     sign, style = _SIGNS[row.mark]
     step = row.right or row.left
@@ -100,11 +100,11 @@ def _change_lines(change: Change) -> Iterator[Line]:
         yield from _json_lines(each, room)
 
 
-def _seq(step: Step | None) -> Cell:
+def _seq(step: RunStep | None) -> Cell:
     return Cell("" if step is None else str(step.seq), "dim", -6)
 
 
-def _json_lines(change: JsonChange, room: int) -> Iterator[Line]:
+def _json_lines(change: JsonChange, room: int) -> Iterator[TextLine]:
     gap = Cell(" " * _INDENT)
     lines = change.text_diff()
     if lines and all(len(line) < room for line in lines):
@@ -141,7 +141,7 @@ def _values(change: JsonChange, limit: int) -> Iterator[Cell]:
         yield Cell(" removed", "dim")
 
 
-def _outcome_lines(report: DiffReport) -> Iterator[Line]:
+def _outcome_lines(report: DiffReport) -> Iterator[TextLine]:
     changes = report.outcome
     if changes:
         yield ()
@@ -150,7 +150,7 @@ def _outcome_lines(report: DiffReport) -> Iterator[Line]:
             yield from _json_lines(change, width() - _INDENT)
 
 
-def _totals_lines(report: DiffReport) -> Iterator[Line]:
+def _totals_lines(report: DiffReport) -> Iterator[TextLine]:
     left, right = report.totals.left, report.totals.right
     yield ()
     yield (Cell("", width=12), Cell("A", "dim", -14), Cell("B", "dim", -14))

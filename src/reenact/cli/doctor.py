@@ -62,7 +62,7 @@ class Proof(NamedTuple):
         return self.verdict == "reproduced"
 
 
-class Findings(NamedTuple):
+class DoctorFindings(NamedTuple):
     """All there is to tell."""
 
     captures: list[Path]
@@ -84,7 +84,7 @@ class Findings(NamedTuple):
         return [] if self.proof.is_good else self.rules
 
 
-def as_text(findings: Findings) -> str:
+def as_text(findings: DoctorFindings) -> str:
     """The whole report."""
     lines = [*_sources(findings.diagnosis), *_strays(findings.diagnosis)]
     if findings.beside:
@@ -100,7 +100,7 @@ def as_text(findings: Findings) -> str:
     return "\n".join(map(printable, lines))
 
 
-def as_json(findings: Findings) -> dict[str, Any]:
+def as_json(findings: DoctorFindings) -> dict[str, Any]:
     """The same as one object."""
     captures, diagnosis, file, _, proof, beside = findings
     return {
@@ -168,7 +168,7 @@ _ROUNDS: Final = 3
 """A divergence names only so many places; rules for these may bring up others."""
 
 
-class Command(NamedTuple):
+class DoctorCommand(NamedTuple):
     """What is run, and how the gateway is to serve it."""
 
     words: tuple[str, ...]
@@ -213,7 +213,7 @@ def command(
     options = [f"--redact={redact}"] if redact else []
     options += [f"--upstream={name}" for name in upstream]
     replaying = ("--network",) if network else ()
-    how = Command(words, tuple(options), replaying, (f"--port={port}",) if port else ())
+    how = DoctorCommand(words, tuple(options), replaying, (f"--port={port}",) if port else ())
     make_empty_folder(folder)
     try:
         numbers = range(1, runs + 1)
@@ -230,7 +230,7 @@ def _new_folder(words: tuple[str, ...], now: datetime) -> Path:
     return Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}"
 
 
-def _examined(captures: list[Path], how: Command) -> Findings:
+def _examined(captures: list[Path], how: DoctorCommand) -> DoctorFindings:
     """Compare the captures, and let the last be replayed until it passes or no rule is left to add."""
     diagnosis = _compared(captures)
     file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
@@ -243,7 +243,7 @@ def _examined(captures: list[Path], how: Command) -> Findings:
             break
     if proof.is_good and rules:
         append_to_project(file, "\n".join(rule.to_toml() for rule in rules))
-    return Findings(captures, diagnosis, file, rules, proof, _beside(captures[-1]))
+    return DoctorFindings(captures, diagnosis, file, rules, proof, _beside(captures[-1]))
 
 
 def _beside(path: Path) -> list[str]:
@@ -253,7 +253,7 @@ def _beside(path: Path) -> list[str]:
     return [f"{name}: {what}, {plural(count, 'request')}" for (name, what), count in requests.items()]
 
 
-def _recorded(path: Path, how: Command, number: str) -> Path:
+def _recorded(path: Path, how: DoctorCommand, number: str) -> Path:
     """Where the command was recorded now."""
     with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
         status = invoke("record", ["-o", str(path), *how.recording, *how.port, "--", *how.words])
@@ -264,7 +264,7 @@ def _recorded(path: Path, how: Command, number: str) -> Path:
     return path
 
 
-def _replayed(path: Path, how: Command, policy: str, rules: list[VolatileRule]) -> Proof:
+def _replayed(path: Path, how: DoctorCommand, policy: str, rules: list[VolatileRule]) -> Proof:
     say(f"replaying {path} ({policy})")
     options = ["--policy", policy, "--json", *how.replaying, *how.port]
     options += [f"--volatile={rule}" for rule in rules]

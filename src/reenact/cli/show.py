@@ -15,10 +15,10 @@ import msgspec
 from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.sources.source import Header
-from reenact.analysis.steps import Step
+from reenact.analysis.steps import RunStep
 from reenact.cli.failure import report
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import Line, printer, progress_bar, safe_json
+from reenact.cli.terminal import TextLine, printer, progress_bar, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 
@@ -125,7 +125,7 @@ class _Showing:
             return error
         return self.artifact.problem
 
-    def write_text(self, write: Callable[[Line], None]) -> None:
+    def write_text(self, write: Callable[[TextLine], None]) -> None:
         header = self.artifact.header()
         read_whole(self.artifact, progress_bar)
         counts = self.artifact.counts()
@@ -174,7 +174,7 @@ class _Showing:
             for line in footer(self.artifact.counts(), is_open=header.is_open):
                 write(line)
 
-    def _steps(self) -> Iterator[Step]:
+    def _steps(self) -> Iterator[RunStep]:
         start: int | None = 0
         while start is not None:
             found = self.artifact.find(self._terms, start)

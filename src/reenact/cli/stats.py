@@ -16,7 +16,7 @@ from reenact.analysis.brief import duration, plural
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
 from reenact.cli.failure import report
-from reenact.cli.terminal import MANY, Cell, Line, printer, progress_bar, safe_json, width
+from reenact.cli.terminal import MANY, Cell, TextLine, printer, progress_bar, safe_json, width
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 
@@ -26,7 +26,7 @@ _BAR: Final = 40
 _MAX_ROWS: Final = 30
 
 
-def stats_lines(stats: Stats, latencies: Iterable[float]) -> Iterator[Line]:
+def stats_lines(stats: Stats, latencies: Iterable[float]) -> Iterator[TextLine]:
     """All of it."""
     yield from _summary(stats)
     yield from _call_table(stats.calls)
@@ -35,7 +35,7 @@ def stats_lines(stats: Stats, latencies: Iterable[float]) -> Iterator[Line]:
     yield from _latency_chart(latencies)
 
 
-def _summary(stats: Stats) -> Iterator[Line]:
+def _summary(stats: Stats) -> Iterator[TextLine]:
     each = ", ".join(f"{count:,} {status}" for status, count in stats.statuses.items())
     yield (Cell(plural(stats.runs, "run"), "bold"), Cell(f": {each}"))
     yield _field("steps", f"{stats.steps:,}")
@@ -62,7 +62,7 @@ def _spread(spread: Spread) -> str:
     return ", ".join(f"{name} {duration(number)}" for name, number in ranks)
 
 
-def _call_table(calls: list[CallStats]) -> Iterator[Line]:
+def _call_table(calls: list[CallStats]) -> Iterator[TextLine]:
     if not calls:
         return
     room = max(20, width() - 84)
@@ -86,7 +86,7 @@ def _call_table(calls: list[CallStats]) -> Iterator[Line]:
         yield (Cell(f"… and {len(calls) - _MAX_ROWS:,} more; --json and --csv have them all", "dim"),)
 
 
-def _model_table(models: list[ModelStats]) -> Iterator[Line]:
+def _model_table(models: list[ModelStats]) -> Iterator[TextLine]:
     yield ()
     titles = ("calls", "tokens in", "cached", "tokens out", "cost")
     yield (Cell("model", "dim", 32), *(Cell(title, "dim", -14) for title in titles))
@@ -101,7 +101,7 @@ def _model_table(models: list[ModelStats]) -> Iterator[Line]:
         )
 
 
-def _latency_chart(latencies: Iterable[float]) -> Iterator[Line]:
+def _latency_chart(latencies: Iterable[float]) -> Iterator[TextLine]:
     bins = histogram(latencies, _BINS)
     if sum(count for _, _, count in bins) < 2:
         return
@@ -119,7 +119,7 @@ def _bar(share: float, columns: int) -> str:
     return "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
 
 
-def _field(name: str, value: str, style: str = "") -> Line:
+def _field(name: str, value: str, style: str = "") -> TextLine:
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))
 
 

@@ -9,9 +9,9 @@ from typing import Final
 from reenact.analysis.artifact import Counts, Moment
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.sources.source import Header
-from reenact.analysis.steps import Step
+from reenact.analysis.steps import RunStep
 from reenact.cli.failure import shell_line
-from reenact.cli.terminal import Cell, Line, width
+from reenact.cli.terminal import Cell, TextLine, width
 from reenact.formats.capture import NO_MODEL
 
 _STATES: Final = {
@@ -34,7 +34,7 @@ _MAX_GUTTER: Final = 8
 """Calls that overlap more than this are drawn in the last column."""
 
 
-def header_lines(header: Header, counts: Counts) -> Iterator[Line]:
+def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
     """The run as a whole."""
     yield (Cell(header.path, "bold"),)
     if header.kind in _KINDS:
@@ -51,7 +51,7 @@ def header_lines(header: Header, counts: Counts) -> Iterator[Line]:
     yield ()
 
 
-def run_line(header: Header, width: int) -> Line:
+def run_line(header: Header, width: int) -> TextLine:
     """A run on one line, its path in *width* columns: how it ended, when it began, which model it asked."""
     word = header.status or header.state or header.kind
     style = {"ok": "green", "error": "red"}.get(word, "yellow")
@@ -81,7 +81,7 @@ def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
     yield "output", brief(header.final_output, 2 * width()) if header.final_output is not None else ""
 
 
-def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iterator[Line]:
+def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iterator[TextLine]:
     """What there was, counted."""
     yield ()
     chosen = "" if matched is None else f", {matched:,} shown"
@@ -115,21 +115,21 @@ class Layout:
         self._call = text * 3 // 5
         self._outcome = text - self._call
 
-    def titles(self) -> Line:
+    def titles(self) -> TextLine:
         return self._line(
             *(Cell("seq"), Cell("at"), Cell("took"), Cell("tokens"), Cell("cost"), Cell("lane")),
             *(Cell(""), Cell("call"), Cell("outcome")),
             style="dim",
         )
 
-    def row(self, step: Step) -> Line:
+    def row(self, step: RunStep) -> TextLine:
         """A step on one line."""
         came = "no outcome" if step.state == "open" else step.came
         return self._step(
             step, step.seq, step.at_ms, call_text(step), Cell(came, _OUTCOME_STYLES[step.state])
         )
 
-    def moment(self, moment: Moment) -> Line:
+    def moment(self, moment: Moment) -> TextLine:
         """The same of a step that begins, or ends, or both."""
         step = moment.step
         outcome = Cell(step.came if moment.ends else "", _OUTCOME_STYLES[step.state] if moment.ends else "")
@@ -137,8 +137,8 @@ class Layout:
         return self._step(step, moment.seq, moment.at_ms, called, outcome, is_over=moment.ends)
 
     def _step(
-        self, step: Step, seq: int, at_ms: float, called: str, outcome: Cell, *, is_over: bool = True
-    ) -> Line:
+        self, step: RunStep, seq: int, at_ms: float, called: str, outcome: Cell, *, is_over: bool = True
+    ) -> TextLine:
         took = "" if step.took_ms is None or not is_over else duration(step.took_ms)
         used = f"{step.tokens.input:,}+{step.tokens.output:,}" if step.tokens and is_over else ""
         cost = "" if step.cost is None or not is_over else f"{step.cost:.4g}"
@@ -148,7 +148,7 @@ class Layout:
             *(Cell(called, _KIND_STYLES.get(step.kind, "")), outcome),
         )
 
-    def _line(self, *cells: Cell, style: str = "") -> Line:
+    def _line(self, *cells: Cell, style: str = "") -> TextLine:
         widths = (-self._seq, -9, -9, -self._tokens, -self._cost, 8, self._gutter, self._call, self._outcome)
         return tuple(
             piece
@@ -158,20 +158,20 @@ class Layout:
         )[:-1]
 
 
-def call_text(step: Step) -> str:
+def call_text(step: RunStep) -> str:
     """``tool search(query="lamp")``, further in for each call around it."""
     kind = f"derived {step.kind}" if step.derived else step.kind
     what = f"{'  ' * step.depth}{kind} {step.name}"
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"
 
 
-def _gutter(step: Step, columns: int) -> str:
+def _gutter(step: RunStep, columns: int) -> str:
     """``│●│``: the step among the calls that were open when it began."""
     own = min(step.column, columns - 1)
     return "".join("●" if each == own else "│" if each in step.beside else " " for each in range(columns))
 
 
-def _field(name: str, value: str, style: str = "") -> Line:
+def _field(name: str, value: str, style: str = "") -> TextLine:
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))
 
 

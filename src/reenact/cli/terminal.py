@@ -41,7 +41,7 @@ class Cell(NamedTuple):
         return padding + text if self.width < 0 else text + padding
 
 
-Line: TypeAlias = tuple[Cell, ...]
+TextLine: TypeAlias = tuple[Cell, ...]
 
 
 def width() -> int:
@@ -49,22 +49,22 @@ def width() -> int:
     return get_terminal_size((_WIDTH, 24)).columns
 
 
-def printer() -> Callable[[Line], None]:
+def printer() -> Callable[[TextLine], None]:
     """What writes a line to stdout."""
     return _coloured() if sys.stdout.isatty() else _plain
 
 
-def _plain(line: Line) -> None:
+def _plain(line: TextLine) -> None:
     sys.stdout.write("".join(cell.fitted() for cell in line).rstrip() + "\n")
 
 
-def _coloured() -> Callable[[Line], None]:
+def _coloured() -> Callable[[TextLine], None]:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
 
-    def write(line: Line) -> None:
+    def write(line: TextLine) -> None:
         text = Text.assemble(*((cell.fitted(), cell.style) for cell in line))
         text.rstrip()
         console.print(text, soft_wrap=True)

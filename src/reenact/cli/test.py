@@ -18,7 +18,7 @@ from reenact.formats.result import write_summary
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.reports import (
-    Line,
+    ReportLine,
     all_evidence,
     json_report,
     junit_report,
@@ -107,7 +107,7 @@ def command(
             allow_code=allow_code,
             on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
         )
-        for line in [*all_evidence(report.outcomes), Line(""), last_line(report.summary)]:
+        for line in [*all_evidence(report.outcomes), ReportLine(""), last_line(report.summary)]:
             _say(line, err=to_stderr)
         _write(reports, report)
         return INVALID if report.summary.errors else 0 if report.passed else DIFFERS
@@ -115,7 +115,7 @@ def command(
     return _watch(paths, run) if watch else run()
 
 
-def _say(line: Line, *, err: bool) -> None:
+def _say(line: ReportLine, *, err: bool) -> None:
     toned = click.style(printable(line.text[: line.toned]), fg=_COLOURS[line.tone]) if line.tone else ""
     click.echo(toned + printable(line.text[line.toned if line.tone else 0 :]), err=err)
 

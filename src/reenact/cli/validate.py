@@ -18,7 +18,7 @@ from reenact.analysis.brief import plural
 from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
-from reenact.check.actions.validation import LINE_SUFFIXES, Judged, Tally, validate_stream
+from reenact.check.actions.validation import LINE_SUFFIXES, Judged, ValidationTally, validate_stream
 from reenact.cli.failure import DIFFERS, INVALID, message_of, printable, report
 from reenact.cli.terminal import progress_bar
 from reenact.errors import FormatError, UsageError
@@ -57,7 +57,7 @@ def command(
     capsule = find_capsule(capsule_id)
     policy = Policy.load(policy_file) if policy_file else None
     output: _Output = _Json() if as_json else _Text(with_records)
-    tally, records = Tally(), _Records() if with_records else None
+    tally, records = ValidationTally(), _Records() if with_records else None
     for judged in _judge_all(paths, capsule, policy):
         tally.add(judged)
         output.show(judged, records.add(judged) if records and judged.is_good else None)
@@ -117,7 +117,7 @@ class _Output(Protocol):
     """Where results go, one by one, and the counts at the end."""
 
     def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None: ...
-    def end(self, tally: Tally, records: _Records | None) -> None: ...
+    def end(self, tally: ValidationTally, records: _Records | None) -> None: ...
 
 
 class _Text:
@@ -145,7 +145,7 @@ class _Text:
         else:
             self._say(*_explain(judged))
 
-    def end(self, tally: Tally, records: _Records | None) -> None:
+    def end(self, tally: ValidationTally, records: _Records | None) -> None:
         if self._bad > _SHOWN_VALUES:
             self._say(f"… and {self._bad - _SHOWN_VALUES:,} more that did not pass; --json lists them all")
         if tally.count > 1:
@@ -185,7 +185,7 @@ def _praise(judged: Judged) -> str:
     return f"{printable(judged.place)}: accepted ({printable(data['model_full_name'])}, {seen}, {made})"
 
 
-def _counts(tally: Tally) -> Iterator[str]:
+def _counts(tally: ValidationTally) -> Iterator[str]:
     yield (
         f"{tally.count:,} checked: {tally.accepted:,} accepted, {tally.rejected:,} rejected, "
         f"{tally.unreadable:,} unreadable"
@@ -214,7 +214,7 @@ class _Json:
         sys.stdout.write(self._before + json.dumps(_row(judged, record, error)))
         self._before = ",\n"
 
-    def end(self, tally: Tally, records: _Records | None) -> None:
+    def end(self, tally: ValidationTally, records: _Records | None) -> None:
         summary = tally.to_json() | ({} if records is None else {"pack": records.pack_digest})
         sys.stdout.write(f'\n], "summary": {json.dumps(summary)}}}\n')
 

@@ -15,7 +15,7 @@ from reenact.analysis.brief import plural
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, VerifyReport
 from reenact.cli.failure import DIFFERS
-from reenact.cli.terminal import A_PATH, Cell, Line, printer, progress_bar
+from reenact.cli.terminal import A_PATH, Cell, TextLine, printer, progress_bar
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -23,7 +23,7 @@ _STYLES: Final = {"error": "red", "warning": "yellow"}
 _CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 
-def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator[Line]:
+def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator[TextLine]:
     """*report* for people; *held_against* names the other files that took part."""
     yield _verdict(report, held_against)
     facts = [*_facts(report.facts)]
@@ -36,7 +36,7 @@ def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator
         yield from _finding_lines(findings)
 
 
-def _verdict(report: VerifyReport, held_against: Iterable[str]) -> Line:
+def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
     counts = " and ".join(_counts(report.findings))
     artifact = f"the {report.what} {report.path}"
     if not report.is_good:
@@ -88,7 +88,7 @@ def _by_code(findings: list[Finding]) -> list[list[Finding]]:
     return sorted(groups.values(), key=lambda group: group[0].severity)
 
 
-def _finding_lines(findings: list[Finding]) -> Iterator[Line]:
+def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
     severity = findings[0].severity
     for finding in islice(findings, _SHOWN):
         yield Cell(severity, _STYLES[severity], 9), Cell(finding.describe())

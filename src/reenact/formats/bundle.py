@@ -18,11 +18,11 @@ SCHEMA_VERSION: Final = "0.1"
 """The version of bundles, test cases, traces and results alike."""
 
 Trigger: TypeAlias = Literal["user_message", "scheduler"]
-Text: TypeAlias = str | Absent | None
+StepText: TypeAlias = str | Absent | None
 """Optional text; null says the same as leaving it out, but is kept."""
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class FormatProblem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing wrong with a file; a check returns all of them."""
 
     code: str
@@ -47,68 +47,68 @@ class Message(Record, frozen=True, kw_only=True):
 
 class Scenario(Record, frozen=True, kw_only=True):
     trigger: Trigger
-    group_id: Text = ABSENT
-    session_id: Text = ABSENT
-    task_id: Text = ABSENT
+    group_id: StepText = ABSENT
+    session_id: StepText = ABSENT
+    task_id: StepText = ABSENT
     scheduler_context: dict[str, Any] | Absent | None = ABSENT
 
 
-class Step(Record, frozen=True, kw_only=True, tag_field="type"):
+class ScriptStep(Record, frozen=True, kw_only=True, tag_field="type"):
     """What all steps may say; where they are silent, the scenario speaks for them."""
 
-    event_id: Text = ABSENT
-    ts: Text = ABSENT
+    event_id: StepText = ABSENT
+    ts: StepText = ABSENT
     """RFC 3339, kept as written."""
-    group_id: Text = ABSENT
-    session_id: Text = ABSENT
-    task_id: Text = ABSENT
-    agent_id: Text = ABSENT
+    group_id: StepText = ABSENT
+    session_id: StepText = ABSENT
+    task_id: StepText = ABSENT
+    agent_id: StepText = ABSENT
 
 
-class MessageReceived(Step, frozen=True, kw_only=True, tag="message_received"):
-    role: Text = ABSENT
+class MessageReceived(ScriptStep, frozen=True, kw_only=True, tag="message_received"):
+    role: StepText = ABSENT
     content: Any = ABSENT
 
 
-class ToolCall(Step, frozen=True, kw_only=True, tag="tool_call"):
+class ToolCall(ScriptStep, frozen=True, kw_only=True, tag="tool_call"):
     tool: str
     call_id: str
     args: Any = ABSENT
 
 
-class ToolResult(Step, frozen=True, kw_only=True, tag="tool_result"):
+class ToolResult(ScriptStep, frozen=True, kw_only=True, tag="tool_result"):
     tool: str
     call_id: str
     success: bool
     result: Any = ABSENT
-    fixture_id: Text = ABSENT
+    fixture_id: StepText = ABSENT
 
 
-class MemoryRead(Step, frozen=True, kw_only=True, tag="memory_read"):
-    source: Text = ABSENT
-    path: Text = ABSENT
+class MemoryRead(ScriptStep, frozen=True, kw_only=True, tag="memory_read"):
+    source: StepText = ABSENT
+    path: StepText = ABSENT
 
 
-class MemoryWrite(Step, frozen=True, kw_only=True, tag="memory_write"):
-    source: Text = ABSENT
-    path: Text = ABSENT
-    change_summary: Text = ABSENT
+class MemoryWrite(ScriptStep, frozen=True, kw_only=True, tag="memory_write"):
+    source: StepText = ABSENT
+    path: StepText = ABSENT
+    change_summary: StepText = ABSENT
 
 
-class Failure(Step, frozen=True, kw_only=True, tag="error"):
+class Failure(ScriptStep, frozen=True, kw_only=True, tag="error"):
     """An error the agent or one of its tools met; tied to a call when it has a ``call_id``."""
 
-    scope: Text = ABSENT
-    tool: Text = ABSENT
-    call_id: Text = ABSENT
-    error_type: Text = ABSENT
-    message: Text = ABSENT
+    scope: StepText = ABSENT
+    tool: StepText = ABSENT
+    call_id: StepText = ABSENT
+    error_type: StepText = ABSENT
+    message: StepText = ABSENT
     retryable: bool | Absent | None = ABSENT
 
 
-class FinalOutputStep(Step, frozen=True, kw_only=True, tag="final_output"):
-    role: Text = ABSENT
-    content: Text = ABSENT
+class FinalOutputStep(ScriptStep, frozen=True, kw_only=True, tag="final_output"):
+    role: StepText = ABSENT
+    content: StepText = ABSENT
 
 
 AnyStep: TypeAlias = (
@@ -118,8 +118,8 @@ STEP_TYPES: Final[tuple[str, ...]] = tuple(kind.__struct_config__.tag for kind i
 
 
 class FinalOutput(Record, frozen=True, kw_only=True):
-    role: Text = ABSENT
-    content: Text = ABSENT
+    role: StepText = ABSENT
+    content: StepText = ABSENT
 
 
 class Metrics(Record, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class Bundle(Record, frozen=True, kw_only=True):
     status: str
     """``success``, ``partial``, ``failed`` or ``blocked`` by convention; others are kept."""
     metrics: Metrics
-    adapter: Text = ABSENT
+    adapter: StepText = ABSENT
     capabilities: dict[str, bool] | Absent | None = ABSENT
     final_output: FinalOutput | Absent | None = ABSENT
 
@@ -157,7 +157,7 @@ def read_bundle(data: bytes, file: str) -> Bundle:
         raise error.at(file=file) from None
 
 
-def _refuse(problems: Iterable[Problem]) -> None:
+def _refuse(problems: Iterable[FormatProblem]) -> None:
     for problem in problems:
         raise problem.to_error()
 
@@ -202,7 +202,7 @@ _REQUIRED_IN_STEP: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def check_bundle(value: Any) -> list[Problem]:
+def check_bundle(value: Any) -> list[FormatProblem]:
     """Every problem of a decoded bundle in the order of the format's clauses, then the warnings.
 
     What the clauses leave open is judged by the types, once the clauses hold: without an error here,
@@ -214,7 +214,7 @@ def check_bundle(value: Any) -> list[Problem]:
     return [*problems, *_check_adapter(value)]
 
 
-def _check_clauses(value: Any) -> Iterator[Problem]:
+def _check_clauses(value: Any) -> Iterator[FormatProblem]:
     if not isinstance(value, dict):
         yield _wrong_type("$", "an object", value)
         return
@@ -222,17 +222,17 @@ def _check_clauses(value: Any) -> Iterator[Problem]:
         yield from clause(value)
 
 
-def _check_keys(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_keys(value: dict[str, Any]) -> Iterator[FormatProblem]:
     for key in _REQUIRED:
         if key not in value:
             yield _missing("$", key)
     try:
         refuse_version(value, "replay bundle")
     except FormatError as error:
-        yield Problem(code="unknown_version", json_path="$.schema_version", message=error.reason)
+        yield FormatProblem(code="unknown_version", json_path="$.schema_version", message=error.reason)
 
 
-def _check_scenario(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_scenario(value: dict[str, Any]) -> Iterator[FormatProblem]:
     scenario = value.get("scenario", {"trigger": "user_message"})
     if not isinstance(scenario, dict):
         yield _wrong_type("$.scenario", "an object", scenario)
@@ -242,13 +242,13 @@ def _check_scenario(value: dict[str, Any]) -> Iterator[Problem]:
         yield _missing("$.scenario", "trigger")
     elif trigger not in get_args(Trigger):
         message = f"must be {' or '.join(get_args(Trigger))}, not {trigger!r:.60}"
-        yield Problem(code="unknown_trigger", json_path="$.scenario.trigger", message=message)
+        yield FormatProblem(code="unknown_trigger", json_path="$.scenario.trigger", message=message)
     if trigger == "scheduler" and scenario.get("scheduler_context") is None:
         message = "a run started by the scheduler needs its context; add the object"
-        yield Problem(code="missing_field", json_path="$.scenario.scheduler_context", message=message)
+        yield FormatProblem(code="missing_field", json_path="$.scenario.scheduler_context", message=message)
 
 
-def _check_script(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_script(value: dict[str, Any]) -> Iterator[FormatProblem]:
     script = value.get("script", [])
     if not isinstance(script, list):
         yield _wrong_type("$.script", "an array", script)
@@ -258,7 +258,7 @@ def _check_script(value: dict[str, Any]) -> Iterator[Problem]:
         yield from _check_step(step, child_path("$.script", index), calls)
 
 
-def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[Problem]:
+def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[FormatProblem]:
     """The problems of one step; *calls* are the ids of the calls before it, to which its own is added."""
     if not isinstance(step, dict):
         yield _wrong_type(path, "an object", step)
@@ -268,13 +268,13 @@ def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[Problem]:
         yield _missing(path, "type")
     elif kind not in STEP_TYPES:
         message = f"unknown step type {kind!r:.60}; use one of {', '.join(STEP_TYPES)}"
-        yield Problem(code="unknown_type", json_path=f"{path}.type", message=message)
+        yield FormatProblem(code="unknown_type", json_path=f"{path}.type", message=message)
     else:
         yield from _check_step_fields(step, kind, path)
         yield from _check_call(step.get("call_id"), kind, path, calls)
 
 
-def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[Problem]:
+def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[FormatProblem]:
     for key, expected in _REQUIRED_IN_STEP.get(kind, {}).items():
         if step.get(key) is None:
             yield _missing(path, key)
@@ -282,17 +282,17 @@ def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[P
             yield _wrong_type(child_path(path, key), _NAMES[expected], step[key])
 
 
-def _check_call(call_id: Any, kind: str, path: str, calls: set[str]) -> Iterator[Problem]:
+def _check_call(call_id: Any, kind: str, path: str, calls: set[str]) -> Iterator[FormatProblem]:
     if not isinstance(call_id, str):
         return
     if kind == "tool_call":
         calls.add(call_id)
     elif kind in ("tool_result", "error") and call_id not in calls:
         message = f"no earlier tool_call has the id {call_id!r:.60}; put the call before its outcome"
-        yield Problem(code="unknown_call", json_path=f"{path}.call_id", message=message)
+        yield FormatProblem(code="unknown_call", json_path=f"{path}.call_id", message=message)
 
 
-def _check_final_output(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_final_output(value: dict[str, Any]) -> Iterator[FormatProblem]:
     if value.get("status") != "success":
         return
     outputs = [value.get("final_output")]
@@ -301,10 +301,10 @@ def _check_final_output(value: dict[str, Any]) -> Iterator[Problem]:
         outputs = [step for step in steps if step.get("type") == "final_output"]
     if not any(isinstance(output, dict) and output.get("content") is not None for output in outputs):
         message = "a successful run has an output; give it here or in a final_output step"
-        yield Problem(code="missing_field", json_path="$.final_output.content", message=message)
+        yield FormatProblem(code="missing_field", json_path="$.final_output.content", message=message)
 
 
-def _check_metrics(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_metrics(value: dict[str, Any]) -> Iterator[FormatProblem]:
     metrics = value.get("metrics", {"timing_ms_total": 0})
     if not isinstance(metrics, dict):
         yield _wrong_type("$.metrics", "an object", metrics)
@@ -312,11 +312,11 @@ def _check_metrics(value: dict[str, Any]) -> Iterator[Problem]:
         yield _missing("$.metrics", "timing_ms_total")
 
 
-def _check_types(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_types(value: dict[str, Any]) -> Iterator[FormatProblem]:
     try:
         CODEC.from_json(_with_text_version(value))
     except FormatError as error:
-        yield Problem(code="wrong_type", json_path=error.json_path or "$", message=error.reason)
+        yield FormatProblem(code="wrong_type", json_path=error.json_path or "$", message=error.reason)
 
 
 def event_id(seq: int, given: Any) -> str:
@@ -324,23 +324,25 @@ def event_id(seq: int, given: Any) -> str:
     return given if isinstance(given, str) else f"evt-{seq}"
 
 
-def _check_event_ids(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_event_ids(value: dict[str, Any]) -> Iterator[FormatProblem]:
     seen: set[str] = set()
     for seq, step in enumerate(value["script"], 1):
         name = event_id(seq, step.get("event_id"))
         if name in seen:
             path = f"{child_path('$.script', seq - 1)}.event_id"
             message = f"the id {name!r:.60} belongs to an earlier step; give each step its own"
-            yield Problem(code="duplicate_event_id", json_path=path, message=message)
+            yield FormatProblem(code="duplicate_event_id", json_path=path, message=message)
         seen.add(name)
 
 
-def _check_adapter(value: Any) -> Iterator[Problem]:
+def _check_adapter(value: Any) -> Iterator[FormatProblem]:
     adapter = value.get("adapter") if isinstance(value, dict) else ADAPTER
     if adapter != ADAPTER:
         found = "missing" if adapter is None else f"{adapter!r:.60}"
         message = f"is {found}; the format was defined for {ADAPTER!r}"
-        yield Problem(code="foreign_adapter", json_path="$.adapter", message=message, severity="warning")
+        yield FormatProblem(
+            code="foreign_adapter", json_path="$.adapter", message=message, severity="warning"
+        )
 
 
 _NAMES: Final[Mapping[type, str]] = {
@@ -354,11 +356,13 @@ _NAMES: Final[Mapping[type, str]] = {
 }
 
 
-def _missing(path: str, key: str) -> Problem:
-    return Problem(code="missing_field", json_path=child_path(path, key), message="required, but missing")
+def _missing(path: str, key: str) -> FormatProblem:
+    return FormatProblem(
+        code="missing_field", json_path=child_path(path, key), message="required, but missing"
+    )
 
 
-def _wrong_type(path: str, expected: str, value: Any) -> Problem:
-    return Problem(
+def _wrong_type(path: str, expected: str, value: Any) -> FormatProblem:
+    return FormatProblem(
         code="wrong_type", json_path=path, message=f"must be {expected}, not {_NAMES[type(value)]}"
     )

@@ -8,11 +8,11 @@ import msgspec
 
 from reenact.errors import CheckFailed
 
-Verdict: TypeAlias = Literal["allow", "review", "deny"]
+PolicyVerdict: TypeAlias = Literal["allow", "review", "deny"]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    verdict: Verdict
+    verdict: PolicyVerdict
     rule: str
     """The id of the rule, or the place in the policy, that decided."""
     reason: str

@@ -28,7 +28,7 @@ class Wild(Enum):
     DEPTH = ".."
 
 
-Step: TypeAlias = str | int | Wild
+PathStep: TypeAlias = str | int | Wild
 Positions: TypeAlias = frozenset[int]
 """How far a pattern is matched: before which of its steps, for every way there is."""
 
@@ -45,7 +45,7 @@ _STEP: Final = re.compile(
 class PathPattern:
     """A parsed pattern, and where in it a walk down a value stands."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[PathStep]) -> None:
         self.steps = tuple(steps)
 
     @classmethod
@@ -61,7 +61,7 @@ class PathPattern:
         """The longest pattern that *text* begins with, and where it ends."""
         if not text.startswith("$"):
             raise FormatError(f"a path begins with $, not with {text[:1]!r}")
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         end = 1
         while found := _STEP.match(text, end):
             steps += [Wild.DEPTH] if found["depth"] else []
@@ -115,7 +115,7 @@ class PathPattern:
         return text
 
 
-def _step(found: re.Match[str]) -> Step:
+def _step(found: re.Match[str]) -> PathStep:
     if found["any"] or found["item"]:
         return Wild.ANY
     if found["index"]:
@@ -134,7 +134,7 @@ def _unquoted(text: str) -> str:
         raise FormatError(f"not a quoted name: {text}") from None
 
 
-def _takes(step: Step, key: str | int) -> bool:
+def _takes(step: PathStep, key: str | int) -> bool:
     return isinstance(step, Wild) or (type(step) is type(key) and step == key)
 
 

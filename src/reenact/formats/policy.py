@@ -14,7 +14,7 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError
-from reenact.formats.decision import Verdict
+from reenact.formats.decision import PolicyVerdict
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT, Absent, Codec, Record, upgrade
 from reenact.formats.yaml_text import read_yaml
@@ -41,7 +41,7 @@ class Condition(Record, frozen=True, kw_only=True):
 
 class Rule(Record, frozen=True, kw_only=True):
     id: Annotated[str, msgspec.Meta(min_length=1)]
-    verdict: Verdict
+    verdict: PolicyVerdict
     tools: Globs
     """Names of tools; ``*`` stands for any characters, ``?`` for one."""
     arguments: dict[str, Condition] | Absent = ABSENT
@@ -73,7 +73,7 @@ class PolicyFile(Record, frozen=True, kw_only=True):
 
     schema_version: Literal[1]
     rules: list[Rule]
-    default: Verdict | Absent = ABSENT
+    default: PolicyVerdict | Absent = ABSENT
     """The verdict on tool calls and models that nothing here names; deny when absent."""
     models: Models | Absent = ABSENT
     """Absent: models are not judged."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact.errors import FormatError
-from reenact.formats.bundle import SCHEMA_VERSION, Text, refuse_version
+from reenact.formats.bundle import SCHEMA_VERSION, StepText, refuse_version
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
 from reenact.formats.testcase import Severity
@@ -40,9 +40,9 @@ class TestError(Record, frozen=True, kw_only=True):
     __test__ = False  # its name makes pytest take it for a class of tests
 
     message: str
-    file: Text = ABSENT
+    file: StepText = ABSENT
     line: Count | Absent | None = ABSENT
-    json_path: Text = ABSENT
+    json_path: StepText = ABSENT
 
 
 class TestWarning(Record, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError
-from reenact.formats.bundle import Message, Problem, Scenario, Text, refuse_version, version_text
+from reenact.formats.bundle import FormatProblem, Message, Scenario, StepText, refuse_version, version_text
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 from reenact.formats.yaml_text import YamlDocument, read_yaml, write_yaml
 
@@ -65,7 +65,7 @@ class Assertion(Record, frozen=True, kw_only=True):
 class Expected(Record, frozen=True, kw_only=True):
     """For readers of the test; nothing is judged by it."""
 
-    outcome: Text = ABSENT
+    outcome: StepText = ABSENT
     failure_categories: list[str] | Absent | None = ABSENT
 
 
@@ -79,14 +79,14 @@ class TestCase(Record, frozen=True, kw_only=True):
 
     schema_version: str
     id: str
-    title: Text = ABSENT
+    title: StepText = ABSENT
     adapter: str
     mode: Literal["replay", "live"]
     scenario: CaseScenario
     tools: Tools | Absent | None = ABSENT
     adapter_input: AdapterInput
     assertions: Annotated[list[Assertion], msgspec.Meta(min_length=1)]
-    description: Text = ABSENT
+    description: StepText = ABSENT
     tags: list[str] | Absent | None = ABSENT
     expected: Expected | Absent | None = ABSENT
     reporting: Reporting | Absent | None = ABSENT
@@ -105,7 +105,7 @@ _CLOSED: Final = (TestCase, CaseScenario, Tools, AdapterInput, Assertion, Expect
 
 class CaseRead(NamedTuple):
     case: TestCase
-    warnings: list[Problem]
+    warnings: list[FormatProblem]
     """What was read in spite of it: unknown keys, a mode that is not run here."""
 
 
@@ -194,7 +194,7 @@ def write_test_case(case: TestCase) -> bytes:
     return write_yaml(CODEC.to_json(case))
 
 
-def check_test_case(document: YamlDocument) -> list[Problem]:
+def check_test_case(document: YamlDocument) -> list[FormatProblem]:
     """Every problem of the file, from top to bottom; without an error among them it can be read."""
     value = _plain_forms(document.value)
     problems = [*_check(TestCase, value, "$")]
@@ -205,12 +205,12 @@ def check_test_case(document: YamlDocument) -> list[Problem]:
     return sorted(placed, key=lambda problem: (problem.line, problem.column))
 
 
-def _placed(problem: Problem, document: YamlDocument) -> Problem:
+def _placed(problem: FormatProblem, document: YamlDocument) -> FormatProblem:
     place = document.place(problem.json_path)
     return msgspec.structs.replace(problem, line=place.line, column=place.column)
 
 
-def _check(kind: Any, value: Any, path: str) -> Iterator[Problem]:
+def _check(kind: Any, value: Any, path: str) -> Iterator[FormatProblem]:
     """What keeps *value* from being a *kind*, at every closed level."""
     options = list(_options(kind))
     for option in options:
@@ -225,7 +225,7 @@ def _check(kind: Any, value: Any, path: str) -> Iterator[Problem]:
         _codec(kind).from_json(value)
     except FormatError as error:
         place = path + (error.json_path or "$")[1:]
-        yield Problem(code="wrong_type", json_path=place, message=error.reason + _hint(options, value))
+        yield FormatProblem(code="wrong_type", json_path=place, message=error.reason + _hint(options, value))
 
 
 def _hint(options: list[Any], value: Any) -> str:
@@ -251,20 +251,20 @@ def _codec(kind: Any) -> Codec[Any]:
     return Codec(kind)
 
 
-def _check_members(record: type[Record], value: dict[str, Any], path: str) -> Iterator[Problem]:
+def _check_members(record: type[Record], value: dict[str, Any], path: str) -> Iterator[FormatProblem]:
     fields = _fields(record)
     for name, field in fields.items():
         if name in value:
             yield from _check(field.type, value[name], child_path(path, name))
         elif field.required:
-            yield Problem(
+            yield FormatProblem(
                 code="missing_field", json_path=child_path(path, name), message="required, but missing"
             )
     for key in value:
         if key not in fields:
             message = _unknown(key, list(fields))
             place = child_path(path, key)
-            yield Problem(code="unknown_key", json_path=place, message=message, severity="warning")
+            yield FormatProblem(code="unknown_key", json_path=place, message=message, severity="warning")
 
 
 @cache  # evaluating the annotations takes longer than reading a file
@@ -277,15 +277,15 @@ def _unknown(key: str, known: list[str]) -> str:
     return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(known)}"
 
 
-def _check_version(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_version(value: dict[str, Any]) -> Iterator[FormatProblem]:
     try:
         refuse_version(value, "test case")
     except FormatError as error:
         if isinstance(value["schema_version"], str):  # other types are reported as such
-            yield Problem(code="unknown_version", json_path="$.schema_version", message=error.reason)
+            yield FormatProblem(code="unknown_version", json_path="$.schema_version", message=error.reason)
 
 
-def _check_source(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_source(value: dict[str, Any]) -> Iterator[FormatProblem]:
     source = value.get("adapter_input")
     if not isinstance(source, dict):
         return
@@ -294,25 +294,25 @@ def _check_source(value: dict[str, Any]) -> Iterator[Problem]:
         message = (
             f"names {' and '.join(given) or 'no run'}; give one of replay_file, capture, replay_log, command"
         )
-        yield Problem(code="ambiguous_source", json_path="$.adapter_input", message=message)
+        yield FormatProblem(code="ambiguous_source", json_path="$.adapter_input", message=message)
 
 
-def _check_mode(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_mode(value: dict[str, Any]) -> Iterator[FormatProblem]:
     if value.get("mode") == "live":
         message = "nothing is run live here; the recorded run is judged"
-        yield Problem(code="live_mode", json_path="$.mode", message=message, severity="warning")
+        yield FormatProblem(code="live_mode", json_path="$.mode", message=message, severity="warning")
 
 
-def _check_assertions(value: dict[str, Any]) -> Iterator[Problem]:
+def _check_assertions(value: dict[str, Any]) -> Iterator[FormatProblem]:
     assertions = value.get("assertions")
     if assertions == []:
         message = "a test without assertions proves nothing; add at least one"
-        yield Problem(code="no_assertions", json_path="$.assertions", message=message)
+        yield FormatProblem(code="no_assertions", json_path="$.assertions", message=message)
     seen: set[str] = set()
     for index, assertion in enumerate(assertions if isinstance(assertions, list) else []):
         name = assertion.get("id") if isinstance(assertion, dict) else None
         if isinstance(name, str) and name in seen:
             path = f"$.assertions[{index}].id"
             message = f"the id {name!r} is used twice; results could not be told apart"
-            yield Problem(code="duplicate_id", json_path=path, message=message, severity="warning")
+            yield FormatProblem(code="duplicate_id", json_path=path, message=message, severity="warning")
         seen.add(str(name))

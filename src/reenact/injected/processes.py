@@ -5,10 +5,10 @@ from __future__ import annotations
 from reenact.boundary import ROOT
 from reenact.formats.capture import ProcessData, RunStart, RunStartData
 from reenact.formats.record import ABSENT
-from reenact.store.reader import EventLog
+from reenact.store.reader import EventReader
 
 
-def beginning(log: EventLog) -> RunStartData:
+def beginning(log: EventReader) -> RunStartData:
     """What the capture says of who recorded it: Python processes, the gateway or both."""
     first = log.event(1) if len(log) else None
     return first.data if isinstance(first, RunStart) else RunStartData()

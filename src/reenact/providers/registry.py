@@ -103,7 +103,7 @@ _TRANSPORT_ONLY: Final = ("stream", "stream_options")
 """How the answer travels, not what is asked: the same question has the same hash either way."""
 
 
-class Wire(Protocol):
+class WireFormat(Protocol):
     """One wire format; the modules of this room are its instances."""
 
     @property
@@ -122,8 +122,8 @@ class Wire(Protocol):
     def fold(self, objects: list[dict[str, Any]]) -> dict[str, Any]: ...
 
 
-_WIRES: Final[tuple[Wire, ...]] = (anthropic, openai_chat, openai_responses, gemini, ollama)
-_BY_NAME: Final[Mapping[Provider, Wire]] = {wire.NAME: wire for wire in _WIRES}
+_WIRES: Final[tuple[WireFormat, ...]] = (anthropic, openai_chat, openai_responses, gemini, ollama)
+_BY_NAME: Final[Mapping[Provider, WireFormat]] = {wire.NAME: wire for wire in _WIRES}
 
 
 def recognise(method: str, url_path: str, body: Any) -> Provider | None:
@@ -132,7 +132,7 @@ def recognise(method: str, url_path: str, body: Any) -> Provider | None:
     return wire.NAME if wire else None
 
 
-def _wire_of(url_path: str, body: Any) -> Wire | None:
+def _wire_of(url_path: str, body: Any) -> WireFormat | None:
     if not isinstance(body, dict):
         return None
     return next((wire for wire in _WIRES if wire.recognises(url_path, body)), None)

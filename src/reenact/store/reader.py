@@ -192,7 +192,7 @@ CHANGED_LINE_ENDS: Final = (
 )
 
 
-class EventLog:
+class EventReader:
     """The events of *run* as far as they are written, whatever its state; nothing is verified."""
 
     def __init__(self, run: RunDir) -> None:
@@ -265,7 +265,7 @@ class EventLog:
         return self._calls[call_id]
 
 
-class CaptureReader(EventLog):
+class CaptureReader(EventReader):
     """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
 
     def __init__(self, path: str | Path) -> None:

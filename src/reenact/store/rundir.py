@@ -341,11 +341,11 @@ class RunDir:
 
     def write_transcript(self) -> None:
         """Put beside the events what they say to a reader; they are whole without it."""
-        from reenact.store.reader import EventLog
+        from reenact.store.reader import EventReader
         from reenact.store.transcript import TRANSCRIPT, UNREADABLE_EVENT, transcript_of
 
         with suppress(Exception):  # a recording never fails for the sake of its transcript
-            text = transcript_of(EventLog(self))
+            text = transcript_of(EventReader(self))
             if UNREADABLE_EVENT.encode() in text:
                 return  # what cannot be read now can be read later, and none is better than a wrong one
             write_whole(inside(self.path, TRANSCRIPT), text, temp_folder=self.path, sync=False)

@@ -19,7 +19,7 @@ from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.providers import ModelResponse, Part, Text, ToolCall, ToolResult, read_request, read_response
 from reenact.providers.meaning import Provider
-from reenact.store.reader import EventLog
+from reenact.store.reader import EventReader
 
 TRANSCRIPT: Final = "transcript.md"
 _TITLE: Final = "# Transcript\n\nMade by reenact from events.jsonl, for review; do not edit.\n"
@@ -37,7 +37,7 @@ _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, Attribut
 _decode: Final = msgspec.json.Decoder().decode
 
 
-def transcript_of(log: EventLog) -> bytes:
+def transcript_of(log: EventReader) -> bytes:
     """The transcript of the events in *log*."""
     sections, characters, rest = [], 0, ""
     for section in _Writer(log).sections():
@@ -87,7 +87,7 @@ def _section(title: str, text: str) -> _Section:
 
 
 class _Writer:
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventReader) -> None:
         self._log = log
         self._said: list[_Section] = []
         """What the latest request to a model said, message by message."""

@@ -21,7 +21,7 @@ import msgspec
 from reenact import canonical
 from reenact.check.integrity.segments import worker_count
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
-from reenact.formats.bundle import SCHEMA_VERSION, Problem, check_bundle
+from reenact.formats.bundle import SCHEMA_VERSION, FormatProblem, check_bundle
 from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.result import (
@@ -504,6 +504,6 @@ def _problems_of_source(case: TestCase, file: Path) -> list[str]:
         return []
 
 
-def _describe_errors(problems: Iterable[Problem], file: Path) -> list[str]:
+def _describe_errors(problems: Iterable[FormatProblem], file: Path) -> list[str]:
     errors = (problem.to_error().at(file=str(file)) for problem in problems if problem.severity == "error")
     return [str(error) for error in errors]

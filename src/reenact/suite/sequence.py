@@ -17,7 +17,7 @@ from reenact.suite.verdict import Verdict, at, counted, shown, verdict
 from reenact.trace.replayed import REPLAYED
 
 
-class Step(Params, frozen=True, kw_only=True):
+class SequenceStep(Params, frozen=True, kw_only=True):
     """One expected call; without *args* any arguments do."""
 
     tool: str
@@ -28,14 +28,14 @@ class Step(Params, frozen=True, kw_only=True):
 
 
 class ToolSequence(Params, frozen=True, kw_only=True):
-    steps: list[str | Step]
+    steps: list[str | SequenceStep]
     mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
     args_mode: Literal["exact", "partial"] = "exact"
 
 
 def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
     """The calls are the expected ones: in order, in any order, none beyond them, or at least them."""
-    steps = [step if isinstance(step, Step) else Step(tool=step) for step in params.steps]
+    steps = [step if isinstance(step, SequenceStep) else SequenceStep(tool=step) for step in params.steps]
     found = calls(trace)
     taken = (_in_order if params.mode == "strict" else _assigned)(found, steps, params)
     extra = [event for index, event in enumerate(found) if index not in taken]
@@ -62,28 +62,28 @@ _WANTED: Final = {
 }
 
 
-def _sentence(mode: str, steps: list[Step], found: list[TraceEvent]) -> str:
+def _sentence(mode: str, steps: list[SequenceStep], found: list[TraceEvent]) -> str:
     wanted = _WANTED[mode].format(", ".join(map(str, steps)) or "nothing")
     return (
         f"expected {wanted}, found {', '.join(str(event.data.get('tool')) for event in found) or 'no call'}"
     )
 
 
-def _fits(event: TraceEvent, step: Step, params: ToolSequence) -> bool:
+def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
     if event.data.get("tool") != step.tool:
         return False
     agrees = same if params.args_mode == "exact" else includes
     return step.args is msgspec.UNSET or agrees(event.data.get("args"), step.args)
 
 
-def _in_order(found: list[TraceEvent], steps: list[Step], params: ToolSequence) -> dict[int, int]:
+def _in_order(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
     """Calls to steps, place by place, up to the first that differs."""
     pairs = zip(found, steps, strict=False)
     good = takewhile(lambda pair: _fits(*pair, params), pairs)
     return {place: place for place, _ in enumerate(good)}
 
 
-def _assigned(found: list[TraceEvent], steps: list[Step], params: ToolSequence) -> dict[int, int]:
+def _assigned(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
     """As many calls to steps as fit, each once: Kuhn's augmenting paths."""
     owner: dict[int, int] = {}
     fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]

@@ -109,7 +109,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-class Exchange(NamedTuple):
+class ModelExchange(NamedTuple):
     """One question to a model and its answer."""
 
     call_id: str
@@ -120,7 +120,7 @@ class Exchange(NamedTuple):
     response: ModelResponse
 
 
-def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterator[Exchange]:
+def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterator[ModelExchange]:
     """The exchanges in the order of their answers; a call that gives none goes to *on_loss*."""
     waiting: dict[str, LlmRequest] = {}
     for event in reader.events():
@@ -150,14 +150,14 @@ def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse |
     return model_response(data.provider, body, pieces)
 
 
-def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> Exchange | Loss:
+def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> ModelExchange | Loss:
     request = request_of(reader, asked)
     if request is None:
         return Loss(asked.seq, "llm_request", None, "its body is of no known wire format")
     response = response_of(reader, answered)
     if response is None:
         return Loss(answered.seq, "llm_response", None, "it failed before there was an answer")
-    return Exchange(asked.data.callId, asked.seq, asked.ts, request, response)
+    return ModelExchange(asked.data.callId, asked.seq, asked.ts, request, response)
 
 
 class DerivedEvents:

@@ -18,7 +18,7 @@ from reenact.formats.bundle import (
     FinalOutput,
     FinalOutputStep,
     Scenario,
-    Step,
+    ScriptStep,
     ToolCall,
     ToolResult,
     event_id,
@@ -50,7 +50,7 @@ ACTORS: Final[Mapping[str, str]] = {
 }
 
 _OWN_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
-    kind: tuple(name for name in kind.__struct_fields__ if name not in Step.__struct_fields__)
+    kind: tuple(name for name in kind.__struct_fields__ if name not in ScriptStep.__struct_fields__)
     for kind in get_args(AnyStep)
 }
 

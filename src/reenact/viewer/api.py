@@ -14,9 +14,9 @@ from reenact.comparing.json_changes import JsonChange
 from reenact.errors import UsageError
 from reenact.viewer.comparisons import Comparisons
 from reenact.viewer.conversation import read_turns
-from reenact.viewer.search import Search, Wanted
+from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.shelf import Shelf
-from reenact.viewer.verification import Verification, can_verify
+from reenact.viewer.verification import VerificationJobs, can_verify
 
 TEXT_CHARACTERS: Final = 200_000
 LIST_ITEMS: Final = 5_000
@@ -55,7 +55,7 @@ class Bounded:
 
 
 Query: TypeAlias = Mapping[str, str]
-Answer: TypeAlias = dict[str, Any]
+ApiAnswer: TypeAlias = dict[str, Any]
 
 _PAGE: Final = 500
 _SLICE_SECONDS: Final = 0.2
@@ -69,10 +69,10 @@ class Api:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._verification = Verification()
+        self._verification = VerificationJobs()
         self._comparisons = Comparisons()
-        self._searches: dict[tuple[Artifact, Wanted], Search] = {}
-        self._of_a_run: dict[str, Callable[[Artifact, Query], Answer]] = {
+        self._searches: dict[tuple[Artifact, Wanted], StepSearch] = {}
+        self._of_a_run: dict[str, Callable[[Artifact, Query], ApiAnswer]] = {
             "run": self.run,
             "steps": self.steps,
             "place": self.place,
@@ -82,13 +82,13 @@ class Api:
             "divergences": self.divergences,
             "check": self.check,
         }
-        self._of_two_runs: dict[str, Callable[[Comparison, Query], Answer]] = {
+        self._of_two_runs: dict[str, Callable[[Comparison, Query], ApiAnswer]] = {
             "diff": self.diff,
             "diff-rows": self.diff_rows,
             "diff-change": self.diff_change,
         }
 
-    def ask(self, question: str, query: Query) -> Answer:
+    def ask(self, question: str, query: Query) -> ApiAnswer:
         """The answer; :class:`UsageError` for a question or a run that there is not."""
         if question == "runs":
             return self.runs(query)
@@ -99,7 +99,7 @@ class Api:
         with self._shelf.open(query.get("run", "")) as artifact:
             return self._of_a_run[question](artifact, query)
 
-    def runs(self, query: Query) -> Answer:
+    def runs(self, query: Query) -> ApiAnswer:
         """A page of the list; asking for the first looks again what there is."""
         start, count = _page(query)
         if start == 0:
@@ -108,7 +108,7 @@ class Api:
         rows = [msgspec.to_builtins(self._shelf.line(run)) for run in ids[start : start + count]]
         return {"total": len(ids), "rows": rows}
 
-    def run(self, artifact: Artifact, query: Query) -> Answer:
+    def run(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """What a run says of itself, and what has been counted so far; asked with ``more``, it reads on."""
         artifact.index(_SLICE_SECONDS if "more" in query else 0)
         header = artifact.header()
@@ -122,7 +122,7 @@ class Api:
             "canVerify": can_verify(header.kind),
         }
 
-    def steps(self, artifact: Artifact, query: Query) -> Answer:
+    def steps(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """A page of the steps that are wanted, and how many there are as far as is known."""
         start, count = _page(query)
         wanted = _wanted(query)
@@ -138,7 +138,7 @@ class Api:
             total, is_complete = len(search.places), search.is_complete
         return {"total": total, "isComplete": is_complete, "rows": msgspec.to_builtins(rows)}
 
-    def place(self, artifact: Artifact, query: Query) -> Answer:
+    def place(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """At which row of the wanted steps an event stands; null where it is not among them."""
         wanted = _wanted(query)
         try:
@@ -149,13 +149,13 @@ class Api:
             return {"row": place}
         return {"row": self._search(artifact, wanted).row_of(place)}
 
-    def failure(self, artifact: Artifact, query: Query) -> Answer:
+    def failure(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """The event of the nearest wanted step that failed, behind an event or, with ``back``, before it."""
         wanted = msgspec.structs.replace(_wanted(query), state="error")
         seq, is_back = _number(query, "seq", 0), "back" in query
         return {"seq": self._search(artifact, wanted).seq_near(seq, is_back=is_back)}
 
-    def detail(self, artifact: Artifact, query: Query) -> Answer:
+    def detail(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """The step of an event in full, or the event alone where it is about the run as a whole."""
         seq = _number(query, "seq", 1)
         bounded = Bounded()
@@ -167,21 +167,21 @@ class Api:
             answer = bounded(msgspec.to_builtins(artifact.detail(seq)))
         return answer | {"isShort": bounded.is_short}
 
-    def conversation(self, artifact: Artifact, query: Query) -> Answer:
+    def conversation(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """Turns, from the step at a place on."""
         start, count = _page(query)
-        answer: Answer = Bounded()(msgspec.to_builtins(read_turns(artifact, start, count)))
+        answer: ApiAnswer = Bounded()(msgspec.to_builtins(read_turns(artifact, start, count)))
         return answer
 
-    def divergences(self, artifact: Artifact, _: Query) -> Answer:
+    def divergences(self, artifact: Artifact, _: Query) -> ApiAnswer:
         """The replay receipts of the run."""
         return {"receipts": Bounded()(self._shelf.receipts.of(artifact.header().capture_id))}
 
-    def check(self, artifact: Artifact, _: Query) -> Answer:
+    def check(self, artifact: Artifact, _: Query) -> ApiAnswer:
         """How far the check of the run has come; asking begins it."""
         return self._verification.ask(Path(artifact.path), artifact.size_bytes).to_json()
 
-    def diff(self, comparison: Comparison, _: Query) -> Answer:
+    def diff(self, comparison: Comparison, _: Query) -> ApiAnswer:
         """What two runs have in common and what not, counted."""
         return {
             "total": len(comparison),
@@ -191,12 +191,12 @@ class Api:
             "outcome": Bounded()(msgspec.to_builtins(comparison.outcome())),
         }
 
-    def diff_rows(self, comparison: Comparison, query: Query) -> Answer:
+    def diff_rows(self, comparison: Comparison, query: Query) -> ApiAnswer:
         """A page of steps beside their counterparts."""
         rows = comparison.rows(*_page(query))
         return {"total": len(comparison), "isComplete": True, "rows": msgspec.to_builtins(rows)}
 
-    def diff_change(self, comparison: Comparison, query: Query) -> Answer:
+    def diff_change(self, comparison: Comparison, query: Query) -> ApiAnswer:
         """One row in full."""
         place = _number(query, "place", 0)
         if place >= len(comparison):
@@ -204,18 +204,18 @@ class Api:
         change = comparison.change(place)
         texts = {one.path: one.text_diff() for one in change.changes if one.text_diff()}
         words = {one.path: one.word_diff() for one in change.changes if _is_long(one)}
-        answer: Answer = Bounded()(msgspec.to_builtins(change) | {"texts": texts, "words": words})
+        answer: ApiAnswer = Bounded()(msgspec.to_builtins(change) | {"texts": texts, "words": words})
         return answer
 
-    def _of_the_two(self, question: str, query: Query) -> Answer:
+    def _of_the_two(self, question: str, query: Query) -> ApiAnswer:
         paths = self._shelf.path(query.get("a", "")), self._shelf.path(query.get("b", ""))
         with self._comparisons.open(*paths) as asked:
             if asked.comparison is None:
                 return {"share": asked.share}
             return self._of_two_runs[question](asked.comparison, query)
 
-    def _search(self, artifact: Artifact, wanted: Wanted) -> Search:
-        search = self._searches.pop((artifact, wanted), None) or Search(artifact, wanted)
+    def _search(self, artifact: Artifact, wanted: Wanted) -> StepSearch:
+        search = self._searches.pop((artifact, wanted), None) or StepSearch(artifact, wanted)
         self._searches[artifact, wanted] = search
         while len(self._searches) > _SEARCHES:
             del self._searches[next(iter(self._searches))]

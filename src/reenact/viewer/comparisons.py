@@ -15,7 +15,7 @@ from reenact.errors import FormatError, ReenactError
 _KEPT: Final = 3
 
 
-class Asked:
+class ComparisonJob:
     """One comparison, running or done."""
 
     def __init__(self, left: Path, right: Path) -> None:
@@ -57,11 +57,11 @@ class Comparisons:
     """The comparisons that somebody looks at."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[Path, Path], Asked] = {}
+        self._asked: dict[tuple[Path, Path], ComparisonJob] = {}
         self._lock = Lock()
 
     @contextmanager
-    def open(self, left: Path, right: Path) -> Iterator[Asked]:
+    def open(self, left: Path, right: Path) -> Iterator[ComparisonJob]:
         """The comparison of two runs, begun where there is none yet; :class:`FormatError` where it failed."""
         with self._lock:
             asked = self._asked.pop((left, right), None) or self._begun(left, right)
@@ -76,8 +76,8 @@ class Comparisons:
                 asked.users -= 1
                 self._close_old()
 
-    def _begun(self, left: Path, right: Path) -> Asked:
-        asked = Asked(left, right)
+    def _begun(self, left: Path, right: Path) -> ComparisonJob:
+        asked = ComparisonJob(left, right)
         Thread(target=asked.run, daemon=True).start()
         return asked
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.steps import Conversation, Detail
+from reenact.analysis.steps import ConversationView, Detail
 from reenact.formats.capture import NO_MODEL
 
 _SPEAKING: Final = ("model", "message", "tool")
 _TRAFFIC: Final = ("capture", "events")
 
 
-class Turn(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+class ConversationTurn(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """Something said, or handed over."""
 
     seq: int
@@ -28,25 +28,25 @@ class Turn(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_o
     """As :mod:`reenact.providers.meaning` writes them."""
 
 
-class Turns(msgspec.Struct, frozen=True, rename="camel"):
-    rows: list[Turn]
+class ConversationTurns(msgspec.Struct, frozen=True, rename="camel"):
+    rows: list[ConversationTurn]
     next: int | None
     """The place of the step to go on with; ``None`` at the end."""
 
 
-def read_turns(artifact: Artifact, start: int, count: int, seconds: float = 1.0) -> Turns:
+def read_turns(artifact: Artifact, start: int, count: int, seconds: float = 1.0) -> ConversationTurns:
     """The turns of the steps from place *start*: about *count* of them, or what is found in so long."""
     deadline = time.monotonic() + seconds
     reading = _Reading(artifact)
-    rows: list[Turn] = []
+    rows: list[ConversationTurn] = []
     place = start
     while place < len(artifact) or not artifact.index(0):
         if len(rows) >= count or time.monotonic() > deadline:
-            return Turns(rows, place)
+            return ConversationTurns(rows, place)
         if place < len(artifact):
             rows.extend(reading.turns(place))
             place += 1
-    return Turns(rows, None)
+    return ConversationTurns(rows, None)
 
 
 class _Reading:
@@ -54,13 +54,13 @@ class _Reading:
 
     def __init__(self, artifact: Artifact) -> None:
         self._artifact = artifact
-        self._said: dict[int, Conversation | None] = {}
+        self._said: dict[int, ConversationView | None] = {}
         header = artifact.header()
         # What tools were asked and gave is in the model traffic already, where that is recorded.
         has_models = header.model not in (None, NO_MODEL.model)
         self._passed_over = ("tool",) if header.kind in _TRAFFIC and has_models else ()
 
-    def turns(self, place: int) -> Iterator[Turn]:
+    def turns(self, place: int) -> Iterator[ConversationTurn]:
         rows = self._artifact.rows
         kind = rows.kinds[rows.kind[place]]
         if kind not in _SPEAKING or kind in self._passed_over:
@@ -74,7 +74,7 @@ class _Reading:
         else:
             yield _of_message(detail)
 
-    def _before(self, place: int) -> Conversation | None:
+    def _before(self, place: int) -> ConversationView | None:
         """The conversation that the model call at *place* may go on with: the last one of its lane."""
         rows = self._artifact.rows
         own = rows.kind[place], rows.lane[place]
@@ -85,7 +85,7 @@ class _Reading:
         return None if found is None else self._artifact.detail(rows.seq[found]).payloads.conversation
 
 
-def _of_model(detail: Detail, before: Conversation | None) -> Iterator[Turn]:
+def _of_model(detail: Detail, before: ConversationView | None) -> Iterator[ConversationTurn]:
     conversation, error, step = detail.payloads.conversation, detail.payloads.error, detail.step
     assert conversation is not None
     if conversation.system and (before is None or before.system != conversation.system):
@@ -97,7 +97,7 @@ def _of_model(detail: Detail, before: Conversation | None) -> Iterator[Turn]:
         yield _turn(detail, "assistant", [*conversation.answer, *failure], seq=step.outcome_seq)
 
 
-def _already_said(before: Conversation | None, now: Conversation) -> int:
+def _already_said(before: ConversationView | None, now: ConversationView) -> int:
     """How many of the messages were in the conversation before, its answer included; 0 for a new one."""
     if before is None:
         return 0
@@ -115,7 +115,7 @@ def _role(message: dict[str, Any]) -> str:
     return "tool" if kinds == {"tool_result"} else str(message["role"])
 
 
-def _of_tool(detail: Detail) -> Iterator[Turn]:
+def _of_tool(detail: Detail) -> Iterator[ConversationTurn]:
     step, payloads = detail.step, detail.payloads
     call = {"kind": "tool_call", "name": step.name, "arguments": payloads.request}
     yield _turn(detail, "assistant", [call])
@@ -126,7 +126,7 @@ def _of_tool(detail: Detail) -> Iterator[Turn]:
         yield _turn(detail, "tool", [result], seq=step.outcome_seq)
 
 
-def _of_message(detail: Detail) -> Turn:
+def _of_message(detail: Detail) -> ConversationTurn:
     payloads = detail.payloads
     value = payloads.response if payloads.response is not None else payloads.request
     said = {"kind": "text", "text": value} if isinstance(value, str) else {"kind": "data", "value": value}
@@ -134,5 +134,7 @@ def _of_message(detail: Detail) -> Turn:
     return _turn(detail, role, [said])
 
 
-def _turn(detail: Detail, role: str, parts: list[dict[str, Any]], *, seq: int | None = None) -> Turn:
-    return Turn(seq=seq or detail.step.seq, lane=detail.step.lane, role=role, parts=parts)
+def _turn(
+    detail: Detail, role: str, parts: list[dict[str, Any]], *, seq: int | None = None
+) -> ConversationTurn:
+    return ConversationTurn(seq=seq or detail.step.seq, lane=detail.step.lane, role=role, parts=parts)

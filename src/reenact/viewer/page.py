@@ -18,7 +18,7 @@ import msgspec
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.check.artifact import check_artifact
 from reenact.errors import UsageError
-from reenact.viewer.api import Answer, Api
+from reenact.viewer.api import Api, ApiAnswer
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import INDEX, PROGRAM, bundle, static_files, styles
 from reenact.viewer.verification import can_verify
@@ -43,7 +43,7 @@ def write_page(paths: tuple[Path, ...]) -> bytes:
         shelf.close()
 
 
-def _carried(shelf: Shelf) -> Answer:
+def _carried(shelf: Shelf) -> ApiAnswer:
     """Everything the page may ask for."""
     [run_id] = shelf.ids
     api = Api(shelf)
@@ -63,7 +63,7 @@ def _carried(shelf: Shelf) -> Answer:
         }
 
 
-def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> Answer:
+def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
     """What the run says of itself, without where it lay."""
     run = api.run(artifact, query)
     header = {name: value for name, value in run["header"].items() if name not in ("path", "command")}
@@ -80,14 +80,14 @@ def _turns(api: Api, artifact: Artifact) -> list[Any]:
     return turns
 
 
-def _report(artifact: Artifact) -> Answer | None:
+def _report(artifact: Artifact) -> ApiAnswer | None:
     if not can_verify(artifact.header().kind):
         return None
     path = Path(artifact.path)
     return check_artifact(path).to_json() | {"path": path.name}
 
 
-def _page(carried: Answer) -> bytes:
+def _page(carried: ApiAnswer) -> bytes:
     files = static_files()
     style = "".join(files[name].decode() for name in styles())
     program = bundle(files, PROGRAM)

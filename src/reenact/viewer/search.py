@@ -37,7 +37,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return (*chosen, *(term for word in _words(self.words) for term in _term(word)))
 
 
-class Search:
+class StepSearch:
     """The places of the steps of *artifact* that are *wanted*, as far as it was searched."""
 
     def __init__(self, artifact: Artifact, wanted: Wanted) -> None:

@@ -53,7 +53,7 @@ HEADERS: Final = {
 }
 
 
-class Guard:
+class RequestGuard:
     """Refuses before the application is asked, and puts the security headers on every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -118,7 +118,7 @@ def viewer_app(shelf: Shelf) -> ASGIApp:
         return Response(content, media_type=media_type(name))
 
     routes = [Route("/", file), Route("/{name}", file), Route("/api/{question}", ask)]
-    return Guard(Starlette(routes=routes))
+    return RequestGuard(Starlette(routes=routes))
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -18,7 +18,7 @@ def can_verify(kind: str) -> bool:
     return kind != "events"
 
 
-class Check(msgspec.Struct, kw_only=True):
+class VerificationJob(msgspec.Struct, kw_only=True):
     """One check, running or done."""
 
     total_bytes: int
@@ -46,19 +46,19 @@ class Check(msgspec.Struct, kw_only=True):
         self.done_bytes += read_bytes
 
 
-class Verification:
+class VerificationJobs:
     """At most one check per run at a time; asking for a finished one again begins a new one."""
 
     def __init__(self) -> None:
-        self._checks: dict[Path, Check] = {}
+        self._checks: dict[Path, VerificationJob] = {}
         self._lock = Lock()
 
-    def ask(self, path: Path, total_bytes: int) -> Check:
+    def ask(self, path: Path, total_bytes: int) -> VerificationJob:
         """The state of the check of *path*, which is begun where there is none."""
         with self._lock:
             check = self._checks.get(path)
             if check is None:
-                check = self._checks[path] = Check(total_bytes=total_bytes)
+                check = self._checks[path] = VerificationJob(total_bytes=total_bytes)
                 Thread(target=check.run, args=(path,), daemon=True).start()
             elif check.is_done:
                 del self._checks[path]

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import Event, Head, Header, Kind, LineFile, Source
+from reenact.analysis.sources.source import EventHead, Header, LineFile, RunEvent, RunKind, RunSource
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import read_manifest, read_seed
@@ -18,8 +18,8 @@ from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import RunDir, RunState
 from reenact.values.tags import plain
 
-_decode_head: Final = msgspec.json.Decoder(Head).decode
-_decode_event: Final = msgspec.json.Decoder(Event).decode
+_decode_head: Final = msgspec.json.Decoder(EventHead).decode
+_decode_event: Final = msgspec.json.Decoder(RunEvent).decode
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ASKING: Final = ("llm_request", "nondeterministic")
 """The events whose requests later ones may refer to."""
@@ -28,7 +28,7 @@ _ASKING: Final = ("llm_request", "nondeterministic")
 class _EventSource(ABC):
     """What both have in common: a file of events."""
 
-    kind: Kind
+    kind: RunKind
 
     def __init__(self, path: str, stream: BinaryIO, file: str) -> None:
         self.path = path
@@ -53,7 +53,7 @@ class _EventSource(ABC):
     def torn_bytes(self) -> int:
         return self.size_bytes - self.read_bytes
 
-    def read_on(self) -> Iterator[Head]:
+    def read_on(self) -> Iterator[EventHead]:
         for number, text in self._lines.read_on():
             head = self._decoded(_decode_head, text, number)
             if head.seq != number:
@@ -72,8 +72,8 @@ class _EventSource(ABC):
     def raw(self, seq: int) -> Any:
         return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
 
-    def event(self, seq: int) -> Event:
-        event: Event = self._decoded(_decode_event, self._lines.line(seq), seq)
+    def event(self, seq: int) -> RunEvent:
+        event: RunEvent = self._decoded(_decode_event, self._lines.line(seq), seq)
         return event
 
     def resolved(self, value: Any) -> Any:
@@ -95,7 +95,7 @@ class _EventSource(ABC):
         seq = self._asked_at[call_id]
         return seq, self._lines.line(seq)
 
-    def _edge(self, text: bytes) -> Event | None:
+    def _edge(self, text: bytes) -> RunEvent | None:
         """The first or last event, where it can be read: the pass over all of them complains."""
         try:
             return _decode_event(text) if text else None
@@ -168,7 +168,7 @@ class CaptureSource(_EventSource):
             command=self._command(),
         )
 
-    def borrow_blobs(self, other: Source) -> None:
+    def borrow_blobs(self, other: RunSource) -> None:
         """It has its own."""
 
     def verify(self) -> None:
@@ -187,7 +187,7 @@ class EventsSource(_EventSource):
     kind = "events"
 
     def __init__(self, file: Path) -> None:
-        self._lender: Source | None = None
+        self._lender: RunSource | None = None
         super().__init__(str(file), file.open("rb"), str(file))
 
     def header(self) -> Header:
@@ -204,7 +204,7 @@ class EventsSource(_EventSource):
             final_output=self._final_output(),
         )
 
-    def borrow_blobs(self, other: Source) -> None:
+    def borrow_blobs(self, other: RunSource) -> None:
         self._lender = other
 
     def blob(self, digest: object) -> bytes:

@@ -9,7 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import Event, Head, Header, Kind, LineFile, WithoutBlobs, head_of
+from reenact.analysis.sources.source import (
+    EventHead,
+    Header,
+    LineFile,
+    RunEvent,
+    RunKind,
+    WithoutBlobs,
+    head_of,
+)
 from reenact.errors import FormatError
 from reenact.formats.dialects import dialect_of
 from reenact.formats.dialects.common import HEADER
@@ -26,7 +34,7 @@ class ReplayLogSource(WithoutBlobs):
         self._lines = LineFile(file.open("rb"), file=self.file, takes_tail=True)
         self._first = self._opening()
         self._dialect = dialect_of(self._first)
-        self.kind: Kind = "replay-log" if self._dialect.name == "current" else "replay-log-legacy"
+        self.kind: RunKind = "replay-log" if self._dialect.name == "current" else "replay-log-legacy"
         self._ts_ms = 0.0
 
     def _opening(self) -> dict[str, Any]:
@@ -75,14 +83,14 @@ class ReplayLogSource(WithoutBlobs):
             final_output=end.get("summary"),
         )
 
-    def read_on(self) -> Iterator[Head]:
+    def read_on(self) -> Iterator[EventHead]:
         for number, text in self._lines.read_on():
             event = self._event(number, self._value(number, text)) if text.strip() else None
             if event is not None:
                 self._ts_ms = event.ts
                 yield self._head(event)
 
-    def _head(self, event: Event) -> Head:
+    def _head(self, event: RunEvent) -> EventHead:
         try:
             return head_of(event)
         except msgspec.ValidationError as error:
@@ -91,7 +99,7 @@ class ReplayLogSource(WithoutBlobs):
     def raw(self, seq: int) -> Any:
         return self._value(seq, self._lines.line(seq))
 
-    def event(self, seq: int) -> Event | None:
+    def event(self, seq: int) -> RunEvent | None:
         text = self._lines.line(seq)
         return self._event(seq, self._value(seq, text)) if text.strip() else None
 
@@ -110,12 +118,12 @@ class ReplayLogSource(WithoutBlobs):
         assert isinstance(value, dict)
         return value
 
-    def _event(self, number: int, value: dict[str, Any]) -> Event:
+    def _event(self, number: int, value: dict[str, Any]) -> RunEvent:
         name = str(self._dialect.name_in(value))
         ts_ms = _milliseconds(value.get(self._dialect.time_field, value.get("created_at")))
         translate = _TRANSLATIONS.get(name, _other)
         kind, data = translate(value)
-        return Event(number, self._ts_ms if ts_ms is None else ts_ms, kind or name, data)
+        return RunEvent(number, self._ts_ms if ts_ms is None else ts_ms, kind or name, data)
 
 
 def _opened(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ ASKING: Final = ("tool_call", "llm_request")
 """The types of events that are never an outcome."""
 
 
-class Event(msgspec.Struct):
+class RunEvent(msgspec.Struct):
     """One event; payloads stand in *data* as they are stored."""
 
     seq: int
@@ -36,7 +36,7 @@ class Event(msgspec.Struct):
     data: dict[str, Any]
 
 
-class HeadData(msgspec.Struct, gc=False):
+class EventHeadData(msgspec.Struct, gc=False):
     """What an index needs of an event's data; everything else is passed over without being decoded."""
 
     callId: str | None = None  # noqa: N815 — the wire's own name, as all below
@@ -59,13 +59,13 @@ class HeadData(msgspec.Struct, gc=False):
     utility: int | float | None = None
 
 
-class Head(msgspec.Struct, gc=False):
+class EventHead(msgspec.Struct, gc=False):
     """The head of one event."""
 
     seq: int
     ts: int | float
     type: str
-    data: HeadData
+    data: EventHeadData
 
     @property
     def kind(self) -> str:
@@ -101,9 +101,9 @@ _KINDS: Final = {
 }
 
 
-def head_of(event: Event) -> Head:
+def head_of(event: RunEvent) -> EventHead:
     """The head of an event that is decoded already."""
-    return Head(event.seq, event.ts, event.type, msgspec.convert(event.data, HeadData))
+    return EventHead(event.seq, event.ts, event.type, msgspec.convert(event.data, EventHeadData))
 
 
 _BLOCK_BYTES: Final = 1024 * 1024
@@ -211,7 +211,7 @@ def _stripped(text: bytes, *, is_first: bool) -> bytes:
     return text.removeprefix(_BOM) if is_first else text
 
 
-Kind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
+RunKind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
 """``events`` is the log of a capture without the rest of it, as ``git difftool`` hands it over."""
 
 
@@ -219,7 +219,7 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     """What an artifact says of itself; what it does not say is ``None``."""
 
     path: str
-    kind: Kind
+    kind: RunKind
     state: str | None = None
     """Of a capture: ``open``, ``interrupted``, ``complete`` or ``recovered``."""
     status: str | None = None
@@ -257,14 +257,14 @@ class WithoutBlobs:
     def find_alone(self, seq: int) -> None:
         """Whoever wants an event reads up to it."""
 
-    def borrow_blobs(self, other: Source) -> None:
+    def borrow_blobs(self, other: RunSource) -> None:
         """There is nothing to look for."""
 
     def blob(self, digest: object) -> bytes:
         raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
 
 
-class Source(Protocol):
+class RunSource(Protocol):
     """One artifact, opened."""
 
     @property
@@ -292,7 +292,7 @@ class Source(Protocol):
     def header(self) -> Header:
         """What the artifact says of itself now."""
 
-    def read_on(self) -> Iterator[Head]:
+    def read_on(self) -> Iterator[EventHead]:
         """The heads of the next block of events; none where there are no more for now."""
 
     def find_alone(self, seq: int) -> Any:
@@ -302,13 +302,13 @@ class Source(Protocol):
     def raw(self, seq: int) -> Any:
         """An event that has been read, as it stands in the file."""
 
-    def event(self, seq: int) -> Event | None:
+    def event(self, seq: int) -> RunEvent | None:
         """The same in common words; ``None`` for a line that is no event."""
 
     def resolved(self, value: Any) -> Any:
         """A payload of an event, put together from where its parts are stored."""
 
-    def borrow_blobs(self, other: Source) -> None:
+    def borrow_blobs(self, other: RunSource) -> None:
         """Look for payloads in *other* where they are not here; equal digests mean equal payloads."""
 
     def blob(self, digest: object) -> bytes:

@@ -9,7 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import ASKING, REMARK, Event, Head, Header, Kind, WithoutBlobs, head_of
+from reenact.analysis.sources.source import (
+    ASKING,
+    REMARK,
+    EventHead,
+    Header,
+    RunEvent,
+    RunKind,
+    WithoutBlobs,
+    head_of,
+)
 from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.trace import CODEC, Trace, TraceEvent, read_trace
@@ -27,7 +36,7 @@ _USAGE: Final = {
 class TraceSource(WithoutBlobs):
     """A trace in memory; events are counted as the trace counts them."""
 
-    def __init__(self, file: Path, kind: Kind) -> None:
+    def __init__(self, file: Path, kind: RunKind) -> None:
         self.path = self.file = str(file)
         self.kind = kind
         data = file.read_bytes()
@@ -60,7 +69,7 @@ class TraceSource(WithoutBlobs):
             token_usage=trace.metrics.token_usage,
         )
 
-    def read_on(self) -> Iterator[Head]:
+    def read_on(self) -> Iterator[EventHead]:
         first, self.count = self.count, len(self._events)
         for event in self._events[first:]:
             try:
@@ -72,7 +81,7 @@ class TraceSource(WithoutBlobs):
     def raw(self, seq: int) -> Any:
         return CODEC.to_json(self._trace)["events"][seq - 1]
 
-    def event(self, seq: int) -> Event:
+    def event(self, seq: int) -> RunEvent:
         return self._events[seq - 1]
 
     def close(self) -> None:
@@ -90,7 +99,7 @@ def _of_bundle(data: bytes, file: str) -> Trace:
     return normalize(bundle, trace_id="", test_run_id="", started_at=started_at)
 
 
-def _events(trace: Trace) -> Iterator[Event]:
+def _events(trace: Trace) -> Iterator[RunEvent]:
     """The events in common words; an error of a call is part of the call's outcome, wherever it stands."""
     failures = {_call_id(event): event for event in trace.events if event.type == "error"}
     returned = {_call_id(event) for event in trace.events if event.type in ("tool_result", "llm_response")}
@@ -99,7 +108,7 @@ def _events(trace: Trace) -> Iterator[Event]:
         ts_ms = max(ts_ms, _milliseconds(event.ts) or 0)
         kind, data = _translated(event, failures, returned)
         lane = "0" if event.agent_id == DEFAULT_AGENT_ID else event.agent_id
-        yield Event(event.seq, ts_ms, kind, {"lane": lane, **data})
+        yield RunEvent(event.seq, ts_ms, kind, {"lane": lane, **data})
 
 
 def _translated(

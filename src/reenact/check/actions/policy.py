@@ -22,7 +22,7 @@ from reenact.check.actions.action import ACTION
 from reenact.check.actions.capsule import first_problem
 from reenact.check.actions.schema import is_number
 from reenact.errors import FormatError
-from reenact.formats.decision import Decision, Verdict
+from reenact.formats.decision import Decision, PolicyVerdict
 from reenact.formats.json_text import read_json
 from reenact.formats.pattern import Pattern
 from reenact.formats.policy import CONDITIONS, Condition, PolicyFile, Rule, policy_from_json, read_policy
@@ -74,7 +74,7 @@ Test: TypeAlias = Callable[[list[Any]], Answers]
 
 class CompiledRule(NamedTuple):
     id: str
-    verdict: Verdict
+    verdict: PolicyVerdict
     reason: str | None
     names: Callable[[str], bool]
     conditions: tuple[CompiledCondition, ...]
@@ -219,7 +219,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-_STRICTEST_FIRST: Final[tuple[Verdict, ...]] = ("deny", "review", "allow")
+_STRICTEST_FIRST: Final[tuple[PolicyVerdict, ...]] = ("deny", "review", "allow")
 
 
 class Policy:
@@ -227,7 +227,7 @@ class Policy:
 
     def __init__(self, file: PolicyFile) -> None:
         self.file = file
-        self._default: Verdict = "deny" if file.default is ABSENT else file.default
+        self._default: PolicyVerdict = "deny" if file.default is ABSENT else file.default
         self._rules = [compile_rule(rule) for rule in file.rules]
         self._rules.sort(key=lambda rule: _STRICTEST_FIRST.index(rule.verdict))
         self._models = {verdict: compile_globs(_models(file, verdict)) for verdict in _STRICTEST_FIRST}
@@ -309,7 +309,7 @@ class Policy:
                 yield Decision(verdict, f"budgets.{name}", f"{name} {spent} the budget of {limit:,}")
 
 
-def _models(file: PolicyFile, verdict: Verdict) -> list[str]:
+def _models(file: PolicyFile, verdict: PolicyVerdict) -> list[str]:
     globs = ABSENT if file.models is ABSENT else getattr(file.models, verdict)
     return [] if globs is ABSENT else globs
 

@@ -36,7 +36,7 @@ def record_action(action: Any, *, anchor: Any = ABSENT, producer: Any = ABSENT) 
     return verifiable.verifiable_record(action, anchor=anchor, producer=producer)
 
 
-class Check(msgspec.Struct, frozen=True):
+class RecordCheck(msgspec.Struct, frozen=True):
     """One thing a record claims, and whether it holds."""
 
     name: str
@@ -46,7 +46,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
-    checks: tuple[Check, ...]
+    checks: tuple[RecordCheck, ...]
     """Always the same ones, in the same order."""
     problems: tuple[Problem, ...]
     """What the profile's capsule found in the subject."""
@@ -139,35 +139,37 @@ def _compute(digest: _Digest, subject: Any) -> str | FormatError:
         return error
 
 
-def _equal(name: str, wanted: str, claimed: Any) -> Check:
+def _equal(name: str, wanted: str, claimed: Any) -> RecordCheck:
     if claimed == wanted:
-        return Check(name, True)
-    return Check(name, False, f"is {_shown(claimed)}, must be {_shown(wanted)}")
+        return RecordCheck(name, True)
+    return RecordCheck(name, False, f"is {_shown(claimed)}, must be {_shown(wanted)}")
 
 
-def _subject(result: Result) -> Check:
+def _subject(result: Result) -> RecordCheck:
     if result.is_accepted:
-        return Check("subject", True)
-    return Check("subject", False, f"rejected: {first_problem(result)}")
+        return RecordCheck("subject", True)
+    return RecordCheck("subject", False, f"rejected: {first_problem(result)}")
 
 
-def _digest(name: str, computed: str | FormatError, claimed: Any) -> Check:
+def _digest(name: str, computed: str | FormatError, claimed: Any) -> RecordCheck:
     if isinstance(computed, FormatError):
-        return Check(name, False, f"cannot be computed: {computed}")
+        return RecordCheck(name, False, f"cannot be computed: {computed}")
     if computed == claimed:
-        return Check(name, True)
-    return Check(name, False, f"is {_shown(claimed)}, but {computed} was computed")
+        return RecordCheck(name, True)
+    return RecordCheck(name, False, f"is {_shown(claimed)}, but {computed} was computed")
 
 
-def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> Check:
+def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> RecordCheck:
     """The capsule by which the record was made, where it says so: in its receipt, or beside it."""
     name = "capsule_digest"
     claimed = receipt.get(name, record.get(name))
     if claimed is None or claimed == ACTION.digest:
-        return Check(name, True)
+        return RecordCheck(name, True)
     if not (isinstance(claimed, str) and re.fullmatch("[0-9a-f]{64}", claimed)):
-        return Check(name, False, f"is {_shown(claimed)}, must be 64 lowercase hex digits")
-    return Check(name, True, f"{claimed} is another manifest than ours, {ACTION.digest}; it is not compared")
+        return RecordCheck(name, False, f"is {_shown(claimed)}, must be 64 lowercase hex digits")
+    return RecordCheck(
+        name, True, f"{claimed} is another manifest than ours, {ACTION.digest}; it is not compared"
+    )
 
 
 def _shown(claimed: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from reenact.check.findings import Severity
+from reenact.check.findings import FindingSeverity
 
 ProblemCode: TypeAlias = Literal[
     "invalid_type",
@@ -36,7 +36,7 @@ class Problem(msgspec.Struct, frozen=True):
     path: str
     """``""`` for the value itself, else like ``a.b`` or ``a[0].b``; keys stand as they are."""
     message: str
-    severity: Severity = "error"
+    severity: FindingSeverity = "error"
 
 
 def member_path(path: str, key: object) -> str:

@@ -114,7 +114,7 @@ class _Rejoined:
         return head or self._rest.readline(size)
 
 
-class Tally:
+class ValidationTally:
     """Counts over any number of judged values."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, get_args
 import msgspec
 import orjson
 
-from reenact.check.findings import Finding, Severity, VerifyReport
+from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
@@ -41,7 +41,7 @@ from reenact.formats.volatile import read_rules
 from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
-from reenact.store.reader import CHANGED_LINE_ENDS, EventLog, blobs_in
+from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT, transcript_of
 
@@ -119,7 +119,7 @@ class EventSegment(msgspec.Struct):
     """Whether the first event is a run_start."""
 
 
-class EventBlock(NamedTuple):
+class CaptureEventBlock(NamedTuple):
     """Some events, the lines they stand on, and those lines."""
 
     numbers: Sequence[int]
@@ -140,7 +140,7 @@ class EventScan:
             scan.take(events)
         return scan.segment
 
-    def event_blocks(self, block: TextBlock) -> Iterator[EventBlock]:
+    def event_blocks(self, block: TextBlock) -> Iterator[CaptureEventBlock]:
         """The events of a segment."""
         return _Scan(self.file).read(block)
 
@@ -150,7 +150,7 @@ class _Scan:
         self._file = file
         self.segment = EventSegment()
 
-    def read(self, block: TextBlock) -> Iterator[EventBlock]:
+    def read(self, block: TextBlock) -> Iterator[CaptureEventBlock]:
         """The events of *block*: many at once where nothing is odd, else one by one."""
         for part in split_block(block):
             events = _glance.from_block(part.text)
@@ -158,9 +158,9 @@ class _Scan:
                 yield from self._read_each(part)
             else:
                 self.segment.lines += len(events)
-                yield EventBlock(range(part.number, part.number + len(events)), events, part.text)
+                yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
 
-    def _read_each(self, part: TextBlock) -> Iterator[EventBlock]:
+    def _read_each(self, part: TextBlock) -> Iterator[CaptureEventBlock]:
         for line in lines_of(part, file=self._file, report=self._unreadable):
             self.segment.lines += 1
             try:
@@ -168,15 +168,15 @@ class _Scan:
             except FormatError as error:
                 self._unreadable(error.at(line=line.number))
             else:
-                yield EventBlock((line.number,), (event,), line.text)
+                yield CaptureEventBlock((line.number,), (event,), line.text)
 
     def _unreadable(self, error: FormatError) -> None:
         self.segment.findings.append(Finding.of("event_unreadable", error, file=self._file))
 
-    def _find(self, code: str, message: str, line: int, severity: Severity = "error") -> None:
+    def _find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
         self.segment.findings.append(Finding(code, message, self._file, severity, line))
 
-    def take(self, block: EventBlock) -> None:
+    def take(self, block: CaptureEventBlock) -> None:
         """Check the events of one block."""
         segment = self.segment
         if segment.first_event is None:
@@ -199,7 +199,7 @@ class _Scan:
         if _BLOB in block.text:
             self._note_blobs(block)
 
-    def _check_identity(self, block: EventBlock) -> None:
+    def _check_identity(self, block: CaptureEventBlock) -> None:
         """Whether each event is the one of its line, in its run."""
         runs = self.segment.runs
         if not runs.keys() >= {(event.captureId, event.runId) for event in block.events}:
@@ -210,7 +210,7 @@ class _Scan:
                 if event.seq != number:
                     self._find("sequence", f"seq {event.seq} stands where {number} should", number)
 
-    def _check_times(self, block: EventBlock) -> None:
+    def _check_times(self, block: CaptureEventBlock) -> None:
         times = [event.ts for event in block.events]
         segment = self.segment
         segment.first_time = segment.first_time or (block.numbers[0], times[0])
@@ -221,7 +221,7 @@ class _Scan:
                 before = time
         segment.last_time_ms = times[-1]
 
-    def _note_blobs(self, block: EventBlock) -> None:
+    def _note_blobs(self, block: CaptureEventBlock) -> None:
         for number, line in zip(block.numbers, block.text.split(b"\n"), strict=False):
             for digest in blobs_in(_decode(line)) if _BLOB in line else ():
                 self.segment.blobs.setdefault(digest, number)
@@ -251,7 +251,7 @@ def went_back(before_ms: float, placed: tuple[int, float], file: str) -> list[Fi
     return [Finding("time", f"goes back by {back_ms / 1000:.1f} s", file, "warning", line)]
 
 
-_LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
+_LINK_FINDINGS: Final[dict[str, tuple[str, FindingSeverity, str]]] = {
     "second_call": ("second_call", "error", "call {key} was made before"),
     "second_outcome": ("second_outcome", "error", "call {key} has an outcome already"),
     "no_call": ("outcome_without_call", "error", "call {key} was never made"),
@@ -322,7 +322,13 @@ class _CaptureCheck:
         return {"events": self._count, "blobs": len(self._blobs), "eventsHash": self._digest}
 
     def find(
-        self, code: str, message: str, file: str, *, line: int | None = None, severity: Severity = "error"
+        self,
+        code: str,
+        message: str,
+        file: str,
+        *,
+        line: int | None = None,
+        severity: FindingSeverity = "error",
     ) -> None:
         self.findings.append(Finding(code, message, file, severity, line))
 
@@ -430,7 +436,7 @@ class _CaptureCheck:
             return
         with open_inside(self._run.path, TRANSCRIPT) as stream:
             found = stream.read()
-        if found.replace(b"\r\n", b"\n") != transcript_of(EventLog(self._run)):
+        if found.replace(b"\r\n", b"\n") != transcript_of(EventReader(self._run)):
             reason = "is not what the events say; make it anew with: reenact recover"
             self.find("transcript", reason, TRANSCRIPT)
 

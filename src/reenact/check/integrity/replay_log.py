@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from reenact.canonical import are_digests, encode_clean, is_digest
-from reenact.check.findings import Finding, Severity, VerifyReport
+from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
@@ -82,7 +82,7 @@ class LogSegment(msgspec.Struct):
     """The first event behind *end*."""
 
 
-class EventBlock(NamedTuple):
+class LogEventBlock(NamedTuple):
     """Some events and the lines they stand on."""
 
     numbers: Sequence[int]
@@ -104,7 +104,7 @@ class LogScan:
             scan.take(events)
         return scan.segment
 
-    def event_blocks(self, block: TextBlock) -> Iterator[EventBlock]:
+    def event_blocks(self, block: TextBlock) -> Iterator[LogEventBlock]:
         """The events of a segment, as far as they are checked."""
         return _Scan(self).read(block)
 
@@ -119,16 +119,16 @@ class _Scan:
 
     # Reading
 
-    def read(self, block: TextBlock) -> Iterator[EventBlock]:
+    def read(self, block: TextBlock) -> Iterator[LogEventBlock]:
         """The events of *block*: many at once where nothing is odd, else one by one."""
         for part in _parts(block):
             events = self._dialect.from_block(part.text)
             if events is None:
                 yield from self._read_each(part)
             elif self.segment.cut_at is None:
-                yield EventBlock(range(part.number, part.number + len(events)), events)
+                yield LogEventBlock(range(part.number, part.number + len(events)), events)
 
-    def _read_each(self, part: TextBlock) -> Iterator[EventBlock]:
+    def _read_each(self, part: TextBlock) -> Iterator[LogEventBlock]:
         for line in lines_of(part, file=self._file, report=self._unreadable):
             try:
                 event = self._event(line.text)
@@ -138,7 +138,7 @@ class _Scan:
                 self._unreadable(error.at(file=self._file, line=line.number))
             else:
                 if self.segment.cut_at is None:
-                    yield EventBlock((line.number,), (event,))
+                    yield LogEventBlock((line.number,), (event,))
 
     def _event(self, text: bytes) -> Event:
         """One event, with whatever unknown fields it has."""
@@ -154,10 +154,10 @@ class _Scan:
 
     # Checking
 
-    def find(self, code: str, message: str, line: int, severity: Severity = "error") -> None:
+    def find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
         self.segment.findings.append(Finding(code, message, self._file, severity, line))
 
-    def take(self, block: EventBlock) -> None:
+    def take(self, block: LogEventBlock) -> None:
         """Check the events of one block."""
         segment, links = self.segment, self.segment.links
         if segment.first_event is None:
@@ -195,7 +195,7 @@ class _Scan:
         if found != event.params_hash:
             self.find("params_hash", f"params have {found}, the line says {event.params_hash}", line)
 
-    def _check_outputs(self, block: EventBlock) -> None:
+    def _check_outputs(self, block: LogEventBlock) -> None:
         events: Sequence[Any] = block.events
         if are_digests([event.output_hash for event in events if type(event) in _RESULTS]):
             return
@@ -222,7 +222,7 @@ class _Scan:
             counts = f"{len(event.commands)} commands, {len(event.exit_codes)} exit codes"
             self.find("exit_codes", f"each command has one exit code; found {counts}", line)
 
-    def _note_sessions(self, block: EventBlock) -> None:
+    def _note_sessions(self, block: LogEventBlock) -> None:
         known = self.segment.sessions
         if set(_values(block, "session_id")) <= {ABSENT, *known}:
             return
@@ -230,7 +230,7 @@ class _Scan:
             if session is not ABSENT:
                 known.setdefault(session, number)
 
-    def _check_times(self, block: EventBlock) -> None:
+    def _check_times(self, block: LogEventBlock) -> None:
         numbers, times = block.numbers, _values(block, self._dialect.time_field)
         if ABSENT in times:
             timed = [place for place, time in enumerate(times) if time is not ABSENT]
@@ -247,7 +247,7 @@ class _Scan:
         segment.last_time = times[-1]
 
 
-def _values(block: EventBlock, field: str) -> list[Any]:
+def _values(block: LogEventBlock, field: str) -> list[Any]:
     """What each event has in *field*; ``ABSENT`` where it has no such field."""
     try:
         return [*map(attrgetter(field), block.events)]
@@ -283,7 +283,7 @@ _KEYS: Final[dict[str, Any]] = {"current": attrgetter("step_id"), "legacy": attr
 """What ties a call and its result."""
 
 
-_LINK_FINDINGS: Final[dict[str, tuple[str, Severity, str]]] = {
+_LINK_FINDINGS: Final[dict[str, tuple[str, FindingSeverity, str]]] = {
     "second_call": ("second_call", "error", "call {key!r} was made before"),
     "second_outcome": ("second_result", "error", "call {key!r} has a result already"),
     "no_call": ("result_without_call", "error", "no earlier call is {key!r}"),
@@ -372,7 +372,7 @@ class _LogCheck:
             "totalLatencyMs": self._latency_ms,
         }
 
-    def find(self, code: str, message: str, line: int, severity: Severity = "error") -> None:
+    def find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
         self.findings.append(Finding(code, message, self.file, severity, line))
 
     def join(self, segment: LogSegment) -> None:

@@ -49,7 +49,7 @@ WITHHELD: Final = "<withheld>"
 _SIDE_EFFECTS: Final = frozenset({"fs_read", "fs_write", "network", "process_spawn", "deploy", "payment"})
 
 
-class Kind(Enum):
+class MemberKind(Enum):
     """What a member is, as far as publishing cares."""
 
     PLAIN = "numbers, times and words of the format"
@@ -60,25 +60,25 @@ class Kind(Enum):
     DETAIL = "free text that may be absent"
 
 
-def _members(kind: Kind, names: str) -> dict[str, Kind]:
+def _members(kind: MemberKind, names: str) -> dict[str, MemberKind]:
     return dict.fromkeys(names.split(), kind)
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    **_members(Kind.PLAIN, "type event ts t created_at replay_version latency_ms ok status confidence"),
-    **_members(Kind.PLAIN, "step_utility exit_code exit_codes duration_ms verification_delta"),
-    **_members(Kind.PLAIN, "total_tool_calls total_latency_ms step_count iterations"),
-    **_members(Kind.NUMBER, "issue_number"),
-    **_members(Kind.NAME, "producer session_id step_id id lane tool policy_bundle_id policy_version"),
-    **_members(Kind.NAME, "side_effects error.name"),
-    **_members(Kind.HASH, "params_hash output_hash plan_hash"),
-    **_members(Kind.TEXT, "command commands error.message"),
-    **_members(Kind.DETAIL, "cwd summary error.stack repo.remote repo.branch repo.commit"),
+KINDS: Final[Mapping[str, MemberKind]] = {
+    **_members(MemberKind.PLAIN, "type event ts t created_at replay_version latency_ms ok status confidence"),
+    **_members(MemberKind.PLAIN, "step_utility exit_code exit_codes duration_ms verification_delta"),
+    **_members(MemberKind.PLAIN, "total_tool_calls total_latency_ms step_count iterations"),
+    **_members(MemberKind.NUMBER, "issue_number"),
+    **_members(MemberKind.NAME, "producer session_id step_id id lane tool policy_bundle_id policy_version"),
+    **_members(MemberKind.NAME, "side_effects error.name"),
+    **_members(MemberKind.HASH, "params_hash output_hash plan_hash"),
+    **_members(MemberKind.TEXT, "command commands error.message"),
+    **_members(MemberKind.DETAIL, "cwd summary error.stack repo.remote repo.branch repo.commit"),
 }
 """Members by their path; those of ``error`` and ``repo`` are judged one by one."""
 
 Word: TypeAlias = Callable[[str], str | Absent]
-Wording: TypeAlias = Mapping[Kind, Word]
+Wording: TypeAlias = Mapping[MemberKind, Word]
 """What becomes of the strings of each kind."""
 
 
@@ -104,17 +104,22 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     def clean_text(text: str) -> str:
         return masked(cleaner.text(text))
 
-    kept: Wording = {Kind.PLAIN: _same, Kind.NUMBER: _same, Kind.NAME: cleaner.name, Kind.HASH: cleaner.name}
+    kept: Wording = {
+        MemberKind.PLAIN: _same,
+        MemberKind.NUMBER: _same,
+        MemberKind.NAME: cleaner.name,
+        MemberKind.HASH: cleaner.name,
+    }
     if policy == "open":
-        return {**kept, Kind.TEXT: clean_text, Kind.DETAIL: clean_text}
-    hidden: Wording = {Kind.TEXT: _withheld, Kind.DETAIL: _dropped}
+        return {**kept, MemberKind.TEXT: clean_text, MemberKind.DETAIL: clean_text}
+    hidden: Wording = {MemberKind.TEXT: _withheld, MemberKind.DETAIL: _dropped}
     if policy == "private":
         return {**kept, **hidden}
     blinded: Wording = {
-        Kind.NAME: _blinder(key, "name-", 16),
-        Kind.HASH: _blinder(key, f"{BLINDED}sha256:", 64),
+        MemberKind.NAME: _blinder(key, "name-", 16),
+        MemberKind.HASH: _blinder(key, f"{BLINDED}sha256:", 64),
     }
-    return {Kind.PLAIN: _same, Kind.NUMBER: _dropped, **blinded, **hidden}
+    return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _dropped, **blinded, **hidden}
 
 
 def published(event: Event, line: Mapping[str, Any], words: Wording) -> dict[str, Any] | None:

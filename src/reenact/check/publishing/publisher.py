@@ -15,7 +15,7 @@ from reenact.check.publishing.policies import (
     KINDS,
     POLICIES,
     Cleaner,
-    Kind,
+    MemberKind,
     PolicyName,
     Wording,
     fields_of,
@@ -151,7 +151,7 @@ def _masker(
             words.update(word for word in words_of(value) if word not in shown)
             if path not in kept:
                 words.update(words_of(path))
-            if KINDS.get(path.removeprefix("$.")) is Kind.NAME:
+            if KINDS.get(path.removeprefix("$.")) is MemberKind.NAME:
                 names |= shown
     return masker(words, names)
 

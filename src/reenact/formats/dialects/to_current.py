@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from reenact.formats.dialects import current, legacy
-from reenact.formats.dialects.turn import Losses, Seen, Turn, name_filled_session
+from reenact.formats.dialects.turn import EventConverter, Losses, Seen, name_filled_session
 from reenact.formats.record import ABSENT, Record
 
 STATUS: Final[dict[str, Literal["success", "failure", "cancelled"]]] = {
@@ -133,7 +133,7 @@ def _without_counterpart(_event: Record, _seen: Seen, losses: Losses) -> Iterato
     return iter(())
 
 
-TO_CURRENT: Final[dict[type[Record], Turn]] = {
+TO_CURRENT: Final[dict[type[Record], EventConverter]] = {
     legacy.ReplayHeader: _header,
     legacy.SessionStart: _session_start,
     legacy.PlanStart: _without_counterpart,

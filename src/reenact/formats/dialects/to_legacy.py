@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from reenact.formats.dialects import current, legacy
 from reenact.formats.dialects.common import Milliseconds
-from reenact.formats.dialects.turn import Losses, Seen, Turn
+from reenact.formats.dialects.turn import EventConverter, Losses, Seen
 from reenact.formats.record import ABSENT, Absent, Record
 
 STATUS: Final[dict[str, Literal["Success", "Failed", "Cancelled"]]] = {
@@ -133,7 +133,7 @@ def _leave_session(event: Any, seen: Seen, losses: Losses) -> None:
         losses.add("session_id", "in the legacy dialect SessionStart alone names the session")
 
 
-TO_LEGACY: Final[dict[type[Record], Turn]] = {
+TO_LEGACY: Final[dict[type[Record], EventConverter]] = {
     current.ReplayHeader: _header,
     current.SessionStart: _session_start,
     current.ToolCall: _tool_call,

@@ -82,5 +82,5 @@ class Seen(NamedTuple):
         return seen
 
 
-Turn: TypeAlias = Callable[[Any, Seen, Losses], Iterator[Event]]
+EventConverter: TypeAlias = Callable[[Any, Seen, Losses], Iterator[Event]]
 """One event into none, one or several of the other dialect."""
