@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import time
+from http.client import HTTPConnection
 
 import httpx2
 import pytest
@@ -189,3 +190,14 @@ def test_a_body_that_is_not_json_is_a_bad_request() -> None:
     [request] = provider.requests
     assert (request.raw, request.body) == (b"{nope", None)
     assert len(provider.unused) == 1
+
+
+def test_head_is_answered_without_a_body() -> None:
+    """What followed would be taken for the next answer."""
+    with ScriptedProvider(Reply("Yes.")) as provider:
+        connection = HTTPConnection("127.0.0.1", provider.port)
+        for _ in range(2):
+            connection.request("HEAD", "/api/hello")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (404, b"")
+        connection.close()

@@ -66,15 +66,18 @@ async def _read_body(reader: StreamReader, headers: dict[str, str]) -> bytes:
     return b"".join(chunks)
 
 
-async def write_answer(writer: StreamWriter, answer: Answer) -> bool:
-    """Send *answer* in its own time; ``False`` when the connection must be closed behind it."""
+async def write_answer(writer: StreamWriter, answer: Answer, *, has_body: bool = True) -> bool:
+    """Send *answer* in its own time; ``False`` when the connection must be closed behind it.
+
+    It *has_body* unless HEAD was asked.
+    """
     await asyncio.sleep(answer.delay_ms / 1000)
     if answer.status is None:
         return False
-    if answer.chunked:
+    if answer.chunked and has_body:
         await _write_chunks(writer, answer)
     else:
-        writer.write(_head(answer) + b"".join(answer.chunks))
+        writer.write(_head(answer) + (b"".join(answer.chunks) if has_body else b""))
         await writer.drain()
     return answer.ends
 

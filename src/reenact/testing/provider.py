@@ -138,7 +138,8 @@ class ScriptedProvider:
         try:
             while received := await read_request(reader, writer):
                 answer = self._answer(received)
-                if not (await write_answer(writer, answer) and received.keeps_open):
+                has_body = received.method != "HEAD"
+                if not (await write_answer(writer, answer, has_body=has_body) and received.keeps_open):
                     return
         except BadRequest as error:
             text = str(error).encode()
