@@ -24,12 +24,17 @@ def port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+def say_hello(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"hello")
+
+
 def test_a_raw_connection_is_a_warning(tmp_path: Path, port: int) -> None:
     """In the run, for the listener and in the manifest, with its place; once for each target."""
     heard: list[str] = []
     with reenact.capture(tmp_path / "run", on_warning=heard.append) as run:
         for _ in range(3):
-            socket.create_connection(("127.0.0.1", port)).close()
+            say_hello(port)
     [warning] = run.warnings
     assert heard == [warning]
     assert run.manifest is not None
@@ -49,7 +54,7 @@ def test_what_a_recorded_call_does_is_none(tmp_path: Path, port: int) -> None:
 
     @reenact.tool
     def tool() -> None:
-        socket.create_connection(("127.0.0.1", port)).close()
+        say_hello(port)
 
     with open_site() as site, reenact.capture(tmp_path / "run") as run:
         tool()
@@ -61,7 +66,7 @@ def test_what_a_recorded_call_does_is_none(tmp_path: Path, port: int) -> None:
 
 def test_what_a_replay_may_do_is_none(tmp_path: Path, port: int) -> None:
     with reenact.capture(tmp_path / "run", allow=Allow(loopback_ports=[port])) as run:
-        socket.create_connection(("127.0.0.1", port)).close()
+        say_hello(port)
     assert run.warnings == []
 
 

@@ -115,16 +115,21 @@ def port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+def say_hello(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"hello")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_an_address_may_be_allowed(tmp_path: Path, port: int, host: str) -> None:
     allow = [f"{host}:{port}"]
     with reenact.capture(tmp_path / "run", allow=allow) as run:
-        socket.create_connection(("127.0.0.1", port)).close()
+        say_hello(port)
     assert run.warnings == []
     with reenact.replay(tmp_path / "run", allow=allow):
-        socket.create_connection(("127.0.0.1", port)).close()
+        say_hello(port)
     with pytest.raises(reenact.LiveCallBlocked), reenact.replay(tmp_path / "run", allow=["127.0.0.1:1"]):
-        socket.create_connection(("127.0.0.1", port)).close()
+        say_hello(port)
 
 
 AGENT = """
@@ -132,7 +137,7 @@ import socket, sys, reenact
 @reenact.tool
 def tool(): return 1
 tool()
-socket.create_connection(("127.0.0.1", int(sys.argv[1]))).close()
+socket.create_connection(("127.0.0.1", int(sys.argv[1]))).sendall(b"hello")
 """
 
 

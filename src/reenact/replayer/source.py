@@ -26,6 +26,7 @@ from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NETWORK: Final = "network/"
+_PROBE: Final = "network/CONNECT tcp://"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """What the event of an instant says beside its request."""
 
@@ -245,6 +246,12 @@ class ReplaySource:
     def has_asked_here(self, call_name: str) -> bool:
         """Whether a server of this machine was asked so, at whichever port, as *call_name* asks one."""
         return _place_asked(call_name) in self._places_asked
+
+    @cached_property
+    def probed(self) -> frozenset[str]:
+        """To where connections were recorded that carried nothing: hosts and ports."""
+        names = (call.name for call in self.calls if call.name.startswith(_PROBE))
+        return frozenset(name.removeprefix(_PROBE) for name in names)
 
     @cached_property
     def _places_asked(self) -> frozenset[tuple[str, str]]:

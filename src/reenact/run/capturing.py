@@ -31,12 +31,13 @@ from reenact.recorder.names import Names
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import default_profile
 from reenact.replayer.allow import Allow
+from reenact.replayer.egress import Connect
 from reenact.replayer.guard import Watch
 from reenact.run.provenance import RunOrigin
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
-from reenact.seams import stdlib, telemetry
+from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import is_served_here
@@ -170,6 +171,7 @@ class CaptureRun(Run):
             yield self._gateway_for_programs()
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here)
+        yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
         yield Watch(allow, self._is_unseen, self._context.warn)
 
     @contextmanager

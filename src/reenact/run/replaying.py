@@ -34,6 +34,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer.allow import Allow
+from reenact.replayer.egress import Connect
 from reenact.replayer.engine import OnUnmatched, Policy, ReplayEngine, diverged
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
@@ -43,7 +44,7 @@ from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
-from reenact.seams import stdlib, telemetry
+from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.serving import is_served_here
 from reenact.seams.stdlib.draws import Draws, watched_by
@@ -151,14 +152,19 @@ class ReplayRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         """What is put into this process so that its calls come to us and none gets past."""
+        yield self._guard  # below the seams, which answer some of what it would refuse
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
         if self._evidence.draws is not None:
             yield watched_by(self._evidence.draws)
+        yield probes.asked_by(self._engine, self._is_asked_whether_reachable)
         yield entered(self._engine, self._within)
         yield self._entered
-        yield self._guard
+
+    def _is_asked_whether_reachable(self, host: str, port: int) -> bool:
+        probed = self._engine.source.probed
+        return f"{host}:{port}" in probed or (bool(probed) and not self._allow.permits(Connect(host, port)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -42,7 +42,7 @@ from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
-from reenact.seams import stdlib, telemetry
+from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.place import discard, put_in_place, staging_folder
@@ -412,6 +412,7 @@ class UpdateRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
+        yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watched_by(self._written)
         yield entered(self._engine)
 
