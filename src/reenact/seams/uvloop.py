@@ -16,6 +16,7 @@ from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.serving import note_server
 from reenact.seams.spawn import bound_to_lanes, in_turn
+from reenact.seams.stdlib.process.transport import exec_as_call, shell_as_call
 
 
 def _patches(module: ModuleType) -> list[Patch]:
@@ -24,6 +25,10 @@ def _patches(module: ModuleType) -> list[Patch]:
         Patch(module.Loop, "create_task", bound_to_lanes),
         Patch(module.Loop, "call_soon_threadsafe", in_turn),
         Patch(module.Loop, "create_server", _noted),
+        Patch(module.Loop, "subprocess_exec", lambda original: exec_as_call(_after(_program)(original))),
+        Patch(
+            module.Loop, "subprocess_shell", lambda original: shell_as_call(_after(_command_line)(original))
+        ),
         *announced,
     ]
 
@@ -93,8 +98,6 @@ _ANNOUNCED: Final[dict[str, Callable[..., None]]] = {
     "create_datagram_endpoint": _datagrams,
     "getaddrinfo": _lookup,
     "getnameinfo": _reverse_lookup,
-    "subprocess_exec": _program,
-    "subprocess_shell": _command_line,
 }
 
 LIBRARIES: Final[Libraries] = {"uvloop": _patches}

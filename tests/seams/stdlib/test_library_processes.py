@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
+import uvloop
 
 import reenact
 from reenact.testing import Reply, ScriptedProvider
@@ -165,19 +166,28 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     del sys.modules["a_library_that_spawns"]
 
 
-def done_by(function: Callable[[], Any]) -> Any:
+def done_by(function: Callable[[], Any], run: Callable[[Any], Any] = asyncio.run) -> Any:
     result = function()
-    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+    return run(result) if asyncio.iscoroutine(result) else result
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_librarys_program_answers_as_recorded(library: ModuleType, way: str, tmp_path: Path) -> None:
+ON_LOOPS = [way for way in WAYS if way.startswith(("async", "anyio")) or way in ("killed", "at_once")]
+
+
+@pytest.mark.parametrize(
+    ("way", "loop"),
+    [*((way, asyncio.run) for way in WAYS), *((way, uvloop.run) for way in ON_LOOPS)],
+    ids=[*WAYS, *(f"{way}-uvloop" for way in ON_LOOPS)],
+)
+def test_a_librarys_program_answers_as_recorded(
+    library: ModuleType, way: str, loop: Callable[[Any], Any], tmp_path: Path
+) -> None:
     """Whichever way it is started; nothing runs in replay, and recording missed nothing."""
     with reenact.capture(tmp_path / "run") as run:
-        recorded = done_by(getattr(library, way))
+        recorded = done_by(getattr(library, way), loop)
     assert (run.warnings, run.manifest and run.manifest.status) == ([], "ok")
     with reenact.replay(tmp_path / "run") as again:
-        assert done_by(getattr(library, way)) == recorded
+        assert done_by(getattr(library, way), loop) == recorded
     assert (again.blocked, again.divergences) == ([], [])
 
 

@@ -22,7 +22,9 @@ from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, pla
 _STDIN: Final = 0
 
 
-def _exec(original: Callable[..., Any]) -> Callable[..., Any]:
+def exec_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``subprocess_exec`` of an event loop, but a process that a library starts is recorded or answered."""
+
     async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> Any:
         if not is_seen():
             return await original(loop, factory, program, *args, **options)
@@ -36,7 +38,9 @@ def _exec(original: Callable[..., Any]) -> Callable[..., Any]:
     return subprocess_exec
 
 
-def _shell(original: Callable[..., Any]) -> Callable[..., Any]:
+def shell_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for ``subprocess_shell``."""
+
     async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> Any:
         if not is_seen():
             return await original(loop, factory, cmd, **options)
@@ -47,8 +51,8 @@ def _shell(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 PATCHES: Final = [
-    Patch(BaseEventLoop, "subprocess_exec", _exec),
-    Patch(BaseEventLoop, "subprocess_shell", _shell),
+    Patch(BaseEventLoop, "subprocess_exec", exec_as_call),
+    Patch(BaseEventLoop, "subprocess_shell", shell_as_call),
 ]
 
 
