@@ -39,10 +39,11 @@ def command(directory: Path, volatile: tuple[VolatileRule, ...], words: tuple[st
     reader = CaptureReader(directory)
     if beginning(reader).upstreams is not ABSENT:
         raise UsageError(f"{directory}: was recorded through the gateway; record it anew")
-    recorded = reader.manifest.exitStatus
+    recorded, redaction = reader.manifest.exitStatus, reader.manifest.redaction
+    salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
     with handover_folder() as handover:
         handover.give(ToUpdate(str(directory.absolute()), volatile))
-        status = run(words, injecting(os.environ, handover, "capture"))
+        status = run(words, injecting(os.environ, handover, "capture", salt))
         try:
             updated = _the_one(directory, handover)
         except BaseException:

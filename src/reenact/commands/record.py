@@ -99,7 +99,7 @@ def record_command(
                 printed = Printed(identity.salt)
                 status = run(
                     addressed(words, gateway.address),
-                    injecting(environ, handover, "capture"),
+                    injecting(environ, handover, "capture", identity.salt),
                     printed=printed,
                 )
             claim.remove()

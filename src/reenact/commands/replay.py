@@ -97,7 +97,7 @@ def replay_command(
             orders = ToReplay(str(Path(directory).absolute()), policy, changes, rules, allowed, on_unmatched)
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                environ = injecting(environ, handover, "replay")
+                environ = injecting(environ, handover, "replay", _salt_of(reader))
             printed = Printed(_salt_of(reader))
             status = run(
                 addressed(words, gateway.address),

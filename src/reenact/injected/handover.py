@@ -8,6 +8,7 @@ left-out-PID     it made calls, but could not record them, and why
 gateway-called   from the command: a program has come through the gateway; Python that starts now is its tool
 plays-PID        which recorded process it is in the replay: that one's first lane
 diverged-PID     its replay has diverged; the rest is in its report, if it lives to give one
+begun-NUMBER-…   how many processes began with the same words: one each
 taken            the first lanes of the processes that have made a call, in that order
 replayed-PID     what its replay came to
 updated-PID      what its update came to
@@ -17,14 +18,17 @@ input            from the command: what came by a pipe to its standard input
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
@@ -34,6 +38,8 @@ from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
+SEED_VARIABLE: Final = "REENACT_SEED"
+"""Where chance begins in every run of one capture, in hex."""
 _GATEWAY_CALLED: Final = "gateway-called"
 SITE: Final = Path(__file__).parent / "site"
 """What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
@@ -120,6 +126,11 @@ class _ReplayedText(msgspec.Struct, frozen=True):
     root: str | None
 
 
+def hash_seed(seed: bytes) -> str:
+    """What ``PYTHONHASHSEED`` is in every run of one capture, where the user has not said it."""
+    return str(int.from_bytes(seed[:4]) or 1)
+
+
 class Handover:
     """See the module's docstring; *folder* is made and removed by the command."""
 
@@ -187,6 +198,15 @@ class Handover:
             fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
             os.close(fd)
         return root
+
+    def begin_as(self, words: Sequence[str]) -> int:
+        """How many processes began with the same *words* before this one."""
+        name = digest_of_bytes("\0".join(words).encode("utf-8", "surrogatepass")).rpartition(":")[2]
+        for number in itertools.count():
+            with suppress(FileExistsError):
+                (self.folder / f"begun-{number}-{name}").touch(exist_ok=False)
+                return number
+        raise AssertionError("a number is always found")
 
     def note(self, kind: Note, text: str) -> None:
         self._write(f"{kind}-{os.getpid()}", text.encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hmac
 import json
 import os
 import shutil
@@ -20,7 +21,15 @@ from typing import Final, Literal
 from reenact.errors import UsageError
 from reenact.gateway.upstreams import variables
 from reenact.injected.fence import Fence
-from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted, Handover
+from reenact.injected.handover import (
+    BEFORE_VARIABLE,
+    HANDOVER_VARIABLE,
+    SEED_VARIABLE,
+    SITE,
+    Diverted,
+    Handover,
+    hash_seed,
+)
 from reenact.injected.output import Printed, passed_on
 from reenact.run import MODE_VARIABLE
 
@@ -28,6 +37,7 @@ _LOOK_S: Final = 0.5
 _FOLDER: Final = "reenact-handover-"
 _OWNER: Final = "owner"
 _STDIN: Final = 0
+_HASH_SEED: Final = "PYTHONHASHSEED"
 _INPUT_BYTES: Final = 1 << 16
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -58,12 +68,20 @@ def _remove_unowned(folder: Path) -> None:
 
 
 def injecting(
-    base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"]
+    base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"], salt: bytes
 ) -> dict[str, str]:
-    """*base* with what makes every Python below begin as ordered."""
+    """*base* with what makes every Python below begin as ordered.
+
+    Chance begins at the same place in every run of a capture, which *salt* tells: in which order sets of
+    texts are, and what generators give that nobody seeds. Libraries draw there what nobody records.
+    """
     paths = [str(SITE), *filter(None, [base.get("PYTHONPATH")])]
+    seed = hmac.digest(salt, b"chance", "sha256")
+    order = {} if _HASH_SEED in base else {_HASH_SEED: hash_seed(seed)}
     return {
         **base,
+        **order,
+        SEED_VARIABLE: seed.hex(),
         "PYTHONPATH": os.pathsep.join(paths),
         HANDOVER_VARIABLE: str(handover.folder),
         MODE_VARIABLE: mode,

@@ -6,11 +6,14 @@ capture, which the command completes; one that ends by ``sys.exit`` ends with wh
 
 from __future__ import annotations
 
+import _random
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -24,7 +27,16 @@ from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
-from reenact.injected.handover import Handover, Orders, Replayed, ToRecord, ToReplay, ToUpdate, Updated
+from reenact.injected.handover import (
+    SEED_VARIABLE,
+    Handover,
+    Orders,
+    Replayed,
+    ToRecord,
+    ToReplay,
+    ToUpdate,
+    Updated,
+)
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
@@ -55,14 +67,17 @@ def begin(folder: str) -> None:
     _begin(Handover(Path(folder)), None)
 
 
-def begin_spawned(folder: str, root: str, within: str | None) -> None:
+def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None:
     """The same in an interpreter of ``multiprocessing``'s, before it reads anything of the agent's."""
+    global _seed
+    _seed = seed
     handover = Handover(Path(folder))
     with _failing_closed(handover):
         _begin(handover, Born(root, within))
 
 
 def _begin(handover: Handover, born: Born | None) -> None:
+    _seed_chance(handover, born)
     orders = handover.orders()
     part = _part(orders, handover, born)
     if not isinstance(orders, ToUpdate):
@@ -72,6 +87,24 @@ def _begin(handover: Handover, born: Born | None) -> None:
         divert_programs_below(orders.diverted, before)
     at_the_end(part.end)
     follow(part)
+
+
+def _seed_chance(handover: Handover, born: Born | None) -> None:
+    """Let the generator that all share begin where it began in the recorded run; no two processes alike.
+
+    Not by its own ``seed``, which tells that the agent wants to know what follows.
+    """
+    global _seed
+    _seed = os.environ.get(SEED_VARIABLE, _seed)
+    if _seed:
+        words = sys.orig_argv[1:]
+        which = born.root if born is not None else f"{words} {handover.begin_as(words)}"
+        shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
+        _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
+        shared.gauss_next = None  # type: ignore[attr-defined]  # what an earlier draw left
+
+
+_seed = ""
 
 
 def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
@@ -106,6 +139,7 @@ class _Process:
     def bear(self, born: Born) -> None:
         forget_runs()
         with _failing_closed(self._handover):
+            _seed_chance(self._handover, born)  # a fork draws anew
             part = _part(self._orders, self._handover, born)
             at_the_end(part.end)
             follow(part)
@@ -127,9 +161,9 @@ class _Process:
 
 class _Beginning:
     def __init__(self, folder: str, born: Born) -> None:
-        self._words = (folder, born.root, born.within)
+        self._words = (folder, born.root, born.within, _seed)
 
-    def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None]]:
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None, str]]:
         return begin_spawned, self._words
 
 

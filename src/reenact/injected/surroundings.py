@@ -8,7 +8,14 @@ from functools import partial
 
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import led_below, variables
-from reenact.injected.handover import BEFORE_VARIABLE, HANDOVER_VARIABLE, SITE, Diverted
+from reenact.injected.handover import (
+    BEFORE_VARIABLE,
+    HANDOVER_VARIABLE,
+    SEED_VARIABLE,
+    SITE,
+    Diverted,
+    hash_seed,
+)
 from reenact.run import MODE_VARIABLE
 from reenact.seams.stdlib.process import lead_programs
 
@@ -26,6 +33,9 @@ def hide() -> str | None:
         if value is not None:
             os.environ[name] = value
     os.environ.pop(HANDOVER_VARIABLE, None)
+    seed = bytes.fromhex(os.environ.pop(SEED_VARIABLE, ""))
+    if seed and os.environ.get("PYTHONHASHSEED") == hash_seed(seed):
+        del os.environ["PYTHONHASHSEED"]
     entries = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
     if rest := os.pathsep.join(entry for entry in entries if entry != str(SITE)):
         os.environ["PYTHONPATH"] = rest
