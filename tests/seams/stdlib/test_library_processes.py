@@ -21,7 +21,7 @@ import reenact
 from reenact.testing import Reply, ScriptedProvider
 
 SOURCE = """
-import asyncio, os, subprocess, sys, threading
+import asyncio, os, pty, subprocess, sys, threading, time
 from subprocess import PIPE, Popen, check_output
 
 import anyio
@@ -79,6 +79,21 @@ def chained():
 def system():
     with os.popen("date +%N") as pipe:
         return os.system("exit 6"), pipe.read()
+
+def spawned():
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit $(( $(date +%-N) % 200 ))"], os.environ)
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        time.sleep(0.01)
+    other = os.posix_spawnp("sh", ["sh", "-c", "kill -9 $$"], os.environ)
+    return pid, os.waitpid(other, 0)
+
+def on_terminal():
+    heard = []
+    def read(fd):
+        heard.append(os.read(fd, 1024))
+        return b""
+    status = pty.spawn(["sh", "-c", "date +%N; date +%N; exit 3"], read)
+    return b"".join(heard), os.waitstatus_to_exitcode(status)
 
 def missing():
     try:
@@ -142,6 +157,7 @@ async def at_once():
 """
 WAYS = [
     *("ran", "by_name", "timed_out", "held", "pumped", "talked", "chained", "system", "missing"),
+    *("spawned", "on_terminal"),
     *(
         "async_ran",
         "async_shell",
@@ -271,6 +287,26 @@ def test_a_program_that_asks_a_model_is_followed(
     assert (asked["lane"], asked["request"]["body"]["messages"][0]["content"]) == ("g/p~", "Hello?")
     with reenact.replay(tmp_path / "run"):
         assert asyncio.run(work()) == b"Yes.\n"
+
+
+def test_a_spawned_program_whose_output_goes_elsewhere_is_refused(tmp_path: Path) -> None:
+    """Nobody sees who reads it, so nothing could stand for it."""
+
+    def agent() -> bytes:
+        reading, writing = os.pipe()
+        words = ["sh", "-c", "date +%N"]
+        pid = os.posix_spawn("/bin/sh", words, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)])
+        os.close(writing)
+        said = os.read(reading, 100)
+        os.close(reading)
+        os.waitpid(pid, 0)
+        return said
+
+    with reenact.capture(tmp_path / "run") as run:
+        assert agent()
+    assert len(run.warnings) == 1
+    with pytest.raises(reenact.LiveCallBlocked), reenact.replay(tmp_path / "run"):
+        agent()
 
 
 def test_a_process_left_over_from_a_replay_is_over(library: ModuleType, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.process import asynchronous, piped, transport, whole
+from reenact.seams.stdlib.process import asynchronous, piped, spawned, transport, whole
 from reenact.seams.stdlib.process.command import Environment, lead_programs
 from reenact.seams.stdlib.process.piped import Popen
 
 __all__ = ["PATCHES", "STAND_INS", "Environment", "lead_programs"]
 
-PATCHES: Final[list[Patch]] = [*piped.PATCHES, *transport.PATCHES, *whole.PATCHES]
+PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]
 """What libraries start is recorded at the places that all of them come by."""
 
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {

@@ -1,0 +1,112 @@
+"""Programs that are started below ``subprocess``: ``os.posix_spawn`` with ``os.waitpid``, and ``pty.spawn``.
+
+A spawned program whose outputs are led elsewhere is left alone, and so refused in replay: what reads them
+there is not seen. What a program on a terminal says is handed to its reader piece by piece, as it came.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from reenact.boundary import crossing, outside
+from reenact.seams.patches import Patch
+from reenact.seams.stdlib.chosen import lane_for
+from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+
+_started: Final[dict[int, Command]] = {}
+"""Spawned programs by their process id, until their end was told."""
+_STDOUT: Final = 1
+
+
+def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
+    def posix_spawn(path: Any, argv: Any, env: Mapping[Any, Any], /, **options: Any) -> int:
+        if not is_seen() or _leads_elsewhere(options.get("file_actions")):
+            return original(path, argv, env, **options)
+        command = Command([path, *list(argv)[1:]], {})
+        with crossing(command.started()) as step:
+            if step.live:
+                with running():
+                    step.answer = {"pid": original(path, argv, env, **options)}
+        pid = int(step.answer["pid"])
+        _started[pid] = command
+        return pid
+
+    return posix_spawn
+
+
+def _leads_elsewhere(actions: Iterable[Any] | None) -> bool:
+    return any(action[0] == os.POSIX_SPAWN_DUP2 for action in actions or ())
+
+
+def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, int], tuple[int, int]]:
+    def waitpid(pid: int, options: int, /) -> tuple[int, int]:
+        command = _started.get(pid)
+        if command is None or lane_for("subprocess") is None:
+            return original(pid, options)
+        with crossing(command.doing("wait", options=options or None)) as step:
+            if step.live:
+                found, status = original(pid, options)
+                step.answer = status if found else None
+        if step.answer is None:
+            return 0, 0
+        del _started[pid]
+        return pid, int(step.answer)
+
+    return waitpid
+
+
+def _read(fd: int) -> bytes:
+    return os.read(fd, 1024)
+
+
+def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
+    def spawn(argv: Any, master_read: Callable[[int], bytes] = _read, *rest: Any, **options: Any) -> int:
+        if not is_seen():
+            return original(argv, master_read, *rest, **options)
+        words = [argv] if isinstance(argv, str) else list(argv)
+        with crossing(Command(words, {}).whole(None)) as step:
+            if step.live:
+                heard: list[bytes] = []
+                with running(), outside():  # the fork that becomes the program is none of the run's processes
+                    status = original(argv, _overheard(master_read, heard), *rest, **options)
+                step.answer = {"status": status, "terminal": [plain(piece) for piece in heard]}
+                return status
+        for piece in step.answer["terminal"]:
+            if shown := _hand_over(as_bytes(piece), master_read):
+                os.write(_STDOUT, shown)
+        return int(step.answer["status"])
+
+    return spawn
+
+
+def _overheard(master_read: Callable[[int], bytes], heard: list[bytes]) -> Callable[[int], bytes]:
+    def read(fd: int) -> bytes:
+        piece = _read(fd)
+        if not piece:
+            return piece
+        heard.append(piece)
+        return _hand_over(piece, master_read)
+
+    return read
+
+
+def _hand_over(piece: bytes, master_read: Callable[[int], bytes]) -> bytes:
+    """What the reader of a terminal makes of *piece*, which it reads from a pipe."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, piece)
+        return master_read(reading)
+    finally:
+        os.close(writing)
+        os.close(reading)
+
+
+PATCHES: Final = [
+    Patch(os, "posix_spawn", _posix_spawn),
+    Patch(os, "posix_spawnp", _posix_spawn),
+    Patch(os, "waitpid", _waitpid),
+    Patch(pty, "spawn", _pty_spawn),
+]
