@@ -46,6 +46,10 @@ def test_a_path_below_the_working_folder_is_the_same_in_another(twice):
     assert moved == [(str(Path.cwd()).replace("/far/away/", "/here/"), str(Path.cwd()))]
 
 
+def test_an_address_of_a_file_is_one_of_its_path(twice):
+    twice(lambda: ask(f"Open file://{Path.cwd()}/notes.txt"))
+
+
 def test_a_path_below_the_home_is_the_same_below_another(twice):
     twice(lambda: ask(f"Settings are in {os.path.expanduser('~')}/.config/agent.toml"))
 

@@ -18,7 +18,7 @@ _MIN_CHARACTERS: Final = 2
 """The root of all folders is nobody's own."""
 _MAX_CHARACTERS: Final = 400
 _MOST_TRIED: Final = 20_000
-_BEGINS: Final = re.compile(r"(?<![\w.~-])/(?=[^/\s])")
+_BEGINS: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://))/(?=[^/\s])")
 _MAY_END: Final = re.compile(r"[^\w-]|$")
 _STAND_IN: Final = "\ue000"
 
