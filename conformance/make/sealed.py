@@ -27,7 +27,7 @@ from reenact.check.publishing.policies import PolicyName
 from reenact.check.publishing.publisher import Publisher
 from reenact.check.seals.keys import public_pem
 from reenact.check.seals.published_log import published_lines
-from reenact.check.seals.sealing import disclose, line_fields, log_leaves, prove, signed, tree_of
+from reenact.check.seals.sealing import disclose, line_fields, log_leaves, prove, sign_seal, tree_of
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.seal import SealedLine, disclosure_codec, read_seal
@@ -62,7 +62,7 @@ def seal_of_log(trajectory: str | None = None) -> Event:
 
 
 def _seal(key: Ed25519PrivateKey = KEY) -> bytes:
-    return signed(read_seal(canonical.encode(seal_of_log()), file="SEAL"), key)
+    return sign_seal(read_seal(canonical.encode(seal_of_log()), file="SEAL"), key)
 
 
 def _changed_seal() -> bytes:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from reenact.check.seals.keys import key_id
-from reenact.check.seals.sealing import signed
+from reenact.check.seals.sealing import sign_seal
 from reenact.check.seals.verify import signature_problem
 from reenact.cli import main
 from reenact.errors import FormatError, UnknownVersion
@@ -26,7 +26,7 @@ from tests.check.sealed_logs import KEY, SEED, golden_log, seal_of, sealed_lines
 from tests.formats import GOLDEN, UNREADABLE, examples
 
 SEAL = seal_of(golden_log("current"), "current")
-TEXT = signed(SEAL, KEY)
+TEXT = sign_seal(SEAL, KEY)
 ENVELOPE = json.loads(TEXT)
 
 
@@ -51,7 +51,7 @@ def test_a_seal_survives_its_envelope():
 
 def test_sealing_is_a_function_of_seal_and_key():
     """Ed25519 needs no chance, so the same seal gets the same envelope."""
-    assert signed(SEAL, KEY) == TEXT
+    assert sign_seal(SEAL, KEY) == TEXT
 
 
 def changed_payload(**members):

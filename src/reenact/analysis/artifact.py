@@ -130,11 +130,6 @@ class Artifact:
         """The step at *place*, which has been read."""
         return self._reader.at(place)
 
-    def iter_steps(self) -> Iterator[RunStep]:
-        """All steps, with their outcomes."""
-        self.index()
-        return (self.at(place) for place in range(len(self._index)))
-
     def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
         """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""
         deadline = time.monotonic() + seconds

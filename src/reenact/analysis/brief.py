@@ -85,8 +85,8 @@ def _tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     if isinstance(value.get("$ref"), dict):
         return chain([f"‹as in {value['$ref'].get('call')}›"], _pieces(value.get("then", []), limit))
     if "$json" in value:
-        told = unquoted(value)
-        return _pieces(told, limit) if told is not value else None
+        decoded = unquoted(value)
+        return _pieces(decoded, limit) if decoded is not value else None
     if "$py" not in value:
         return None
     if "value" not in value or value["$py"] in ("bytes", "bytearray"):

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact, read_whole
-from reenact.analysis.content import Content, told_by_both
+from reenact.analysis.content import Content, common_content
 from reenact.analysis.steps import RunStep
 from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
@@ -228,8 +228,8 @@ class Comparison:
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict
-        told = told_by_both(ours, theirs), told_by_both(theirs, ours)
-        left, right = ({"asked": each.asked, **({} if is_free else {"came": each.came})} for each in told)
+        contents = common_content(ours, theirs), common_content(theirs, ours)
+        left, right = ({"asked": each.asked, **({} if is_free else {"came": each.came})} for each in contents)
         if self._is_coarse:
             left, right = _common(left, right), _common(right, left)
         return json_changes(left, right)

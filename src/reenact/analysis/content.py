@@ -142,7 +142,7 @@ class Content(NamedTuple):
         return self._replace(asked=without_marks(self.asked), came=without_marks(self.came))
 
 
-def told_by_both(one: Content, other: Content) -> Content:
+def common_content(one: Content, other: Content) -> Content:
     """*one* without what *other* withholds: arguments are their digest then, and a failure has no reason."""
     asked, came = one.asked, one.came
     if "argumentsHash" in other.asked and "arguments" in asked:

@@ -143,8 +143,8 @@ def _account(response: Any) -> str:
     """An answer that the agent itself told of."""
     if not isinstance(response, dict) or not {"text", "tool_calls"} & response.keys():
         return ""
-    told = [call for call in response.get("tool_calls") or () if isinstance(call, dict)]
-    calls = [f"{call.get('name')}({brief_arguments(call.get('arguments'))})" for call in told]
+    listed = [call for call in response.get("tool_calls") or () if isinstance(call, dict)]
+    calls = [f"{call.get('name')}({brief_arguments(call.get('arguments'))})" for call in listed]
     return ", ".join([*([brief(response["text"])] if response.get("text") else []), *calls])
 
 

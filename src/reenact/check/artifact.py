@@ -101,7 +101,7 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
     kind = kind_of(receipt_path)
     if (report.what, kind) == ("capture", "replay receipt"):
         receipt = read_replay_receipt(receipt_path.read_bytes(), file=str(receipt_path))
-        return _with(report, _of_replay(report, receipt, receipt_path))
+        return _with_findings(report, _of_replay(report, receipt, receipt_path))
     if (report.what, kind) != ("replay log", "receipt"):
         raise UsageError(
             f"{receipt_path}: a {kind} is not the receipt of a {report.what}; "
@@ -117,7 +117,7 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
         file=receipt_path.name,
         log_file=log.name,
     )
-    return _with(report, findings)
+    return _with_findings(report, findings)
 
 
 def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:
@@ -128,10 +128,10 @@ def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:
             raise UsageError(f"{path}: a {kind} is no log to compare; {remedy}")
     log = Path(report.path)
     findings = check_against(_lines(log), _lines(other), file=log.name, other_file=str(other))
-    return _with(report, findings)
+    return _with_findings(report, findings)
 
 
-def _with(report: VerifyReport, findings: list[Finding]) -> VerifyReport:
+def _with_findings(report: VerifyReport, findings: list[Finding]) -> VerifyReport:
     return msgspec.structs.replace(report, findings=[*report.findings, *findings])
 
 

@@ -323,11 +323,11 @@ class _ReceiptCalls:
         if theirs is None:
             message = f"{ours.tool} is in the log, not in the receipt"
             return Finding("receipt_lacks", message, self._log_file, line=ours.line)
-        told = "; ".join(
+        claims = "; ".join(
             _describe_claim(name, _describe(getattr(theirs, name)), _describe(getattr(ours, name)))
             for name in match.differing
         )
-        return Finding("receipt_differs", f"{ours.tool}: {told}", self._log_file, line=ours.line)
+        return Finding("receipt_differs", f"{ours.tool}: {claims}", self._log_file, line=ours.line)
 
     def _check_order(self, matched: list[tuple[Entry, Entry]]) -> None:
         """A receipt lists calls in the order in which they were made, or in that of their results."""

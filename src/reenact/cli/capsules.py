@@ -34,20 +34,22 @@ def command(capsule_id: str | None, as_json: bool) -> None:
     """
     if capsule_id is not None:
         capsule = find_capsule(capsule_id)
-        lines = [json.dumps(_described(capsule), indent=2, ensure_ascii=False)] if as_json else _page(capsule)
+        lines = [json.dumps(_describe(capsule), indent=2, ensure_ascii=False)] if as_json else _page(capsule)
     elif as_json:
-        lines = [json.dumps([_listed(name) for name in capsule_ids()], indent=2, ensure_ascii=False)]
+        lines = [
+            json.dumps([_describe_briefly(name) for name in capsule_ids()], indent=2, ensure_ascii=False)
+        ]
     else:
-        lines = [_line(_listed(name)) for name in capsule_ids()]
+        lines = [_line(_describe_briefly(name)) for name in capsule_ids()]
     for line in lines:
         click.echo(printable(line) if not as_json else line)
 
 
-def _described(capsule: Capsule) -> dict[str, Any]:
+def _describe(capsule: Capsule) -> dict[str, Any]:
     return {"digest": capsule.digest, "manifest": capsule.manifest_json()}
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _describe_briefly(name: str) -> dict[str, Any]:
     try:
         capsule = find_capsule(name)
     except UsageError as error:  # a broken package must not hide the others

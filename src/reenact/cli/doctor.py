@@ -255,12 +255,12 @@ def _beside(path: Path) -> list[str]:
 
 def _recorded(path: Path, how: DoctorCommand, number: str) -> Path:
     """Where the command was recorded now."""
-    with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as told:
+    with _output_of_children_on_stderr(), redirect_stderr(io.StringIO()) as stderr:
         status = invoke("record", ["-o", str(path), *how.recording, *how.port, "--", *how.words])
     _stop_where_killed(path, status)
     if not path.is_dir():
-        raise CheckFailed(f"{path}: {_first_line(told.getvalue())}")
-    say(f"run {number}: {_first_line(told.getvalue())}")
+        raise CheckFailed(f"{path}: {_first_line(stderr.getvalue())}")
+    say(f"run {number}: {_first_line(stderr.getvalue())}")
     return path
 
 
@@ -310,8 +310,8 @@ def _unknown(rules: list[VolatileRule]) -> list[VolatileRule]:
     return [rule for rule in rules if str(rule) not in known]
 
 
-def _first_line(told: str) -> str:
-    return told.partition("\n")[0].removeprefix("reenact: ")
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("reenact: ")
 
 
 @contextmanager

@@ -179,17 +179,17 @@ def _count(paths: list[Path], counting: Counting) -> int:
 
 
 def _write_csv(stats: Stats, by: str) -> None:
-    rows = [dict(_flat(row)) for row in msgspec.to_builtins(getattr(stats, _TABLES[by]))]
+    rows = [dict(_flatten(row)) for row in msgspec.to_builtins(getattr(stats, _TABLES[by]))]
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
 
 
-def _flat(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flatten(value, f"{before}{name}.")
         else:
             yield f"{before}{name}", _cell(value)
 

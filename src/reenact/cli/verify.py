@@ -61,17 +61,17 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif name.endswith("Ms"):
             yield _words(name.removesuffix("Ms")), f"{value:,} ms"
         elif isinstance(value, dict):
-            told = [f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items()]
-            yield from ((name, item) for item in told or ["nothing"])
+            items = [f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items()]
+            yield from ((name, item) for item in items or ["nothing"])
         elif name != "of":
-            yield _words(name), _told(value)
+            yield _words(name), _describe_fact(value)
 
 
 def _words(name: str) -> str:
     return _CAPITAL.sub(" ", name).lower()
 
 
-def _told(value: Any) -> str:
+def _describe_fact(value: Any) -> str:
     if isinstance(value, list):
         shown = ", ".join(map(str, value[:_SHOWN])) or "none"
         return f"{shown} and {len(value) - _SHOWN:,} more" if len(value) > _SHOWN else shown

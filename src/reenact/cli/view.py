@@ -56,14 +56,14 @@ def _write(paths: tuple[Path, ...], page: Path, full: bool) -> int:
         raise UsageError(f"{paths[1]}: a page for others holds one run alone; name one, or add --full")
     else:
         with TemporaryDirectory() as folder:
-            text = write_page((_published(paths[0], Path(folder)),))
+            text = write_page((_write_published(paths[0], Path(folder)),))
     write_output(page, text)
     how = "with all that was recorded" if full else "without what is private"
     click.echo(printable(f"{page}: one page, {how}; it opens in any browser"))
     return 0
 
 
-def _published(path: Path, folder: Path) -> Path:
+def _write_published(path: Path, folder: Path) -> Path:
     """The run in *path* as others may read it, in a log in *folder*; a published log stays what it is."""
     from reenact.check.seals.runs import publish
     from reenact.viewer.page import kind_of

@@ -32,7 +32,6 @@ PathStep: TypeAlias = str | int | Wild
 Positions: TypeAlias = frozenset[int]
 """How far a pattern is matched: before which of its steps, for every way there is."""
 
-NOWHERE: Final[Positions] = frozenset()
 
 _STEP: Final = re.compile(
     r"""(?P<depth>\.\.)?

@@ -13,7 +13,6 @@ from binascii import Error as Base64Error
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
-from reenact import canonical
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.json_text import read_json
@@ -150,11 +149,6 @@ def hex_bytes(text: str, size_bytes: int, json_path: str) -> bytes:
     if len(text) != 2 * size_bytes or set(text) - set("0123456789abcdef"):
         raise FormatError(f"not {2 * size_bytes} lowercase hex digits", json_path=json_path)
     return bytes.fromhex(text)
-
-
-def payload_digest(payload: bytes) -> str:
-    """The name of a seal: the digest of what was signed."""
-    return canonical.digest_of_bytes(payload)
 
 
 def _object(text: bytes) -> dict[str, Any]:

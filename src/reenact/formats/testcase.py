@@ -201,11 +201,11 @@ def check_test_case(document: YamlDocument) -> list[FormatProblem]:
     if isinstance(value, dict):
         problems += [*_check_version(value), *_check_source(value), *_check_mode(value)]
         problems += _check_assertions(value)
-    placed = [_placed(problem, document) for problem in problems]
+    placed = [_with_place(problem, document) for problem in problems]
     return sorted(placed, key=lambda problem: (problem.line, problem.column))
 
 
-def _placed(problem: FormatProblem, document: YamlDocument) -> FormatProblem:
+def _with_place(problem: FormatProblem, document: YamlDocument) -> FormatProblem:
     place = document.place(problem.json_path)
     return msgspec.structs.replace(problem, line=place.line, column=place.column)
 

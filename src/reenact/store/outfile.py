@@ -80,7 +80,7 @@ def _writing_through(target: Path) -> Iterator[BinaryIO]:
         with os.fdopen(fd, "wb") as stream:
             yield stream
     except OSError as error:
-        raise _named(target, error, None) from error
+        raise _with_name(target, error, None) from error
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _writing_whole(target: Path, *, private: bool) -> Iterator[BinaryIO]:
     except BaseException as error:
         temp.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise _named(target, error, os.fspath(temp)) from error
+            raise _with_name(target, error, os.fspath(temp)) from error
         raise
 
 
@@ -115,6 +115,6 @@ def _give_mode(fd: int, file: Path, private: bool) -> None:
         os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
-def _named(target: Path, error: OSError, temp: str | None) -> Exception:
+def _with_name(target: Path, error: OSError, temp: str | None) -> Exception:
     """What the block read and could not has a name; what is written has none but the temporary one."""
     return unwritable(target, error) if error.filename in (None, temp, os.fspath(target)) else error

@@ -9,7 +9,7 @@ import msgspec
 
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.params import Params
-from reenact.suite.verdict import shown
+from reenact.suite.verdict import shorten
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Selector(Params, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         more = [] if self.call_id is None else [f"call_id {self.call_id}"]
-        more += [] if self.success is msgspec.UNSET else [f"success {shown(self.success)}"]
+        more += [] if self.success is msgspec.UNSET else [f"success {shorten(self.success)}"]
         named = f"{self.event_type} of {self.tool}" if self.tool else self.event_type
         return f"{named} ({', '.join(more)})" if more else named
 

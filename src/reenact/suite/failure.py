@@ -92,12 +92,12 @@ def no_errors(trace: Trace, params: NoErrors) -> Verdict:
 def _failures(trace: Trace, tool: str | None) -> list[TraceEvent]:
     """Errors, and failed results that no error event tells about."""
     errors = of_type(trace, "error") if tool is None else errors_of(trace, tool)
-    told = {event.parent_event_id for event in errors if event.parent_event_id}
+    reported = {event.parent_event_id for event in errors if event.parent_event_id}
     results = [
         event
         for event in of_type(trace, "tool_result")
         if event.data.get("success") is False
-        and event.parent_event_id not in told
+        and event.parent_event_id not in reported
         and tool in (None, event.data.get("tool"))
     ]
     return sorted([*errors, *results], key=lambda event: event.seq)

@@ -187,7 +187,7 @@ def all_kinds(files: Iterable[Path] = ()) -> dict[str, Judge]:
             raise UsageError(f"{point.value}: cannot be loaded: {type(error).__name__}: {error}") from error
         _add(kinds, found, point.value)
     for file in files:
-        _add(kinds, _marked(_load(file)), str(file))
+        _add(kinds, _find_marked(_load(file)), str(file))
     return kinds
 
 
@@ -210,7 +210,7 @@ def _load(file: Path) -> ModuleType:
     return module
 
 
-def _marked(module: ModuleType) -> dict[str, Judge]:
+def _find_marked(module: ModuleType) -> dict[str, Judge]:
     functions = {getattr(value, _MARK): value for value in vars(module).values() if hasattr(value, _MARK)}
     if not functions:
         raise UsageError(f"{module.__file__}: no function is marked; use @reenact.suite.assertion")

@@ -149,7 +149,7 @@ def state_mutation_allowed(trace: Trace, params: StateMutationAllowed) -> Verdic
         f"expected state to be touched only in {' and '.join(allowed) or 'nothing'}, "
         f"found {listed or 'nothing else'}{at(forbidden)}"
     )
-    observed = {"touched": len(found), "forbidden": [_described(event) for event in forbidden]}
+    observed = {"touched": len(found), "forbidden": [_describe(event) for event in forbidden]}
     return verdict(not forbidden, message, observed=observed, events=forbidden or found)
 
 
@@ -169,7 +169,7 @@ def _kind(event: TraceEvent) -> str:
     return str(event.data.get("kind")) if event.type == "state_mutation" else event.type
 
 
-def _described(event: TraceEvent) -> dict[str, Any]:
+def _describe(event: TraceEvent) -> dict[str, Any]:
     return {"event": event.event_id, "kind": _kind(event), "path": event.data.get("path")}
 
 

@@ -13,7 +13,7 @@ import msgspec
 from reenact import canonical
 from reenact.formats.result import RESULT_CODEC, SUMMARY_CODEC, AssertionResult, SuiteSummary, TestResult
 from reenact.suite.runner import EVIDENCE_CHARACTERS, PROBLEMS, Outcome
-from reenact.suite.verdict import counted, shown
+from reenact.suite.verdict import counted, shorten
 
 Tone: TypeAlias = Literal["pass", "fail", "error", "warning"]
 
@@ -86,9 +86,9 @@ def _failure(found: AssertionResult, outcome: Outcome) -> Iterator[ReportLine]:
     yield ReportLine(f"  {found.id}  {found.type}, {found.severity}, {where}", tone, 2 + len(found.id))
     yield ReportLine(f"    {found.message}")
     if found.params:
-        yield ReportLine(f"    params    {shown(found.params, EVIDENCE_CHARACTERS)}")
+        yield ReportLine(f"    params    {shorten(found.params, EVIDENCE_CHARACTERS)}")
     if found.observed is not None:
-        yield ReportLine(f"    observed  {shown(found.observed, EVIDENCE_CHARACTERS)}")
+        yield ReportLine(f"    observed  {shorten(found.observed, EVIDENCE_CHARACTERS)}")
     refs = found.evidence.event_refs
     for ref in refs[:_SHOWN_EVENTS]:
         yield ReportLine(f"    {ref:<8}  {outcome.events.get(ref, '')}")

@@ -44,7 +44,7 @@ from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
 from reenact.suite.settings import Settings, find_settings
 from reenact.suite.source import read_trace_of
 from reenact.suite.values import values_at
-from reenact.suite.verdict import shown
+from reenact.suite.verdict import shorten
 from reenact.trace.normalize import rfc3339
 
 TEST_FILE_NAME: Final = "test.yaml"
@@ -133,18 +133,18 @@ def hidden_values(trace: dict[str, Any], fields: Iterable[str]) -> list[str]:
     found: set[str] = set()
     for field in fields:
         is_name = not field.startswith("$") and "." not in field and "[" not in field
-        for hidden in _named(trace, field) if is_name else values_at(trace, field):
+        for hidden in _find_named(trace, field) if is_name else values_at(trace, field):
             found.update(_texts(hidden))
     return sorted(found - {""}, key=lambda text: (-len(text), text))
 
 
-def _named(value: Any, name: str) -> Iterable[Any]:
+def _find_named(value: Any, name: str) -> Iterable[Any]:
     if isinstance(value, dict):
         for key, child in value.items():
-            yield from [child] if key == name else _named(child, name)
+            yield from [child] if key == name else _find_named(child, name)
     elif isinstance(value, list):
         for child in value:
-            yield from _named(child, name)
+            yield from _find_named(child, name)
 
 
 def _texts(value: Any) -> Iterable[str]:
@@ -155,21 +155,21 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(child)
 
 
-def without_in(result: TestResult, hidden: list[str]) -> TestResult:
+def hide_in_result(result: TestResult, hidden: list[str]) -> TestResult:
     """*result* with the *hidden* texts out of what its assertions say."""
     assertions = [
         msgspec.structs.replace(
             found,
-            message=without(found.message, hidden),
-            params=without(found.params, hidden),
-            observed=without(found.observed, hidden),
+            message=hide_values(found.message, hidden),
+            params=hide_values(found.params, hidden),
+            observed=hide_values(found.observed, hidden),
         )
         for found in result.assertions
     ]
     return msgspec.structs.replace(result, assertions=assertions)
 
 
-def without(value: Any, hidden: list[str]) -> Any:
+def hide_values(value: Any, hidden: list[str]) -> Any:
     """*value* with the *hidden* texts replaced wherever they are; very short ones where they stand alone."""
     if isinstance(value, str):
         for text in hidden:
@@ -179,9 +179,9 @@ def without(value: Any, hidden: list[str]) -> Any:
                 value = value.replace(text, HIDDEN)
         return value
     if isinstance(value, dict):
-        return {key: without(child, hidden) for key, child in value.items()}
+        return {key: hide_values(child, hidden) for key, child in value.items()}
     if isinstance(value, list):
-        return [without(child, hidden) for child in value]
+        return [hide_values(child, hidden) for child in value]
     return value
 
 
@@ -344,16 +344,16 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         if not _is_chosen(case, file, plan):
             return None
         trace = read_trace_of(case, file, test_run_id=plan.test_run_id, started_at=started_at)
-        judged = _judged(case, trace, plan)
+        judged = _judge_all(case, trace, plan)
         result = _result(case, file, trace, judged, started_at, plan)
         result = _with_warnings(result, read, data, plan)
         outcome = Outcome(result, case.name, _assertion_lines(data, judged), _events_behind(judged, trace))
-        return _saved(outcome, case, trace, index, plan)
+        return _save_outcome(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
         found = _error_of(error, file, data, case)
     except Exception as error:  # a defect of ours must not keep the other tests from running
         found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
-    outcome = _failed(case, file, found, started_at, plan)
+    outcome = _failed_outcome(case, file, found, started_at, plan)
     if plan.output_directory is None:
         return outcome
     return outcome._replace(result=save(outcome.result, None, plan.output_directory, index))
@@ -365,7 +365,7 @@ def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
     return has_name and (not plan.tags or not set(plan.tags).isdisjoint(case.tags or ()))
 
 
-def _judged(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:
+def _judge_all(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:
     kinds = kinds_for(plan.settings)
     defaults = plan.settings.defaults
     return [judge(assertion, trace, kinds, defaults, strict=plan.strict) for assertion in case.assertions]
@@ -422,13 +422,13 @@ def _assertion_lines(data: bytes, judged: list[AssertionResult]) -> dict[str, in
 def _events_behind(judged: list[AssertionResult], trace: Trace) -> dict[str, str]:
     wanted = {ref for found in judged if found.status == "fail" for ref in found.evidence.event_refs}
     return {
-        event.event_id: f"{event.type} {shown(event.data, EVIDENCE_CHARACTERS)}"
+        event.event_id: f"{event.type} {shorten(event.data, EVIDENCE_CHARACTERS)}"
         for event in trace.events
         if event.event_id in wanted
     }
 
 
-def _saved(outcome: Outcome, case: TestCase, trace: Trace, index: int, plan: Plan) -> Outcome:
+def _save_outcome(outcome: Outcome, case: TestCase, trace: Trace, index: int, plan: Plan) -> Outcome:
     """The outcome with its files written, and hidden what its author hides."""
     reporting = case.reporting or Reporting()
     wants_trace = reporting.save_trace is True
@@ -437,15 +437,17 @@ def _saved(outcome: Outcome, case: TestCase, trace: Trace, index: int, plan: Pla
         return outcome
     value = TRACE_CODEC.to_json(trace)
     hidden = hidden_values(value, reporting.redact_fields or ())
-    events = {name: str(without(text, hidden)) for name, text in outcome.events.items()}
-    outcome = outcome._replace(result=without_in(outcome.result, hidden), events=events)
+    events = {name: str(hide_values(text, hidden)) for name, text in outcome.events.items()}
+    outcome = outcome._replace(result=hide_in_result(outcome.result, hidden), events=events)
     if directory is None:
         return outcome
-    kept = None if reporting.save_trace is False else without(value, hidden)
+    kept = None if reporting.save_trace is False else hide_values(value, hidden)
     return outcome._replace(result=save(outcome.result, kept, directory, index))
 
 
-def _failed(case: TestCase | None, file: Path, error: TestError, started_at: datetime, plan: Plan) -> Outcome:
+def _failed_outcome(
+    case: TestCase | None, file: Path, error: TestError, started_at: datetime, plan: Plan
+) -> Outcome:
     finished_at = datetime.now(UTC)
     result = TestResult(
         schema_version=SCHEMA_VERSION,

@@ -20,7 +20,7 @@ _TOLD: Final = {"private-key": "a private key", "aws-key-id": "an AWS credential
 """What is said of a secret with a shape; of all others, whether it is a key or a token."""
 
 
-def _told(kind: str) -> str:
+def _describe_kind(kind: str) -> str:
     return _TOLD.get(kind) or ("an API key" if kind.endswith("-key") else "an access token")
 
 
@@ -35,7 +35,7 @@ _PHRASES: Final = {
 }
 """Secrets that their surroundings show. Recording hides more of these: there a false alarm fails no test."""
 
-_SHAPED: Final = [(_told(rule.kind), Shapes([rule])) for rule in SHAPES]
+_SHAPED: Final = [(_describe_kind(rule.kind), Shapes([rule])) for rule in SHAPES]
 _PHRASED: Final = [(kind, re.compile(phrase)) for kind, phrase in _PHRASES.items()]
 
 

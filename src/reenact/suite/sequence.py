@@ -13,7 +13,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
 from reenact.suite.values import includes, same
-from reenact.suite.verdict import Verdict, at, counted, shown, verdict
+from reenact.suite.verdict import Verdict, at, counted, shorten, verdict
 from reenact.trace.replayed import REPLAYED
 
 
@@ -24,7 +24,7 @@ class SequenceStep(Params, frozen=True, kw_only=True):
     args: Any = msgspec.UNSET
 
     def __str__(self) -> str:
-        return self.tool if self.args is msgspec.UNSET else f"{self.tool} {shown(self.args)}"
+        return self.tool if self.args is msgspec.UNSET else f"{self.tool} {shorten(self.args)}"
 
 
 class ToolSequence(Params, frozen=True, kw_only=True):

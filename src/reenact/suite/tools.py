@@ -21,7 +21,7 @@ from reenact.suite.values import (
     schema_problems,
     values_at,
 )
-from reenact.suite.verdict import Verdict, at, counted, quoted, shown, verdict
+from reenact.suite.verdict import Verdict, at, counted, quoted, shorten, verdict
 
 
 class MustCallTool(Params, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]
             yield f"{key} is missing"
     for key, expected in match.args_contains.items():
         if not any(_holds(value, expected, searcher) for value in _values(args, key)):
-            yield f"{key} should contain {shown(expected)}, is {_is(args, key)}"
+            yield f"{key} should contain {shorten(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
         if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
             yield f"{key} should match {quoted(pattern)}, is {_is(args, key)}"
@@ -165,7 +165,7 @@ def _text(value: Any) -> str:
 
 
 def _is(args: Any, key: str) -> str:
-    found = " and ".join(shown(value) for value in values_at(args, key)) or "missing"
+    found = " and ".join(shorten(value) for value in values_at(args, key)) or "missing"
     return f"{found}, which counts as missing; ask for it with tool_args" if found == "false" else found
 
 
@@ -197,7 +197,7 @@ def _problems(args: Any, params: ToolArgs, searcher: Searcher) -> Iterator[str]:
         agrees = same if params.mode == "exact" else includes
         if not agrees(args, params.args):
             how = "be" if params.mode == "exact" else "include"
-            yield f"the arguments should {how} {shown(params.args)}, are {shown(args)}"
+            yield f"the arguments should {how} {shorten(params.args)}, are {shorten(args)}"
     if params.schema is not msgspec.UNSET:
         yield from schema_problems(args, params.schema)
     for path, matcher in params.matchers.items():
@@ -216,7 +216,7 @@ def _any_call(trace: Trace, tool: str, problems: Any) -> Verdict:
         return verdict(True, f"{tool}: the call at {good.event_id} matches", observed=observed, events=[good])
     if not judged:
         return _never_called(trace, tool)
-    message = f"{tool}: expected one call that matches, found none of {len(judged)}: {_listed(judged)}"
+    message = f"{tool}: expected one call that matches, found none of {len(judged)}: {_list_problems(judged)}"
     return verdict(False, message, observed=_observed(judged), events=found)
 
 
@@ -229,7 +229,7 @@ def _chosen_calls(trace: Trace, params: ToolArgs, problems: Any) -> Verdict:
     bad = [(event, wrong) for event, wrong in judged if wrong]
     wanted = "every call" if params.calls == "all" else f"the {params.calls} call"
     message = f"{params.tool}: expected {wanted} to match, "
-    message += f"found otherwise: {_listed(bad)}" if bad else f"{len(judged)} did"
+    message += f"found otherwise: {_list_problems(bad)}" if bad else f"{len(judged)} did"
     return verdict(not bad, message, observed=_observed(judged), events=chosen)
 
 
@@ -238,7 +238,7 @@ def _never_called(trace: Trace, tool: str) -> Verdict:
     return verdict(False, message, observed={"calls": []})
 
 
-def _listed(judged: list[tuple[TraceEvent, list[str]]]) -> str:
+def _list_problems(judged: list[tuple[TraceEvent, list[str]]]) -> str:
     return "; ".join(f"{event.event_id}: {', '.join(wrong)}" for event, wrong in judged[:3])
 
 

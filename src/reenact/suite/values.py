@@ -16,7 +16,7 @@ from reenact.canonical import child_path
 from reenact.errors import UsageError
 from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
-from reenact.suite.verdict import quoted, shown
+from reenact.suite.verdict import quoted, shorten
 
 _BULLET: Final = re.compile(r"[ \t]*[-*][ \t]+(?P<text>\S.*)", re.ASCII)
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)", re.ASCII)
@@ -228,22 +228,22 @@ def matcher_problem(values: list[Any], given: Any, path: str, searcher: Searcher
     """Why none of *values* satisfies the matcher *given* at *path*; ``None`` when one does."""
     matcher = read_params(Matcher, given if isinstance(given, dict) else {"equals": given}, path, strict=True)
     if matcher.exists is False:
-        return f"should not be there, is {shown(values[0])}" if values else None
+        return f"should not be there, is {shorten(values[0])}" if values else None
     if not values:
         return "is missing"
     found = [[*_unmet(value, matcher, searcher)] for value in values]
     if not all(found):
         return None
-    return f"should {found[0][0]}, is {' and '.join(shown(value) for value in values)}"
+    return f"should {found[0][0]}, is {' and '.join(shorten(value) for value in values)}"
 
 
 def _unmet(value: Any, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
     if matcher.equals is not msgspec.UNSET and not same(value, matcher.equals):
-        yield f"be {shown(matcher.equals)}"
+        yield f"be {shorten(matcher.equals)}"
     if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):
-        yield f"be one of {shown(matcher.one_of)}"
+        yield f"be one of {shorten(matcher.one_of)}"
     if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains, searcher):
-        yield f"contain {shown(matcher.contains)}"
+        yield f"contain {shorten(matcher.contains)}"
     if matcher.regex is not None and not (isinstance(value, str) and searcher.search(matcher.regex, value)):
         yield f"match {quoted(matcher.regex)}"
     if matcher.type is not None and not _is_of_type(value, matcher.type):

@@ -46,7 +46,7 @@ _ACTORS: Final[Mapping[str, str]] = {
 _STATUSES: Final[Mapping[str, str]] = {"ok": "success", "error": "failed"}
 
 
-class Happening(NamedTuple):
+class TraceEntry(NamedTuple):
     """One event of the trace before it is numbered."""
 
     type: str
@@ -79,22 +79,22 @@ class _Retries:
     def see(self, event: CaptureEvent) -> None:
         """Take note of one more event, in order."""
         if isinstance(event, capture.LlmRequest):
-            self._called(event.data.callId, (event.data.provider, event.data.model, event.data.inputHash))
+            self._note_call(event.data.callId, (event.data.provider, event.data.model, event.data.inputHash))
         elif isinstance(event, capture.ToolCall):
-            self._called(event.data.callId, (event.data.tool, canonical.digest(event.data.args)))
+            self._note_call(event.data.callId, (event.data.tool, canonical.digest(event.data.args)))
         elif isinstance(event, capture.LlmResponse):
-            self._ended(
+            self._note_end(
                 event.data.callId, event.data.error is ABSENT and "modelError" not in event.data.extra
             )
         elif isinstance(event, capture.ToolResult):
-            self._ended(event.data.callId, event.data.ok)
+            self._note_end(event.data.callId, event.data.ok)
 
-    def _called(self, call_id: str, request: tuple[str, ...]) -> None:
+    def _note_call(self, call_id: str, request: tuple[str, ...]) -> None:
         self.count += request in self._failed
         self._failed.discard(request)
         self._open[call_id] = request
 
-    def _ended(self, call_id: str, ok: bool) -> None:
+    def _note_end(self, call_id: str, ok: bool) -> None:
         request = self._open.pop(call_id, None)
         if request is not None and not ok:
             self._failed.add(request)
@@ -135,20 +135,20 @@ def _events(reader: CaptureReader, scenario: TraceScenario, retries: _Retries) -
     calls: dict[str, _Call] = {}
     seq = 0
     last_text: str | None = None
-    for event_id, event in _seen(reader):
+    for event_id, event in _recorded_and_derived(reader):
         retries.see(event)
-        for happening in _happenings(reader, event, calls, last_text):
+        for entry in _project(reader, event, calls, last_text):
             seq += 1
-            if happening.type == "llm_response":
-                last_text = happening.data.get("text") or last_text
-            yield _placed(happening, _Seen(event_id, event), seq, calls, scenario)
+            if entry.type == "llm_response":
+                last_text = entry.data.get("text") or last_text
+            yield _trace_event(entry, _Seen(event_id, event), seq, calls, scenario)
         if isinstance(event, capture.ToolCall):
             calls[event.data.callId] = _Call(event_id, event.data.tool, event.ts)
         elif isinstance(event, capture.LlmRequest):
             calls[event.data.callId] = _Call(event_id, event.data.model, event.ts)
 
 
-def _seen(reader: CaptureReader) -> Iterator[_Seen]:
+def _recorded_and_derived(reader: CaptureReader) -> Iterator[_Seen]:
     derived = DerivedEvents(reader)
     for recorded in reader.events():
         event_id = f"evt-{recorded.seq}"
@@ -157,63 +157,63 @@ def _seen(reader: CaptureReader) -> Iterator[_Seen]:
             yield _Seen(event_id if event is recorded else f"{event_id}.tool{next(numbers)}", event)
 
 
-def _placed(
-    happening: Happening, seen: _Seen, seq: int, calls: Mapping[str, _Call], scenario: TraceScenario
+def _trace_event(
+    entry: TraceEntry, seen: _Seen, seq: int, calls: Mapping[str, _Call], scenario: TraceScenario
 ) -> TraceEvent:
-    is_outcome = happening.type in ("tool_result", "llm_response", "error")
-    call = calls.get(happening.data.get("call_id", "")) if is_outcome else None
+    is_outcome = entry.type in ("tool_result", "llm_response", "error")
+    call = calls.get(entry.data.get("call_id", "")) if is_outcome else None
     return TraceEvent(
-        event_id=f"{seen.event_id}{happening.suffix}",
+        event_id=f"{seen.event_id}{entry.suffix}",
         seq=seq,
         ts=rfc3339_of_ms(seen.event.ts),
-        type=happening.type,
-        actor=_ACTORS[happening.type],
-        group_id=happening.group_id or scenario.group_id,
+        type=entry.type,
+        actor=_ACTORS[entry.type],
+        group_id=entry.group_id or scenario.group_id,
         session_id=scenario.session_id,
         task_id=scenario.task_id,
         agent_id=DEFAULT_AGENT_ID,
         parent_event_id=call.event_id if call else None,
-        data=happening.data,
+        data=entry.data,
     )
 
 
-def _happenings(
+def _project(
     reader: CaptureReader, event: CaptureEvent, calls: Mapping[str, _Call], last_text: str | None
-) -> Iterator[Happening]:
+) -> Iterator[TraceEntry]:
     """What one event of the capture is in the trace: nothing, one event or two."""
     if isinstance(event, capture.RunEnd):
-        yield from _ended(reader, event, last_text)
+        yield from _project_run_end(reader, event, last_text)
     elif isinstance(event, capture.LlmResponse):
-        yield from _answered(reader, event, calls.get(event.data.callId, _unseen(event)))
+        yield from _project_model_response(reader, event, calls.get(event.data.callId, _missing_call(event)))
     elif isinstance(event, capture.ToolResult):
-        yield from _returned(reader, event, calls.get(event.data.callId, _unseen(event)))
+        yield from _project_tool_result(reader, event, calls.get(event.data.callId, _missing_call(event)))
     else:
         project = _PROJECTIONS.get(type(event))
         if project is not None:
             yield project(reader, event)
 
 
-def _unseen(outcome: CaptureEvent) -> _Call:
+def _missing_call(outcome: CaptureEvent) -> _Call:
     """Stands for the call of an outcome whose call is not in the log."""
     return _Call("", "unknown", outcome.ts)
 
 
-def _called(reader: CaptureReader, event: capture.ToolCall) -> Happening:
+def _project_tool_call(reader: CaptureReader, event: capture.ToolCall) -> TraceEntry:
     args = plain(reader.resolved(event.data.args))
     data = {"tool": event.data.tool, "call_id": event.data.callId, "args": args}
-    return Happening("tool_call", data | _derived(event.data))
+    return TraceEntry("tool_call", data | _derived_mark(event.data))
 
 
-def _derived(data: capture.ToolCallData | capture.ToolResultData) -> dict[str, Any]:
+def _derived_mark(data: capture.ToolCallData | capture.ToolResultData) -> dict[str, Any]:
     return {"derived": True} if data.derived is True else {}
 
 
-def _asked(_: CaptureReader, event: capture.LlmRequest) -> Happening:
+def _project_model_request(_: CaptureReader, event: capture.LlmRequest) -> TraceEntry:
     data = event.data
-    return Happening("llm_request", {"call_id": data.callId, "provider": data.provider, "model": data.model})
+    return TraceEntry("llm_request", {"call_id": data.callId, "provider": data.provider, "model": data.model})
 
 
-def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
+def _project_state(reader: CaptureReader, event: capture.StateMutation) -> TraceEntry:
     data = event.data
     known = {"source": data.source, "path": data.path, "content": data.content, "value": data.value}
     facts = {name: plain(reader.resolved(value)) for name, value in known.items() if value is not ABSENT}
@@ -221,23 +221,27 @@ def _mutated(reader: CaptureReader, event: capture.StateMutation) -> Happening:
     facts = (details if isinstance(details, dict) else {"details": details}) | facts
     group_id = data.group_id if isinstance(data.group_id, str) else None
     if data.type in STATE_KINDS:
-        return Happening(data.type, facts, group_id=group_id)
-    return Happening("state_mutation", {"kind": data.type, **facts}, group_id=group_id)
+        return TraceEntry(data.type, facts, group_id=group_id)
+    return TraceEntry("state_mutation", {"kind": data.type, **facts}, group_id=group_id)
 
 
-def _returned(reader: CaptureReader, event: capture.ToolResult, call: _Call) -> Iterator[Happening]:
-    head = {"tool": call.name, "call_id": event.data.callId} | _derived(event.data)
+def _project_tool_result(
+    reader: CaptureReader, event: capture.ToolResult, call: _Call
+) -> Iterator[TraceEntry]:
+    head = {"tool": call.name, "call_id": event.data.callId} | _derived_mark(event.data)
     latency = {"latency_ms": event.ts - call.ts_ms}
     if event.data.ok:
         result = None if event.data.result is ABSENT else plain(reader.resolved(event.data.result))
-        yield Happening("tool_result", {**head, "success": True, "result": result, **latency})
+        yield TraceEntry("tool_result", {**head, "success": True, "result": result, **latency})
         return
-    yield Happening("tool_result", {**head, "success": False, **latency})
+    yield TraceEntry("tool_result", {**head, "success": False, **latency})
     failure = {} if event.data.error is ABSENT else reader.resolved(event.data.error)
-    yield Happening("error", {"scope": "tool", **head, **error_of(failure)}, suffix=".error")
+    yield TraceEntry("error", {"scope": "tool", **head, **error_of(failure)}, suffix=".error")
 
 
-def _answered(reader: CaptureReader, event: capture.LlmResponse, call: _Call) -> Iterator[Happening]:
+def _project_model_response(
+    reader: CaptureReader, event: capture.LlmResponse, call: _Call
+) -> Iterator[TraceEntry]:
     data = event.data
     head = {"call_id": data.callId, "provider": data.provider, "model": data.model or call.name}
     facts = {
@@ -248,28 +252,30 @@ def _answered(reader: CaptureReader, event: capture.LlmResponse, call: _Call) ->
     response = None if data.response is ABSENT else reader.resolved(data.response)
     pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
     text = output_text(data.provider, response, pieces)
-    yield Happening("llm_response", {**head, **facts, **({} if text is None else {"text": text})})
+    yield TraceEntry("llm_response", {**head, **facts, **({} if text is None else {"text": text})})
     failure = data.extra.get("modelError") if data.error is ABSENT else reader.resolved(data.error)
     if failure is not None:
-        yield Happening("error", {"scope": "model", **head, **error_of(failure)}, suffix=".error")
+        yield TraceEntry("error", {"scope": "model", **head, **error_of(failure)}, suffix=".error")
 
 
-def _ended(reader: CaptureReader, event: capture.RunEnd, last_text: str | None) -> Iterator[Happening]:
+def _project_run_end(
+    reader: CaptureReader, event: capture.RunEnd, last_text: str | None
+) -> Iterator[TraceEntry]:
     """The output is what the run says it came to, else the last thing the model said."""
     if event.data.error is not ABSENT:
         error_type, _, message = event.data.error.partition(": ")
-        yield Happening("error", {"scope": "run", "error_type": error_type, "message": message}, ".error")
+        yield TraceEntry("error", {"scope": "run", "error_type": error_type, "message": message}, ".error")
     output = event.data.finalOutput
     output = None if output is ABSENT else plain(reader.resolved(output))
     output = last_text if output is None else output
     if output is not None:
-        yield Happening("final_output", {"role": "assistant", "content": as_text(output)})
+        yield TraceEntry("final_output", {"role": "assistant", "content": as_text(output)})
 
 
-_PROJECTIONS: Final[Mapping[type, Callable[[CaptureReader, Any], Happening]]] = {
-    capture.ToolCall: _called,
-    capture.LlmRequest: _asked,
-    capture.StateMutation: _mutated,
+_PROJECTIONS: Final[Mapping[type, Callable[[CaptureReader, Any], TraceEntry]]] = {
+    capture.ToolCall: _project_tool_call,
+    capture.LlmRequest: _project_model_request,
+    capture.StateMutation: _project_state,
 }
 
 

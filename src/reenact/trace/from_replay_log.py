@@ -73,7 +73,7 @@ def _events(read: Iterable[tuple[int, Event]], scenario: TraceScenario) -> Itera
     seq, ts = 0, ""
     for number, event in read:
         ts = _time(event) or ts
-        for suffix, kind, data in _happenings(event, calls):
+        for suffix, kind, data in _project(event, calls):
             seq += 1
             parent = calls.get(data.get("call_id", "")) if kind in ("tool_result", "error") else None
             yield TraceEvent(
@@ -93,23 +93,21 @@ def _events(read: Iterable[tuple[int, Event]], scenario: TraceScenario) -> Itera
             calls[_call_id(event)] = (f"evt-{number}", event.tool)
 
 
-def _happenings(
-    event: Event, calls: Mapping[str, tuple[str, str]]
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _project(event: Event, calls: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Suffix of the id, type and data of what one line is in the trace."""
     if isinstance(event, ToolCall):
         args = {} if event.params is ABSENT else {"args": event.params}
         yield "", "tool_call", {"tool": event.tool, "call_id": _call_id(event), **args}
     elif isinstance(event, ToolResult):
         _, tool = calls.get(_call_id(event), ("", "unknown"))
-        yield from _returned(event, {"tool": tool, "call_id": _call_id(event)})
+        yield from _project_result(event, {"tool": tool, "call_id": _call_id(event)})
     elif isinstance(event, Verification):
-        yield "", "verification", _verified(event)
+        yield "", "verification", _project_verification(event)
     elif isinstance(event, SessionEnd) and _summary(event):
         yield "", "final_output", {"role": "assistant", "content": _summary(event)}
 
 
-def _returned(event: ToolResult, head: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _project_result(event: ToolResult, head: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     success = event.ok if isinstance(event, current.ToolResult) else not event.exit_code
     facts = {"success": success, "latency_ms": event.latency_ms, "output_hash": event.output_hash}
     yield "", "tool_result", {**head, **facts}
@@ -117,14 +115,14 @@ def _returned(event: ToolResult, head: dict[str, Any]) -> Iterator[tuple[str, st
         return
     error = {"error_type": "exit_code", "message": f"exit code {getattr(event, 'exit_code', None)}"}
     if isinstance(event, current.ToolResult):
-        told = event.error
+        recorded = event.error
         error = {"error_type": "error", "message": ""}
-        if told is not ABSENT:
-            error = {"error_type": told.name, "message": told.message}
+        if recorded is not ABSENT:
+            error = {"error_type": recorded.name, "message": recorded.message}
     yield ".error", "error", {"scope": "tool", **head, **error}
 
 
-def _verified(event: Verification) -> dict[str, Any]:
+def _project_verification(event: Verification) -> dict[str, Any]:
     if isinstance(event, current.Verification):
         return {"commands": [event.command], "exit_codes": [event.exit_code]}
     return {"commands": event.commands, "exit_codes": event.exit_codes}

@@ -25,18 +25,18 @@ def as_replayed(trace: Trace, receipt: ReplayReceipt) -> Trace:
     events = trace.events
     missing = [found for found in receipt.divergences if found["code"] == "event_missing"]
     for divergence in missing:
-        events = _without(events, _gone(divergence))
+        events = _drop_events(events, _removal_test(divergence))
     wrong = [found for found in receipt.divergences if found["code"] != "event_missing"]
     for number, divergence in enumerate(wrong, 1):
-        instead = _instead(divergence, trace, f"now-{number}")
+        instead = _replacement_events(divergence, trace, f"now-{number}")
         if receipt.matching.policy == "lenient":
-            events = _exchanged(events, divergence.get("eventSeq"), instead)
+            events = _replace_event(events, divergence.get("eventSeq"), instead)
         else:
-            events = [*_without(events, _gone(divergence)), *instead]
-    return _made_of(events, trace)
+            events = [*_drop_events(events, _removal_test(divergence)), *instead]
+    return _trace_with(events, trace)
 
 
-def _exchanged(events: list[TraceEvent], seq: int | None, instead: list[TraceEvent]) -> list[TraceEvent]:
+def _replace_event(events: list[TraceEvent], seq: int | None, instead: list[TraceEvent]) -> list[TraceEvent]:
     """*events* with other data in the one that was answered for; its outcome is what the agent got."""
     recorded = f"evt-{seq}"
     if not instead or all(event.event_id != recorded for event in events):
@@ -48,7 +48,7 @@ def _exchanged(events: list[TraceEvent], seq: int | None, instead: list[TraceEve
     ]
 
 
-def _gone(divergence: dict[str, Any]) -> Gone:
+def _removal_test(divergence: dict[str, Any]) -> Gone:
     seq = divergence.get("eventSeq")
     observed = divergence.get("observed", {})
     if seq is None or (observed.get("type") == "run_end" and "finalOutput" not in observed["data"]):
@@ -64,13 +64,13 @@ def _line(event: TraceEvent) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _without(events: list[TraceEvent], gone: Gone) -> list[TraceEvent]:
+def _drop_events(events: list[TraceEvent], gone: Gone) -> list[TraceEvent]:
     """*events* without those that are *gone*, and without their outcomes."""
     left_out = {event.event_id for event in events if gone(event)}
     return [event for event in events if not {event.event_id, event.parent_event_id} & left_out]
 
 
-def _instead(divergence: dict[str, Any], trace: Trace, event_id: str) -> list[TraceEvent]:
+def _replacement_events(divergence: dict[str, Any], trace: Trace, event_id: str) -> list[TraceEvent]:
     """The call that was made, or the output that the run came to, where the recording has another."""
     observed = divergence.get("observed", {"type": "", "data": {}})
     data = observed["data"]
@@ -100,7 +100,7 @@ def event_at_the_end(trace: Trace, event_id: str, kind: str, data: dict[str, Any
     )
 
 
-def _made_of(events: list[TraceEvent], trace: Trace) -> Trace:
+def _trace_with(events: list[TraceEvent], trace: Trace) -> Trace:
     numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, 1)]
     outputs = [event.data["content"] for event in events if event.type == "final_output"]
     is_changed = [event.event_id for event in events] != [event.event_id for event in trace.events]

@@ -142,8 +142,8 @@ class _Skeleton:
 
 
 def _started(event: current.SessionStart) -> dict[str, Any]:
-    told = current.DIALECT.to_json(event)
-    return _unknown({name: told[name] for name in told if name not in ("type", "ts", "session_id")})
+    line = current.DIALECT.to_json(event)
+    return _unknown({name: line[name] for name in line if name not in ("type", "ts", "session_id")})
 
 
 def _unknown(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,24 +151,24 @@ def _unknown(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: msgspec.Raw(to_text(value)) for name, value in fields.items()}
 
 
-def _called(event: current.ToolCall) -> dict[str, Any]:
+def _tool_call_of(event: current.ToolCall) -> dict[str, Any]:
     args = UNKNOWN if event.params is ABSENT else msgspec.Raw(to_text(event.params))
     called = {"callId": event.step_id, "tool": event.tool, "args": args, "lane": _LANE}
     return called | {"paramsHash": event.params_hash}
 
 
-def _returned(event: current.ToolResult) -> dict[str, Any]:
+def _tool_result_of(event: current.ToolResult) -> dict[str, Any]:
     returned: dict[str, Any] = {"callId": event.step_id, "ok": event.ok, "outputHash": event.output_hash}
     if event.ok:
         return returned | {"result": UNKNOWN}
-    told = event.error
+    recorded = event.error
     error = {"type": "error", "message": ""}
-    if told is not ABSENT:
-        error = {"type": told.name, "message": told.message}
+    if recorded is not ABSENT:
+        error = {"type": recorded.name, "message": recorded.message}
     return returned | {"error": error}
 
 
-def _ended(event: current.SessionEnd) -> dict[str, Any]:
+def _run_end_of(event: current.SessionEnd) -> dict[str, Any]:
     ended: dict[str, Any] = {"status": "ok" if event.status == "success" else "error"}
     if event.summary is not ABSENT:
         ended["finalOutput"] = event.summary
@@ -176,9 +176,9 @@ def _ended(event: current.SessionEnd) -> dict[str, Any]:
 
 
 _PROJECTIONS: Final[Mapping[type, tuple[str, Callable[[Any], dict[str, Any]]]]] = {
-    current.ToolCall: ("tool_call", _called),
-    current.ToolResult: ("tool_result", _returned),
-    current.SessionEnd: ("run_end", _ended),
+    current.ToolCall: ("tool_call", _tool_call_of),
+    current.ToolResult: ("tool_result", _tool_result_of),
+    current.SessionEnd: ("run_end", _run_end_of),
 }
 _NO_FIELD: Final = "a capture has no such field"
 _LOST: Final[Mapping[type, Mapping[str, str]]] = {

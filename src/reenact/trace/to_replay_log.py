@@ -86,15 +86,15 @@ class _Projection:
         self._note_effect(event)
         match event:
             case capture.RunStart():
-                return [self._started(event)]
+                return [self._project_start(event)]
             case capture.ToolCall():
-                return [self._called(event)]
+                return [self._project_call(event)]
             case capture.ToolResult():
-                return [self._returned(event)]
+                return [self._project_result(event)]
             case capture.RunEnd():
-                return [self._ended(event)]
+                return [self._project_end(event)]
             case capture.StateMutation() if event.data.type in _TOLD:
-                return self._told(event)
+                return self._project_statement(event)
             case _:
                 self._lose(None, "a replay log has no such event")
                 return []
@@ -107,7 +107,7 @@ class _Projection:
             self._effects.setdefault(inside, {})[tag] = None
             inside = self._parents.get(inside, ABSENT)
 
-    def _told(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
+    def _project_statement(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
         """What the run says of itself: its plan and steps, and how its work was verified."""
         facts = plain(self._reader.resolved(event.data.details))
         lane = event.data.lane if isinstance(event.data.lane, str) else ""
@@ -151,7 +151,7 @@ class _Projection:
             replay_version=REPLAY_VERSION,
         )
 
-    def _started(self, event: capture.RunStart) -> current.Event:
+    def _project_start(self, event: capture.RunStart) -> current.Event:
         data = event.data
         policy = data.policyBundleId
         if policy is ABSENT:
@@ -171,7 +171,7 @@ class _Projection:
             extra={} if data.issueNumber is ABSENT else {"issue_number": data.issueNumber},
         )
 
-    def _called(self, event: capture.ToolCall) -> current.Event:
+    def _project_call(self, event: capture.ToolCall) -> current.Event:
         data = event.data
         self._lose_present(data, "lane", "parent")
         params = self._plain("args", data.args)
@@ -193,7 +193,7 @@ class _Projection:
             extra=_mark(data.derived) | self._plan_step(data.lane),
         )
 
-    def _returned(self, event: capture.ToolResult) -> current.Event:
+    def _project_result(self, event: capture.ToolResult) -> current.Event:
         data = event.data
         self._lose_present(data, "opened", "opening", "inline", "closed", "exact")
         self._lose("result", "a replay log has the hash of the output, and a preview of it")
@@ -223,8 +223,8 @@ class _Projection:
         if data.error is ABSENT:
             name = "cancelled" if data.cancelled is True else "error"
             return current.ToolError(name=name, message="")
-        told = error_of(self._reader.resolved(data.error))
-        return current.ToolError(name=told["error_type"], message=told["message"])
+        error = error_of(self._reader.resolved(data.error))
+        return current.ToolError(name=error["error_type"], message=error["message"])
 
     def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, Any]]:
         """What the tool returned as the text that an output hash covers, and what is shown of it."""
@@ -242,7 +242,7 @@ class _Projection:
                 previews["exit_code"] = code
         return content, previews
 
-    def _ended(self, event: capture.RunEnd) -> current.Event:
+    def _project_end(self, event: capture.RunEnd) -> current.Event:
         data = event.data
         is_ok = data.status == "ok"
         confidence = data.confidence

@@ -133,8 +133,8 @@ def _verifications(session: Session) -> Iterator[str]:
     for run in session.verification:
         verdict = "passed" if run.exit_code == 0 else f"failed with {run.exit_code}"
         delta = run.verification_delta
-        told = "" if not isinstance(delta, int) or delta == 0 else f", {delta:+d} tests pass"
-        yield f"- `{_code(run.command)}` {verdict}{told}"
+        change = "" if not isinstance(delta, int) or delta == 0 else f", {delta:+d} tests pass"
+        yield f"- `{_code(run.command)}` {verdict}{change}"
 
 
 def _result(session: Session, file: str) -> Iterator[str]:

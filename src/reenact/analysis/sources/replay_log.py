@@ -121,25 +121,25 @@ class ReplayLogSource(WithoutBlobs):
     def _event(self, number: int, value: dict[str, Any]) -> RunEvent:
         name = str(self._dialect.name_in(value))
         ts_ms = _milliseconds(value.get(self._dialect.time_field, value.get("created_at")))
-        translate = _TRANSLATIONS.get(name, _other)
+        translate = _TRANSLATIONS.get(name, _translate_other)
         kind, data = translate(value)
         return RunEvent(number, self._ts_ms if ts_ms is None else ts_ms, kind or name, data)
 
 
-def _opened(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_start(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "run_start", value
 
 
-def _ended(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_end(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "run_end", {"status": value.get("status"), "finalOutput": value.get("summary")}
 
 
-def _called(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_call(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     data = {"callId": _call_id(value), "tool": value["tool"], "argsHash": value["params_hash"]}
     return "tool_call", data | ({"args": value["params"]} if "params" in value else {})
 
 
-def _returned(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_result(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     ok = value.get("ok", not value.get("exit_code"))
     data = {"callId": _call_id(value), "ok": ok, "resultHash": value["output_hash"]}
     data["latencyMs"], data["utility"] = value.get("latency_ms"), value.get("step_utility")
@@ -152,7 +152,7 @@ def _returned(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "tool_result", data
 
 
-def _verified(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_verification(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     commands = value.get("commands", [value.get("command")])
     codes = value.get("exit_codes", [value.get("exit_code")])
     facts = {"commands": commands, "exitCodes": codes, "delta": value.get("verification_delta")}
@@ -162,26 +162,26 @@ def _verified(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "verification", data
 
 
-def _planned(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    _, data = _other(value)
+def _translate_plan(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    _, data = _translate_other(value)
     return "plan", data
 
 
-def _other(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _translate_other(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     facts = {key: child for key, child in value.items() if key not in ("type", "event", "ts", "t")}
     return "", {"name": str(value.get("step_id", "")), "value": facts}
 
 
 _TRANSLATIONS: Final = {
-    "ReplayHeader": _opened,
-    "SessionStart": _opened,
-    "SealLeaves": _opened,  # the proof that a published log brings along
-    "SessionEnd": _ended,
-    "ToolCall": _called,
-    "ToolResult": _returned,
-    "Verification": _verified,
-    "PlanStart": _planned,
-    "StepComplete": _planned,
+    "ReplayHeader": _translate_start,
+    "SessionStart": _translate_start,
+    "SealLeaves": _translate_start,  # the proof that a published log brings along
+    "SessionEnd": _translate_end,
+    "ToolCall": _translate_call,
+    "ToolResult": _translate_result,
+    "Verification": _translate_verification,
+    "PlanStart": _translate_plan,
+    "StepComplete": _translate_plan,
 }
 
 

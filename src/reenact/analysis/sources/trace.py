@@ -133,8 +133,8 @@ def _translated(
         case "error" if call_id in returned:
             return REMARK, {}
         case "error":
-            told = _failure(event)
-            return "error", {"name": told["type"], "value": data, "error": told, "callId": call_id}
+            error = _failure(event)
+            return "error", {"name": error["type"], "value": data, "error": error, "callId": call_id}
         case "message_received":
             return "message", {"name": str(data.get("role") or "user"), "value": data.get("content")}
         case other:

@@ -51,14 +51,14 @@ def call_of(call: Any) -> NamedCall | None:
     if type(name) is not str or len(given) > 1:
         return None
     arguments = call[given[0]] if given else {}
-    return NamedCall(name, _decoded(arguments) if type(arguments) is str else arguments)
+    return NamedCall(name, _decode_arguments(arguments) if type(arguments) is str else arguments)
 
 
 def _is_flat(function: Any) -> bool:
     return type(function) is dict and "function" not in function
 
 
-def _decoded(text: str) -> Any:
+def _decode_arguments(text: str) -> Any:
     try:
         return read_json(text.encode()) if text else {}
     except (FormatError, UnicodeEncodeError):
@@ -119,7 +119,9 @@ class CompiledCondition(NamedTuple):
         """Whether it holds of every leaf, or, when *is_strict*, is not false of one."""
         try:
             leaves = list(
-                _leaves(arguments) if self.argument == ALL_ARGUMENTS else _named(arguments, self.argument)
+                _leaves(arguments)
+                if self.argument == ALL_ARGUMENTS
+                else _find_argument(arguments, self.argument)
             )
         except RecursionError:
             leaves = [_UNREADABLE]
@@ -189,11 +191,11 @@ def _text(leaf: Any) -> str | None:
     return repr(leaf) if is_printable else None
 
 
-def _named(arguments: Any, name: str) -> Iterator[Any]:
+def _find_argument(arguments: Any, name: str) -> Iterator[Any]:
     """The leaves of the argument *name*, as one key and as a dotted path; the items of arrays count."""
     if isinstance(arguments, list | tuple):
         for item in arguments:
-            yield from _named(item, name)
+            yield from _find_argument(item, name)
     elif not isinstance(arguments, dict):
         yield _UNREADABLE
     else:
@@ -201,7 +203,7 @@ def _named(arguments: Any, name: str) -> Iterator[Any]:
             yield from _leaves(arguments[name])
         first, dot, rest = name.partition(".")
         if dot and first in arguments:
-            yield from _named(arguments[first], rest)
+            yield from _find_argument(arguments[first], rest)
 
 
 _UNREADABLE: Final = object()

@@ -142,7 +142,7 @@ def _compute(digest: _Digest, subject: Any) -> str | FormatError:
 def _equal(name: str, wanted: str, claimed: Any) -> RecordCheck:
     if claimed == wanted:
         return RecordCheck(name, True)
-    return RecordCheck(name, False, f"is {_shown(claimed)}, must be {_shown(wanted)}")
+    return RecordCheck(name, False, f"is {_describe_claim(claimed)}, must be {_describe_claim(wanted)}")
 
 
 def _subject(result: Result) -> RecordCheck:
@@ -156,7 +156,7 @@ def _digest(name: str, computed: str | FormatError, claimed: Any) -> RecordCheck
         return RecordCheck(name, False, f"cannot be computed: {computed}")
     if computed == claimed:
         return RecordCheck(name, True)
-    return RecordCheck(name, False, f"is {_shown(claimed)}, but {computed} was computed")
+    return RecordCheck(name, False, f"is {_describe_claim(claimed)}, but {computed} was computed")
 
 
 def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> RecordCheck:
@@ -166,13 +166,13 @@ def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> RecordCheck:
     if claimed is None or claimed == ACTION.digest:
         return RecordCheck(name, True)
     if not (isinstance(claimed, str) and re.fullmatch("[0-9a-f]{64}", claimed)):
-        return RecordCheck(name, False, f"is {_shown(claimed)}, must be 64 lowercase hex digits")
+        return RecordCheck(name, False, f"is {_describe_claim(claimed)}, must be 64 lowercase hex digits")
     return RecordCheck(
         name, True, f"{claimed} is another manifest than ours, {ACTION.digest}; it is not compared"
     )
 
 
-def _shown(claimed: Any) -> str:
+def _describe_claim(claimed: Any) -> str:
     if claimed is None:
         return "missing"
     return f"{claimed!r:.80}" if type(claimed) is str else type_name(claimed)

@@ -416,9 +416,9 @@ class _CaptureCheck:
             self.find("event_count", reason, self._file)
         if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
             self.find("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
-        for told in (manifest.error or "", *(manifest.warnings or ())):
-            if told.startswith(RECORDING_FAILED):
-                self.find("recording_failed", f"not all of the run is here: {told}", MANIFEST)
+        for warning in (manifest.error or "", *(manifest.warnings or ())):
+            if warning.startswith(RECORDING_FAILED):
+                self.find("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
                 break
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)

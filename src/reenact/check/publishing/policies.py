@@ -122,24 +122,24 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _dropped, **blinded, **hidden}
 
 
-def published(event: Event, line: Mapping[str, Any], words: Wording) -> dict[str, Any] | None:
+def publish_event(event: Event, line: Mapping[str, Any], words: Wording) -> dict[str, Any] | None:
     """*event*, which stands on *line*, in *words*; ``None`` for one that this version does not know."""
     if isinstance(event, UnknownEvent):
         return None
     names = (event.__struct_config__.tag_field or "", *event.__struct_fields__)
     known = {name: line[name] for name in names if name in line}
     derived = {"derived": True} if event.extra.get("derived") is True else {}
-    return _present({name: _published(name, value, words) for name, value in known.items()}) | derived
+    return _present({name: _publish_member(name, value, words) for name, value in known.items()}) | derived
 
 
-def _published(path: str, value: Any, words: Wording) -> Any:
+def _publish_member(path: str, value: Any, words: Wording) -> Any:
     kind = KINDS.get(path)
     if kind is not None:
-        return _worded(value, words[kind])
+        return _apply_word(value, words[kind])
     if not isinstance(value, dict):
         return ABSENT
     return (
-        _present({name: _published(f"{path}.{name}", member, words) for name, member in value.items()})
+        _present({name: _publish_member(f"{path}.{name}", member, words) for name, member in value.items()})
         or ABSENT
     )
 
@@ -148,9 +148,9 @@ def _present(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def _worded(value: Any, word: Word) -> Any:
+def _apply_word(value: Any, word: Word) -> Any:
     if isinstance(value, list):
-        return [_worded(item, word) for item in value]
+        return [_apply_word(item, word) for item in value]
     if isinstance(value, str):
         return value if value in _SIDE_EFFECTS else word(value)
     return ABSENT if word is _dropped else value

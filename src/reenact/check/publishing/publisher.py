@@ -19,7 +19,7 @@ from reenact.check.publishing.policies import (
     PolicyName,
     Wording,
     fields_of,
-    published,
+    publish_event,
     wording,
 )
 from reenact.formats.dialects import Event
@@ -127,12 +127,12 @@ class Publisher:
 
     def publish(self, event: Event, policy: PolicyName) -> dict[str, Any] | None:
         """*event* under *policy*; ``None`` where it may not be published."""
-        return published(event, self._to_json(event), self._words[policy])
+        return publish_event(event, self._to_json(event), self._words[policy])
 
     def sealed(self, event: Event) -> SealedLine:
         """*event* in all its forms."""
         line = self._to_json(event)
-        forms = {policy: published(event, line, words) for policy, words in self._words.items()}
+        forms = {policy: publish_event(event, line, words) for policy, words in self._words.items()}
         known = {policy: form for policy, form in forms.items() if form is not None}
         return SealedLine(original=line, **known)
 
@@ -145,7 +145,7 @@ def _masker(
     names: set[str] = set()
     for event in events:
         line = dialect.to_json(event)
-        kept = fields_of(published(event, line, unmasked) or {})
+        kept = fields_of(publish_event(event, line, unmasked) or {})
         for path, value in fields_of(line).items():
             shown = set(words_of(kept.get(path)))
             words.update(word for word in words_of(value) if word not in shown)

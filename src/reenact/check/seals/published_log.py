@@ -119,7 +119,7 @@ class ProofScan:
         proof = _read_proof(value)
         shown = {name: value[name] for name in value if name != PROOF}
         if proof.fields is not ABSENT:
-            leaf, unproven = _opened(proof.fields, fields_of(shown))
+            leaf, unproven = _open_commitments(proof.fields, fields_of(shown))
             message = "nothing proves this member"
             findings += [
                 Finding("seal_unproven", message, self._file, line=number, json_path=path)
@@ -138,7 +138,7 @@ def lists_leaves(value: Any, tag_field: str) -> bool:
     return is_list and value[tag_field] == LEAVES and type(value["from"]) is int
 
 
-def _opened(entries: list[str | tuple[str, str]], shown: dict[str, Any]) -> tuple[bytes, list[str]]:
+def _open_commitments(entries: list[str | tuple[str, str]], shown: dict[str, Any]) -> tuple[bytes, list[str]]:
     """The leaf of a line's commitments, and the members of the line that none of them covers."""
     commitments: list[bytes] = []
     proved: set[str] = set()

@@ -22,7 +22,14 @@ from reenact.check.seals import sealing
 from reenact.check.seals.commitments import TreeName, root_of
 from reenact.check.seals.keys import key_id, read_private_key
 from reenact.check.seals.published_log import WITHHELD_EVENT, published_lines
-from reenact.check.seals.sealing import event_fields, event_leaves, line_fields, log_leaves, signed, tree_of
+from reenact.check.seals.sealing import (
+    event_fields,
+    event_leaves,
+    line_fields,
+    log_leaves,
+    sign_seal,
+    tree_of,
+)
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import ToolResult
 from reenact.formats.dialects import DIALECTS, Event
@@ -108,7 +115,7 @@ def seal(
         open_output(seal_path, replace=replace) as file,
     ):
         found = _seal_of(run, seed, _write_secret(run, seed, secret))
-        file.write(signed(found, signer))
+        file.write(sign_seal(found, signer))
     return SealReport(
         seal=str(seal_path),
         secret=str(secret_path),

@@ -87,7 +87,7 @@ def tree_of(leaves: Iterable[bytes]) -> Tree:
     return Tree(count=count, root=root)
 
 
-def signed(seal: Seal, key: Ed25519PrivateKey) -> bytes:
+def sign_seal(seal: Seal, key: Ed25519PrivateKey) -> bytes:
     """The envelope of *seal*, as a file."""
     payload = seal_to_bytes(seal)
     signature = key.sign(to_be_signed(PAYLOAD_TYPE, payload))

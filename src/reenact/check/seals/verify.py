@@ -158,10 +158,10 @@ def with_seal(
     envelope = read_envelope(seal_path.read_bytes(), file=str(seal_path))
     problem = signature_problem(envelope, key)
     if problem is not None:
-        return _joined(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
+        return _merge_reports(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
     seal = read_seal(payload_of(envelope), file=str(seal_path))
     checked = _check(report, seal, processes, progress)
-    return _joined(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
+    return _merge_reports(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
 
 
 def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress | None) -> SealCheck:
@@ -181,7 +181,7 @@ def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress 
         return check_sealed_log(trajectory_hash(stream, file=path.name), seal, file=path.name)
 
 
-def _joined(report: VerifyReport, checked: SealCheck) -> VerifyReport:
+def _merge_reports(report: VerifyReport, checked: SealCheck) -> VerifyReport:
     """One report of both; withheld lines explain what a log lacks."""
     findings = list(report.findings)
     if checked.facts.get("withheldLines"):
