@@ -23,8 +23,7 @@ from conformance.make.case import (
 )
 from conformance.make.replay_log import LOG
 from reenact import canonical
-from reenact.check.publishing.policies import PolicyName
-from reenact.check.publishing.publisher import Publisher
+from reenact.check.publishing import PolicyName, Publisher
 from reenact.check.seals.keys import public_pem
 from reenact.check.seals.published_log import published_lines
 from reenact.check.seals.sealing import disclose, line_fields, log_leaves, prove, sign_seal, tree_of

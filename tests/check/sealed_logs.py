@@ -6,7 +6,7 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.check.publishing.publisher import Publisher
+from reenact.check.publishing import Publisher
 from reenact.check.seals.published_log import check_published_log, published_lines
 from reenact.check.seals.sealing import log_leaves, tree_of
 from reenact.formats.dialects import DIALECTS

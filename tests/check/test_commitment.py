@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.check.publishing.policies import fields_of
+from reenact.check.publishing import fields_of
 from reenact.check.seals.commitments import Salts, commitment, commitments_of, leaf_of
 from reenact.formats.seal import SALT_BYTES
 from tests.formats import json_values, law, texts

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from reenact.check.publishing.policies import fields_of
+from reenact.check.publishing import fields_of
 from reenact.check.seals.sealing import disclose, event_leaves, line_fields, log_leaves, prove, tree_of
 from reenact.check.seals.verify import check_disclosure
 from reenact.errors import FormatError, UsageError

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.check.publishing.policies import KINDS, POLICIES, WITHHELD, without_users
-from reenact.check.publishing.publisher import Publisher
+from reenact.check.publishing import KINDS, POLICIES, WITHHELD, Publisher, without_users
 from reenact.formats.dialects import DIALECTS, current, legacy
 from reenact.formats.replay_log import read_replay_log
 from tests.check.sealed_logs import DIALECT_NAMES, SEED, golden_log

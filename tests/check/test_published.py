@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.check.publishing.policies import POLICIES
+from reenact.check.publishing import POLICIES
 from reenact.check.seals.sealing import log_leaves
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.replay_log import read_replay_log

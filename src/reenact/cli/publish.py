@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.check.publishing.policies import POLICIES, PolicyName
+from reenact.check.publishing import POLICIES, PolicyName
 from reenact.check.seals.runs import publish
 from reenact.cli.failure import printable
 from reenact.cli.terminal import A_PATH, progress_bar

@@ -12,11 +12,10 @@ from reenact.analysis.artifact import Artifact
 from reenact.analysis.compare import Comparison
 from reenact.comparing.json_changes import JsonChange
 from reenact.errors import UsageError
-from reenact.viewer.comparisons import Comparisons
 from reenact.viewer.conversation import read_turns
+from reenact.viewer.jobs import Comparisons, VerificationJobs, can_verify
 from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.shelf import Shelf
-from reenact.viewer.verification import VerificationJobs, can_verify
 
 TEXT_CHARACTERS: Final = 200_000
 LIST_ITEMS: Final = 5_000

@@ -19,9 +19,9 @@ from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.check.artifact import check_artifact
 from reenact.errors import UsageError
 from reenact.viewer.api import Api, ApiAnswer
+from reenact.viewer.jobs import can_verify
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import INDEX, PROGRAM, bundle, static_files, styles
-from reenact.viewer.verification import can_verify
 
 MAX_STEPS: Final = 10_000
 

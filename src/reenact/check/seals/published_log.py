@@ -16,7 +16,7 @@ import msgspec
 from reenact.canonical import child_path
 from reenact.check.findings import Finding, SealCheck
 from reenact.check.integrity.segments import Progress, scan_segments
-from reenact.check.publishing.policies import POLICIES, PolicyName, fields_of
+from reenact.check.publishing import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, commitment, leaf_of
 from reenact.check.seals.sealing import line_fields, tree_of
 from reenact.errors import FormatError

@@ -16,8 +16,7 @@ import msgspec
 from reenact import canonical
 from reenact._version import __version__
 from reenact.check.integrity.segments import Progress, ProgressBar, no_progress_bar
-from reenact.check.publishing.policies import PolicyName
-from reenact.check.publishing.publisher import Publisher
+from reenact.check.publishing import PolicyName, Publisher
 from reenact.check.seals import sealing
 from reenact.check.seals.commitments import TreeName, root_of
 from reenact.check.seals.keys import key_id, read_private_key

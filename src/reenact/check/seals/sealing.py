@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.check.publishing.policies import POLICIES, PolicyName, fields_of
-from reenact.check.publishing.publisher import forms_of
+from reenact.check.publishing import POLICIES, PolicyName, fields_of, forms_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
 from reenact.errors import UsageError

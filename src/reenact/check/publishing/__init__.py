@@ -1,1 +1,0 @@
-"""What of a log may be published, under which policy."""
