@@ -177,6 +177,30 @@ def test_the_rooms_of_the_reading_side_share_no_class_name():
     assert {name: rooms for name, rooms in shared.items() if reading & set(rooms)} == {}
 
 
+# Programs
+
+STARTS_A_PROGRAM = re.compile(
+    r"subprocess\.(run|Popen|call|check_call|check_output)\([^)]|os\.(system|popen|exec\w+|posix_spawn\w*|spawn\w+)\("
+    r"|webbrowser\.open|create_subprocess_\w+\(|ProcessPoolExecutor\([^)]"
+)
+
+
+def test_the_page_on_security_lists_every_file_that_starts_a_program():
+    """Whoever reads artifacts of others knows what can run; what the agent starts goes through the seams."""
+    package = ROOT / "src" / "reenact"
+    table = (
+        (ROOT / "SECURITY.md").read_text().partition("## What can start a program")[2].partition("\n## ")[0]
+    )
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if STARTS_A_PROGRAM.search(path.read_text())
+    }
+    assert {file for file in found if not file.startswith("seams/")} == set(
+        re.findall(r"`([\w/]+\.py)`", table)
+    )
+
+
 # Tools
 
 
