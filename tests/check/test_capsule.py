@@ -5,7 +5,7 @@ import sys
 import msgspec
 import pytest
 
-from reenact.check.actions.capsule import Capsule, CapsuleFindings, Manifest
+from reenact.check.actions.capsule import Capsule, Findings, Manifest
 from reenact.check.actions.registry import capsule_ids, find_capsule
 from reenact.check.actions.schema import Field, NumberSchema, ObjectSchema, Problem, StringSchema
 from reenact.errors import CheckFailed, UsageError
@@ -37,7 +37,7 @@ def capsule(logic):
 
 def measure(value):
     name = value.get("name") if isinstance(value, dict) else None
-    return CapsuleFindings([], {"length": len(name) if isinstance(name, str) else None, "first": None})
+    return Findings([], {"length": len(name) if isinstance(name, str) else None, "first": None})
 
 
 def test_a_good_value_is_accepted_with_its_data():
@@ -56,7 +56,7 @@ def test_the_logic_runs_on_anything():
 def test_the_logics_problems_come_after_those_of_the_schema():
     """And reject like them."""
     own = Problem("too_short", "name", "must be longer")
-    result = capsule(lambda value: CapsuleFindings([own], {"length": 0})).execute({"x": 1})
+    result = capsule(lambda value: Findings([own], {"length": 0})).execute({"x": 1})
     assert [problem.code for problem in result.problems] == ["missing_field", "unexpected_field", "too_short"]
     assert result.status == "rejected"
 
@@ -64,7 +64,7 @@ def test_the_logics_problems_come_after_those_of_the_schema():
 def test_a_warning_does_not_reject():
     """It is reported all the same."""
     own = Problem("odd", "name", "is odd", "warning")
-    result = capsule(lambda value: CapsuleFindings([own], {"length": 1})).execute({"name": "x"})
+    result = capsule(lambda value: Findings([own], {"length": 1})).execute({"name": "x"})
     assert (result.status, result.problems) == ("accepted", (own,))
 
 
@@ -80,7 +80,7 @@ BAD_DATA = {
 def test_the_output_is_validated_too(name):
     """A capsule that breaks its own promise rejects; the path says that it is the data's."""
     data, expected = BAD_DATA[name]
-    result = capsule(lambda value: CapsuleFindings([], data)).execute({"name": "x"})
+    result = capsule(lambda value: Findings([], data)).execute({"name": "x"})
     assert [(problem.code, problem.path) for problem in result.problems] == expected
     assert result.status == "rejected"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from reenact.canonical import encode, is_double
-from reenact.check.actions.capsule import Capsule, CapsuleFindings, Manifest
+from reenact.check.actions.capsule import Capsule, Findings, Manifest
 from reenact.check.actions.schema import (
     AnySchema,
     ArraySchema,
@@ -158,7 +158,7 @@ _DATA: Final = ObjectSchema(
 )
 
 
-def _judge(value: Any) -> CapsuleFindings:
+def _judge(value: Any) -> Findings:
     """The rules that types cannot state; *value* may be anything."""
     action = _object(value)
     output = _object(action.get("output"))
@@ -182,7 +182,7 @@ def _judge(value: Any) -> CapsuleFindings:
     if not content and not tool_call_count:
         problems.append(Problem("empty_output", "output", _NO_ANSWER))
     problems += [Problem("invalid_type", path, _NO_DOUBLE) for path in _inexact_integers(value)]
-    return CapsuleFindings(problems, data)
+    return Findings(problems, data)
 
 
 _NO_DOUBLE: Final = "is an integer that no double holds, so records of it would not agree; write it as text"

@@ -34,7 +34,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     output_schema: Schema
 
 
-class CapsuleFindings(msgspec.Struct, frozen=True):
+class Findings(msgspec.Struct, frozen=True):
     """What a capsule's logic has to say beyond the schemas."""
 
     problems: list[Problem]
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True):
 class Capsule:
     """A manifest and its *logic*, which is run on every value, of whatever type."""
 
-    def __init__(self, manifest: Manifest, logic: Callable[[Any], CapsuleFindings]) -> None:
+    def __init__(self, manifest: Manifest, logic: Callable[[Any], Findings]) -> None:
         self.manifest = manifest
         self.logic = logic
 
@@ -90,7 +90,7 @@ class Capsule:
         """SHA-256 over the manifest in the canonical form of RFC 8785, in bare hex."""
         return canonical.digest(self.manifest_json(), "jcs")
 
-    def _run(self, value: Any) -> CapsuleFindings:
+    def _run(self, value: Any) -> Findings:
         try:
             return self.logic(value)
         except Exception as error:
