@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reenact._version import __version__
 
 if TYPE_CHECKING:
+    from reenact.analysis.artifact import Artifact, open_artifact
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
     from reenact.check.artifact import verify
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
 _HOMES = {
+    "Artifact": "analysis.artifact",
     "CaptureSink": "recorder.sink",
     "CheckFailed": "errors",
     "ConvertReport": "analysis.convert",
@@ -67,6 +69,7 @@ _HOMES = {
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
     "keygen": "check.seals.keys",
+    "open_artifact": "analysis.artifact",
     "prove": "check.seals.runs",
     "publish": "check.seals.runs",
     "record_command": "commands.record",
@@ -81,6 +84,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Artifact",
     "CaptureSink",
     "CheckFailed",
     "ConvertReport",
@@ -112,6 +116,7 @@ __all__ = [
     "diff",
     "disclose",
     "keygen",
+    "open_artifact",
     "prove",
     "publish",
     "record_command",
