@@ -131,3 +131,40 @@ def test_a_generator_cannot_have_it() -> None:
         @reenact.tool(effects="run")
         def items() -> Iterator[int]:
             yield 1
+
+
+@reenact.tool
+def forget_to_run(name: str) -> None:
+    """Writes to the test's own database, and is marked all the same."""
+    DATABASE[name] = 1
+
+
+def test_a_failure_says_which_tools_did_not_run(tmp_path: Path) -> None:
+    """Of a replay whose recorded run went well; the trap is named, with the way out."""
+
+    def agent() -> Any:
+        forget_to_run("lamp")
+        save("sofa", 1)
+        return DATABASE["lamp"]
+
+    with reenact.capture(tmp_path / "run"):
+        agent()
+    DATABASE.clear()
+    with pytest.raises(KeyError) as caught, reenact.replay(tmp_path / "run"):
+        agent()
+    [note] = caught.value.__notes__
+    assert note.startswith(
+        "reenact: answered from the recording, not run: forget_to_run. If what failed looks"
+    )
+    assert '@reenact.tool(effects="run")' in note
+
+
+def test_a_failure_that_was_recorded_needs_no_explanation(tmp_path: Path) -> None:
+    def agent() -> None:
+        forget_to_run("lamp")
+        raise ValueError("as before")
+
+    for run in (reenact.capture, reenact.replay):
+        with pytest.raises(ValueError, match="as before") as caught, run(tmp_path / "run"):
+            agent()
+        assert not hasattr(caught.value, "__notes__")

@@ -466,6 +466,12 @@ class ReplayEngine:
             call.request_digest = instant_digest(self.source.request(call))
         return Key(call.type, call.name, call.request_digest)
 
+    def tools_not_run(self) -> list[str]:
+        """The tools that were answered from the recording instead of running."""
+        again = self._running_again | self._passthrough
+        calls = (call for call in self.source.calls if call.type == "tool_call" and call.taken)
+        return [call.name for call in calls if call.name not in again]
+
     def set_aside(self, call: RecordedCall) -> list[int]:
         """What happened inside a call that is now served from the recording will not happen again."""
         if call.type == "tool_call" and call.name in self._running_again:

@@ -17,7 +17,7 @@ import msgspec
 
 from reenact import seams
 from reenact.boundary import ROOT, RunMode, current_lane, entered, open_contexts
-from reenact.errors import Diverged, StoreError
+from reenact.errors import Diverged, ReenactError, StoreError
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import (
@@ -170,6 +170,8 @@ class ReplayRun(Run):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+        if isinstance(error, Exception) and not isinstance(error, ReenactError):
+            self._explain_failure(error)
         before_end = self._engine.divergences()
         output_hash = self._engine.finish(self.final_output, error)
         self.divergences = self._engine.divergences()
@@ -186,6 +188,17 @@ class ReplayRun(Run):
             self._raise_latched(self.divergences if error is None else before_end, error)
         if unwritten is not None and error is None:
             raise unwritten
+
+    def _explain_failure(self, error: Exception) -> None:
+        """Where the recorded run did not fail, the reason may be what a tool would have done, had it run."""
+        tools = sorted(set(self._engine.tools_not_run()))
+        if not tools or self._engine.source.data(len(self._engine.source.reader)).get("status") != "ok":
+            return
+        shown = ", ".join(tools[:_MOST_FILES]) + (" and others" if len(tools) > _MOST_FILES else "")
+        error.add_note(
+            f"reenact: answered from the recording, not run: {shown}. If what failed looks for what a tool "
+            'writes, such as your own database, do not mark it, or mark it @reenact.tool(effects="run").'
+        )
 
     def _note_unentered(self) -> None:
         """Code that ran in the recording and not here was answered for, and is not proved to work."""
