@@ -30,7 +30,8 @@ def replay(path: Path, work: Callable[[], Any], web: Site) -> Any:
     before = web.connections
     with reenact.replay(path) as run:
         result = work()
-    assert (run.divergences, run.notes) == ([], [])
+    # Newer Pythons tell that the site, which is part of the project here, was not asked.
+    assert (run.divergences, [note for note in run.notes if "site.py" not in note]) == ([], [])
     assert web.connections == before
     return result
 
