@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import reenact
 from reenact.boundary import Call, crossing
@@ -179,3 +183,87 @@ def test_streams_are_kept_and_made(tmp_path: Path) -> None:
     recorded(tmp_path / "run", lambda: [list(count(2)), list(count(3))])
     updated(tmp_path / "run", lambda: [search("x"), list(count(2)), list(count(4))])
     assert LIVE == ["x", "count 4"]
+
+
+# Concurrent programs, of which one call is changed
+
+
+@reenact.tool
+async def fetch(label: str) -> str:
+    await asyncio.sleep(0)
+    LIVE.append(label)
+    return f"got {label}"
+
+
+class Task(msgspec.Struct):
+    """Calls in a row, each of a tool or of a model; then tasks side by side, and a last call."""
+
+    calls: list[str]
+    below: list[Task]
+    is_thread: bool
+
+
+def programs() -> st.SearchStrategy[Task]:
+    names = st.lists(st.sampled_from(["tool", "model", "async"]), min_size=1, max_size=3)
+    leaf = st.builds(Task, names, st.just([]), st.booleans())
+    return st.recursive(
+        leaf, lambda below: st.builds(Task, names, st.lists(below, max_size=3), st.just(False)), max_leaves=6
+    )
+
+
+def labelled(task: Task, count: Iterator[int]) -> Task:
+    """The same with a name of its own for every call."""
+    calls = [f"{kind} {next(count)}" for kind in task.calls]
+    return Task(calls, [labelled(below, count) for below in task.below], task.is_thread)
+
+
+def labels(task: Task) -> list[str]:
+    return [*task.calls, *(label for below in task.below for label in labels(below))]
+
+
+def changed(task: Task, label: str) -> Task:
+    calls = [f"{each} changed" if each == label else each for each in task.calls]
+    return Task(calls, [changed(below, label) for below in task.below], task.is_thread)
+
+
+async def play(task: Task) -> list[str]:
+    found = []
+    for label in task.calls:
+        if label.startswith("async"):
+            found.append(await fetch(label))
+        elif label.startswith("model"):
+            found.append(ask(label))
+        else:
+            found.append(search(label))
+    below = [
+        asyncio.to_thread(lambda each=each: asyncio.run(play(each))) if each.is_thread else play(each)
+        for each in task.below
+    ]
+    return [*found, *(text for texts in await asyncio.gather(*below) for text in texts)]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(task=programs(), data=st.data())
+def test_of_a_concurrent_program_only_the_changed_call_is_asked_and_changed(
+    task: Task, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """All other lines stay as they are, byte for byte, and the new recording replays."""
+    path = tmp_path_factory.mktemp("program") / "run"
+    task = labelled(task, itertools.count())
+    before = recorded(path, lambda: len(asyncio.run(play(task))))
+    label = data.draw(st.sampled_from(labels(task)))
+    other = changed(task, label)
+    with update(path) as run:
+        run.final_output = len(asyncio.run(play(other)))
+    run.accept()
+    asked = [each.removeprefix("model ") if each.startswith("model model") else each for each in LIVE]
+    assert asked == [f"{label} changed"]
+    after = lines(path)
+    differing = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert len(differing) == 2, differing
+    assert all(b"changed" in new or b"callId" in new for _, new in differing)
+    assert check_capture(path).is_good
+    LIVE.clear()
+    with reenact.replay(path) as again:
+        again.final_output = len(asyncio.run(play(other)))
+    assert LIVE == []

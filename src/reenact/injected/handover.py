@@ -87,17 +87,10 @@ class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
     """Replay the capture in *path* as far as it goes, and record beyond."""
 
     path: str
+    diverted: Diverted
+    blobs: str
+    """Where payloads of new events go."""
     volatile: tuple[VolatileRule, ...] = ()
-
-
-class Updated(msgspec.Struct, frozen=True):
-    """What one process's update came to."""
-
-    folder: str
-    """The new capture."""
-    answered: int
-    asked: int
-    is_changed: bool
 
 
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate

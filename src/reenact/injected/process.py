@@ -35,7 +35,6 @@ from reenact.injected.handover import (
     ToRecord,
     ToReplay,
     ToUpdate,
-    Updated,
 )
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
@@ -49,6 +48,7 @@ from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.capturing import without_places
 from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
+from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
@@ -80,10 +80,9 @@ def _begin(handover: Handover, born: Born | None) -> None:
     _seed_chance(handover, born)
     orders = handover.orders()
     part = _part(orders, handover, born)
-    if not isinstance(orders, ToUpdate):
-        left_to_gateway(orders.diverted.address)
+    left_to_gateway(orders.diverted.address)
     before = hide()
-    if isinstance(orders, ToRecord):
+    if not isinstance(orders, ToReplay):
         divert_programs_below(orders.diverted, before)
     at_the_end(part.end)
     follow(part)
@@ -214,27 +213,14 @@ class _Recorded(_Process):
             self._handover.note("left-out", str(self._sink.refusal))
 
 
-class _Replayed(_Process):
-    def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
+class _Again(_Process):
+    """A process that finds out with its first call which recorded one it is."""
+
+    _run: ReplayRun | UpdateRun
+
+    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
         self._is_settled = False
-        self._run = ReplayRun(
-            orders.path,
-            policy=orders.policy,
-            on_unmatched=orders.on_unmatched,
-            volatile=orders.volatile,
-            allow=_allowed(orders),
-            on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
-            is_ours=lanes_of(root),
-            root=root,
-            find_root=self._first_lane,
-            within=born.within if born is not None else None,
-            evidence=_evidence(handover),
-        )
-        self._run.__enter__()
-        if born is None:
-            self._note_start()
 
     def settle(self) -> None:
         self._run.context.settle()
@@ -262,6 +248,30 @@ class _Replayed(_Process):
         same = [root for root in left if without_places(recorded[root].argv or [])[1:] == words]
         return next(iter([*same, *left]), str(len(taken)))
 
+
+class _Replayed(_Again):
+    _run: ReplayRun
+
+    def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
+        super().__init__(orders, handover, born)
+        root = born.root if born is not None else ROOT
+        self._run = ReplayRun(
+            orders.path,
+            policy=orders.policy,
+            on_unmatched=orders.on_unmatched,
+            volatile=orders.volatile,
+            allow=_allowed(orders),
+            on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
+            is_ours=lanes_of(root),
+            root=root,
+            find_root=self._first_lane,
+            within=born.within if born is not None else None,
+            evidence=_evidence(handover),
+        )
+        self._run.__enter__()
+        if born is None:
+            self._note_start()
+
     def end(self, error: BaseException | None) -> None:
         with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
             _leave(self._run, error)
@@ -270,29 +280,31 @@ class _Replayed(_Process):
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
-class _Updated(_Process):
+class _Updated(_Again):
+    _run: UpdateRun
+
     def __init__(self, orders: ToUpdate, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
-        if born is not None:
-            handover.note("left-out", "a child process made calls, which an update cannot tell apart yet")
-        self._run = UpdateRun(orders.path, volatile=orders.volatile)
+        root = born.root if born is not None else ROOT
+        part = UpdatePart(
+            orders.blobs,
+            lanes_of(root),
+            root,
+            self._first_lane,
+            born.within if born is not None else None,
+        )
+        self._run = UpdateRun(orders.path, volatile=orders.volatile, part=part)
         self._run.__enter__()
-        handover.note("started", subject(sys.orig_argv))
-
-    def settle(self) -> None:
-        """There is one process."""
-
-    def lane_name(self, lane: Lane) -> str:
-        return lane.name
+        if born is None:
+            self._note_start()
 
     def end(self, error: BaseException | None) -> None:
         _leave(self._run, error)
-        run = self._run
-        if run.manifest is None:
-            self._handover.note("failed", run.warnings[-1] if run.warnings else "the update was not finished")
-            return
-        came = Updated(str(run.folder), run.answered, run.asked, run.is_changed)
-        self._handover.note("updated", msgspec.json.encode(came).decode())
+        if self._run.manifest is None:
+            why = self._run.warnings[-1] if self._run.warnings else "the update was not finished"
+            self._handover.note("failed", why)
+        elif self._is_settled:
+            self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
 def _allowed(orders: ToRecord | ToReplay) -> Allow:

@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reenact.boundary import entered
+from reenact.boundary import Call, Step, entered
 from reenact.errors import Diverged
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
 from reenact.formats.volatile import VolatileRule
@@ -21,13 +22,16 @@ from reenact.recorder.derived import DerivingContext
 from reenact.recorder.joining import part_of
 from reenact.recorder.names import Names
 from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.source import RecordedCall
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
 from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside
+from reenact.run.updating import MatchingFirst, UpdatePart, UpdateRun
 from reenact.seams import stdlib, telemetry
 from reenact.store.durable import Durability
+from reenact.values.codec import from_json
 
 
 class ServedCapture(CaptureRun):
@@ -150,3 +154,54 @@ class ServedReplay(ReplayRun):
         finally:
             with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
                 self.__exit__(None, None, None)
+
+
+class _DerivingUpdate(MatchingFirst):
+    """Reads tools' calls and results from recorded and from new traffic alike."""
+
+    make_recorder = DerivingContext
+    recorder: DerivingContext
+
+    def answered_from_recording(self, call: Call, step: Step) -> None:
+        if call.kind == "llm" and step.call_id in self._recorded:
+            self.recorder.derive_results(call)
+            self.recorder.derive_recorded_calls(step.call_id, *self._recorded_answer(step.call_id))
+
+    @cached_property
+    def _recorded(self) -> dict[str, RecordedCall]:
+        return {call.call_id: call for call in self.source.calls if call.call_id is not None}
+
+    def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, Any]]:
+        recorded = self._recorded[call_id]
+        data = self.source.data(recorded.outcome_seq) if recorded.outcome_seq else {}
+        return recorded.lane, from_json(self.source.reader.resolved(data))
+
+
+class ServedUpdate(UpdateRun):
+    """The gateway's part of an update: what it cannot answer from the capture it asks upstream."""
+
+    make_engine = _DerivingUpdate
+
+    def __init__(
+        self, path: Path, upstreams: Upstreams, blobs: Path, *, volatile: Sequence[VolatileRule] = ()
+    ) -> None:
+        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True)
+        super().__init__(path, volatile=volatile, part=part)
+        self._upstreams = upstreams
+        self._began_s = time.time()
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
+
+    def left_behind(self) -> list[str]:
+        return changed_files(Path.cwd(), since_s=self._began_s)
+
+    @contextmanager
+    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+        """A gateway for the block."""
+        self.__enter__()
+        try:
+            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+                yield gateway
+        finally:
+            self.__exit__(None, None, None)

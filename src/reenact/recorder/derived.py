@@ -5,11 +5,13 @@ Calls and results become events marked ``derived``, at the moment they are known
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from reenact.boundary import Call, Lane
 from reenact.providers import DerivedTools, ModelResponse, read_request, read_response
+from reenact.providers.meaning import Provider
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.step import CaptureStep
 from reenact.values.objects import message_of
@@ -26,7 +28,7 @@ class DerivingContext(CaptureContext):
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
-            self._derive_results(call)
+            self.derive_results(call)
         step = super().step(call, lane)
         self._lanes[step.call_id] = lane.name
         return step
@@ -35,9 +37,16 @@ class DerivingContext(CaptureContext):
         super().record_outcome(step, error)
         lane = self._lanes.pop(step.call_id, "")
         if step.call.kind == "llm" and step.answer is not None:
-            self._derive_calls(step, lane)
+            self._derive_calls(lambda: _response(step), step.call_id, lane)
 
-    def _derive_results(self, call: Call) -> None:
+    def derive_recorded_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
+        """Record the calls that an answer asks for which was recorded before, with this *outcome*."""
+        answer, pieces = outcome.get("response"), outcome.get("pieces") or []
+        if isinstance(answer, dict):
+            self._derive_calls(lambda: _read(outcome["provider"], answer, pieces), call_id, lane)
+
+    def derive_results(self, call: Call) -> None:
+        """Record the results that the request of a model call carries."""
         try:
             asked = read_request(urlsplit(call.request["url"]).path, call.request.get("body"))
             for data in self._tools.returned(asked) if asked is not None else ():
@@ -45,17 +54,20 @@ class DerivingContext(CaptureContext):
         except Exception as error:
             self.warn(f"a tool's result could not be read from the model traffic: {message_of(error)}")
 
-    def _derive_calls(self, step: CaptureStep, lane: str) -> None:
+    def _derive_calls(self, response: Callable[[], ModelResponse], call_id: str, lane: str) -> None:
         try:
-            for data in self._tools.called(_response(step), step.call_id):
+            for data in self._tools.called(response(), call_id):
                 self.record_event("tool_call", {"lane": lane, **data})
         except Exception as error:
             self.warn(f"a tool call could not be read from the model traffic: {message_of(error)}")
 
 
 def _response(step: CaptureStep) -> ModelResponse:
-    pieces = step.recorded_pieces or []
+    return _read(step.facts["provider"], step.answer, step.recorded_pieces or [])
+
+
+def _read(provider: Provider, answer: dict[str, Any], pieces: Sequence[str | bytes]) -> ModelResponse:
     chunks = [
         piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape") for piece in pieces
     ]
-    return read_response(step.facts["provider"], step.answer["status"], {}, chunks)
+    return read_response(provider, answer["status"], {}, chunks)

@@ -1,13 +1,13 @@
 """A run that is answered from its recording as far as it still matches, and recorded where it does not.
 
-The engine matches first; what misses goes to a recorder. At the end the two are merged: recorded events that
-came again keep their lines, new ones stand where they happened. A line changes only where its number or its
-lane does, or where the request that it repeats is gone.
+The engine matches first; what misses goes to a recorder. At the end the two are merged.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
@@ -18,43 +18,35 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import msgspec
 
 from reenact import seams
-from reenact._version import __version__
 from reenact.boundary import ROOT, Call, Instant, Lane, RunMode, Step, entered, process_of
-from reenact.canonical import encode_clean
 from reenact.errors import UsageError
-from reenact.formats.capture import (
-    BLOB_THRESHOLD_BYTES,
-    NO_MODEL,
-    CaptureManifest,
-    CaptureSeed,
-    seed_codec,
-    write_manifest,
-)
+from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
+from reenact.gateway.lane import LANE, is_below
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.sink import Ending, finished_manifest
+from reenact.recorder.names import Names
+from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
 from reenact.replayer.lanes import Key
-from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
+from reenact.run.capturing import without_places
 from reenact.run.evidence import RunEvidence
+from reenact.run.merging import NewEvent, UpdatedCapture, UpdateHalf, seed_again
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.seams import probes, stdlib, telemetry
+from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import Written, watched_by
-from reenact.store.place import discard, put_in_place, staging_folder
-from reenact.store.reader import blobs_in
-from reenact.store.rundir import RunDir
+from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 
-_decode: Final = msgspec.json.Decoder().decode
-_CALL_ID: Final = re.compile(r"c(\d+)")
+_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
 _INSIDE: Final = re.compile(r"/(\d+)(.*)")
 """What the lane of something that happened inside a call has behind the call's own."""
-_REFERENCE: Final = b'"$ref"'
 
 
 class Missed(Exception):
@@ -71,6 +63,8 @@ class _Placed(NamedTuple):
     call: RecordedCall
     lane: str
     ordinal: int
+    after: int
+    """How many new events there were before."""
 
 
 class MatchingFirst(ReplayEngine):
@@ -85,34 +79,71 @@ class MatchingFirst(ReplayEngine):
         volatile: Iterable[VolatileRule],
         seed: CaptureSeed,
         evidence: RunEvidence,
+        blobs: BlobStore,
+        *,
+        find_root: Callable[[], str] | None = None,
+        is_causal: bool = False,
+        names: Names | None = None,
     ) -> None:
-        super().__init__(source, redactor, volatile=volatile, evidence=evidence)
+        """*names* are those of new calls, where they are not those of the process that this one is."""
+        super().__init__(
+            source, redactor, volatile=volatile, evidence=evidence, find_root=find_root, is_causal=is_causal
+        )
         self.placed: dict[int, _Placed] = {}
         """By the number of its event: the recorded calls that came again."""
         self.is_missed = False
         """Whether any call was not answered from the recording."""
+        self.due_instead: dict[str, int] = {}
+        """By the id of a new call: the recorded one that was due in its place."""
+        self._passed_over: set[int] = set()
         self._reached_seq = 1
         self._awaited: list[RecordedCall] = []
-        self.merge = _Merge(self, seed)
-        numbers = (_CALL_ID.fullmatch(call.call_id or "") for call in source.calls)
-        last_number = max((int(found[1]) for found in numbers if found), default=0)
-        self.recorder = CaptureContext(self.merge, seed, redactor, first_call=last_number + 1)
+        self.new_events = _NewEvents(self, blobs)
+        found = (_CALL_NUMBER.findall(line) for line in source.reader.lines())
+        last_number = max((int(number) for numbers in found for number in numbers), default=0)
+        self.recorder = self.make_recorder(
+            self.new_events,
+            seed,
+            redactor,
+            find_names=lambda: names or self._own_names(),
+            first_call=last_number + 1,
+        )
+
+    make_recorder = CaptureContext
+
+    def _own_names(self) -> Names:
+        self.settle()
+        return Names.of_process(self.source.root)
 
     def step(self, call: Call, lane: Lane) -> Step:
         try:
-            return super().step(call, lane)
+            step = super().step(call, lane)
         except Missed as missed:
-            self._pass_over(missed)
-            return self.recorder.step(call, lane)
+            due = self._pass_over(missed)
+            made = self.recorder.step(call, lane)
+            if due:
+                self.due_instead[made.call_id] = due
+            return made
+        self.answered_from_recording(call, step)
+        return step
+
+    def answered_from_recording(self, call: Call, step: Step) -> None:
+        """*call* was matched, and is answered by *step*."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         calls = lane.calls
         try:
             return super().instant(instant, lane, produce)
         except Missed as missed:
-            self._pass_over(missed)
+            due = self._pass_over(missed)
             lane.calls = calls  # the recorder counts for itself
-            return self.recorder.instant(instant, lane, produce)
+            if instant.is_read:  # which may make calls of its own
+                return self.recorder.instant(instant, lane, produce)
+            self.new_events.due.seq = due
+            try:
+                return self.recorder.instant(instant, lane, produce)
+            finally:
+                self.new_events.due.seq = 0
 
     def is_live(self, lane: Lane) -> bool:  # noqa: ARG002
         """Nothing is guarded: what misses is made."""
@@ -143,6 +174,13 @@ class MatchingFirst(ReplayEngine):
             self._note(found, lane)
             return found
 
+    def _pass_by_loose(self, found: RecordedCall) -> None:
+        """Where order means nothing, nobody can say whose place was taken: *found* waits for none of them."""
+        before = (call for call in self.source.calls if call.seq < found.seq and call.lane == found.lane)
+        for call in before:
+            if not call.taken:
+                self.turns.happened([call.seq, call.outcome_seq])
+
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:  # noqa: ARG002
         """What is due in another task is not waited for: what cannot be matched now is made."""
         return False
@@ -155,15 +193,32 @@ class MatchingFirst(ReplayEngine):
 
     def _note(self, recorded: RecordedCall, lane: Lane) -> None:
         with self._lock:
-            self.placed[recorded.seq] = _Placed(recorded, lane.placed(self.source.root), lane.calls)
+            name = lane.placed(self.source.root)
+            self.placed[recorded.seq] = _Placed(recorded, name, lane.calls, self.new_events.count - 1)
             self._reached_seq = max(self._reached_seq, recorded.seq)
             self._awaited.append(recorded)
+            if lane.is_loose:
+                self._pass_by_loose(recorded)
 
-    def _pass_over(self, missed: Missed) -> None:
-        """Nobody waits for a call whose place another has taken; should it come after all, it is answered."""
+    def _pass_over(self, missed: Missed) -> int:
+        """Nobody waits for a call whose place another has taken; should it come after all, it is answered.
+
+        Returns its number, where nobody had its place before.
+        """
         self.is_missed = True
-        if missed.instead is not None:
-            self.turns.happened([missed.instead.seq, missed.instead.outcome_seq])
+        due = missed.instead
+        if due is None:
+            return 0
+        with self._lock:
+            is_vacant = due.seq not in self._passed_over
+            self._passed_over.add(due.seq)
+        self.turns.happened([due.seq, due.outcome_seq])
+        return due.seq if is_vacant else 0
+
+    def next_kept(self, lane: str, number: int) -> int | None:
+        """The recorded call that came again in *lane* after the new event of that *number*, if one did."""
+        later = (seq for seq, placed in self.placed.items() if placed.lane == lane and placed.after >= number)
+        return min(later, default=None)
 
     def reached_seq(self) -> int:
         """The last event of the recording that has happened again."""
@@ -173,162 +228,90 @@ class MatchingFirst(ReplayEngine):
             self._reached_seq = max([self._reached_seq, *(call.outcome_seq for call in came)])
             return self._reached_seq
 
-    def kept_calls(self) -> dict[int, tuple[RecordedCall, str]]:
+    def kept_calls(self) -> dict[int, str]:
         """By number: every recorded call that is part of the new run, and its lane there."""
-        kept: dict[int, tuple[RecordedCall, str]] = {}
+        kept: dict[int, str] = {}
         for placed in self.placed.values():
             self._keep(placed.call, placed.lane, str(placed.ordinal), kept)
         return kept
 
-    def _keep(
-        self, call: RecordedCall, lane: str, ordinal: str | None, kept: dict[int, tuple[RecordedCall, str]]
-    ) -> None:
+    def _keep(self, call: RecordedCall, lane: str, ordinal: str | None, kept: dict[int, str]) -> None:
         """*ordinal* is the call's own in its lane, where that may be another than in the recording."""
-        kept[call.seq] = call, lane
+        kept[call.seq] = lane
         for nested in self._nested.get(call.call_id or "", ()):
             behind = _INSIDE.fullmatch(nested.lane.removeprefix(call.lane))
             inside = nested.lane if behind is None else f"{lane}/{ordinal or behind[1]}{behind[2]}"
             self._keep(nested, inside, None, kept)
 
 
-class _Event(NamedTuple):
-    """One event of the new run."""
+class _NewEvents:
+    """Where the events of what was missed go; a sink. What they were is known when the run is over."""
 
-    line: bytes
-    old_seq: int = 0
-    new_seq: int = 0
-    """Its number among the recorded, or among the new ones; the other is 0."""
-
-
-class _Merge:
-    """Where new events go, and where they are put among the recorded ones; a sink."""
-
-    def __init__(self, engine: MatchingFirst, seed: CaptureSeed) -> None:
+    def __init__(self, engine: MatchingFirst, blobs: BlobStore) -> None:
         self._engine = engine
-        self._seed = seed
-        self._lines: list[tuple[int, bytes]] = []
-        """New events, each with the recorded one behind which it stands."""
-        self._place = Path(engine.source.reader.path)
-        self.folder = staging_folder(self._place)
-        self.is_changed = False
+        self._blobs = blobs
+        self._lines: list[tuple[bytes, int, int]] = []
+        """Each with the recorded event behind which it stands, and the recorded call that was due instead."""
+        self.due = threading.local()
+        """What this thread was to ask when it recorded a value that is there at once."""
+        self.ending: Ending | None = None
 
     def start(self, seed: CaptureSeed) -> None:
-        self._run = RunDir.create(self.folder, seed_codec.to_bytes(seed) + b"\n")
+        """Nothing is written before the end."""
 
     def append(self, event: bytes) -> None:
-        self._lines.append((self._engine.reached_seq(), event))
+        self._lines.append((event, self._engine.reached_seq(), getattr(self.due, "seq", 0)))
 
     def put_blob(self, data: bytes) -> str:
-        return self._run.blobs.put(data)
+        return self._blobs.put(data)
 
     @property
     def count(self) -> int:
         return len(self._lines)
 
     def finalize(self, ending: Ending) -> CaptureManifest:
-        reader = self._engine.source.reader
-        lines = self._renumbered(list(self._events()))
-        before = reader.manifest
-        self.is_changed = lines != list(reader.lines()) or ending.status != before.status
-        for line in lines:
-            self._run.journal.write(line)
-            if b'"$blob"' in line:
-                for digest in blobs_in(_decode(line)["data"]):
-                    self._copy_blob(digest)
-        self._run.journal.close()
-        if ending.model == NO_MODEL:
-            ending = msgspec.structs.replace(ending, model=before.model)
-        manifest = finished_manifest(self._seed, ending, len(lines), self._run.journal.sha256_hex)
-        self._run.finish(write_manifest(manifest))
-        return manifest
+        self.ending = ending
+        return self._engine.source.reader.manifest
 
-    def _copy_blob(self, digest: str) -> None:
-        if self._run.blobs.missing([digest]):
-            self._run.blobs.put(self._engine.source.reader.blob(digest))
-
-    def _events(self) -> Iterable[_Event]:
-        """Recorded and new events in the order of the new run; the start is the recorded one."""
-        reader = self._engine.source.reader
-        kept = self._engine.kept_calls()
-        events: list[tuple[tuple[int, int], _Event]] = [((1, 0), _Event(reader.line(1), old_seq=1))]
-        dropped = {call.call_id for call in self._engine.source.calls if call.seq not in kept}
-        for call, lane in kept.values():
-            for seq in {call.seq, call.outcome_seq} - {0}:
-                line = self._moved(reader.line(seq), call, lane if seq == call.seq else None)
-                events.append(((seq, 0), _Event(self._whole(line, dropped), old_seq=seq)))
-        for number, (behind, line) in enumerate(self._lines[1:-1], 2):
-            events.append(((behind, number), _Event(line, new_seq=number)))
-        ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
-        return [*ordered, self._end()]
-
-    def _end(self) -> _Event:
-        """The recorded end, where this run came to the same."""
-        reader = self._engine.source.reader
-        old, new = reader.line(len(reader)), self._lines[-1][1]
-        was, now = _decode(old), _decode(new)
-        if (was["type"], was["data"]) == (now["type"], now["data"]):
-            return _Event(old, old_seq=len(reader))
-        return _Event(new, new_seq=len(self._lines))
-
-    def _moved(self, line: bytes, call: RecordedCall, lane: str | None) -> bytes:
-        if lane is None or lane == call.lane:
-            return line
-        event = _decode(line)
-        event["data"]["lane"] = lane
-        return encode_clean(event)
-
-    def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
-        """A request that repeats one which is gone says all of it by itself."""
-        if _REFERENCE not in line or not dropped.intersection(_referred(_decode(line)["data"])):
-            return line
-        event = _decode(line)
-        whole = encode_clean(self._engine.source.reader.resolved(event["data"]["request"]))
-        if len(whole) > int(self._seed.blobThresholdBytes or BLOB_THRESHOLD_BYTES):
-            event["data"]["request"] = {"$blob": self._run.blobs.put(whole), "bytes": len(whole)}
-        else:
-            event["data"]["request"] = msgspec.Raw(whole)
-        return encode_clean(event)
-
-    def _renumbered(self, events: list[_Event]) -> list[bytes]:
-        numbers = {
-            "old": {event.old_seq: seq for seq, event in enumerate(events, 1)},
-            "new": {event.new_seq: seq for seq, event in enumerate(events, 1)},
-        }
-        called: dict[str, int] = {}
-        return [
-            _numbered(event, seq, numbers["old" if event.old_seq else "new"], called)
-            for seq, event in enumerate(events, 1)
-        ]
+    def half(self, root: str | None, kept: dict[int, str], argv: list[str]) -> UpdateHalf:
+        """All of it, after the end; the first event is the start, which was recorded before."""
+        assert self.ending is not None
+        calls = {call.seq: call for call in self._engine.source.calls}
+        lane_of: dict[str, str] = {}
+        new: list[NewEvent] = []
+        for number, (line, reached, due) in enumerate(self._lines[1:-1], 1):
+            data = msgspec.json.decode(line)["data"]
+            call_id = data.get("callId", "")
+            is_outcome = call_id in lane_of
+            lane = lane_of.setdefault(call_id, data.get("lane", ""))
+            due = self._engine.due_instead.get(call_id, due)
+            instead = 0
+            if due and due not in kept:
+                instead = calls[due].outcome_seq if is_outcome else due
+            coming = self._engine.next_kept(lane, number)
+            behind = reached if coming is None else min(reached, coming - 1)
+            new.append(NewEvent(line.decode(), behind, instead))
+        return UpdateHalf(root, kept, new, self._lines[-1][0].decode(), self.ending, argv)
 
 
-def _numbered(event: _Event, seq: int, numbers: dict[int, int], called: dict[str, int]) -> bytes:
-    """The line of *event* as number *seq*; *called* knows where calls began, and learns it."""
-    value: dict[str, Any] = _decode(event.line)
-    data = value["data"]
-    began = called.setdefault(data["callId"], seq) if "callId" in data else seq
-    opened = max(began, numbers.get(data["opened"], 0)) if "opened" in data else None
-    if seq == event.old_seq and opened in (None, data.get("opened")):
-        return event.line
-    value["seq"] = seq
-    if opened is not None:
-        data["opened"] = opened
-    return encode_clean(value)
+class UpdatePart(msgspec.Struct, frozen=True):
+    """Which process of a run this one is, where there are several."""
 
-
-def _referred(value: Any) -> set[str]:
-    """The calls whose requests *value* repeats."""
-    if isinstance(value, list):
-        return set().union(*map(_referred, value))
-    if not isinstance(value, dict):
-        return set()
-    own = {value["$ref"]["call"]} if isinstance(value.get("$ref"), dict) else set()
-    return own.union(*map(_referred, value.values()))
+    blobs: str
+    """The folder in which all of them put the payloads of new events."""
+    is_ours: LaneTest
+    root: str = ROOT
+    find_root: Callable[[], str] | None = None
+    within: str | None = None
+    is_gateway: bool = False
 
 
 class UpdateRun(Run):
     """See the module's docstring; :meth:`accept` puts what came of it in the recording's place."""
 
     mode: RunMode = "capture"
+
+    make_engine = MatchingFirst
 
     def __init__(
         self,
@@ -337,13 +320,22 @@ class UpdateRun(Run):
         redact: Redact = None,
         volatile: Iterable[VolatileRule] = (),
         accepts_at_end: bool = False,
+        part: UpdatePart | None = None,
     ) -> None:
-        """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does."""
+        """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does.
+
+        As a *part*, this is one of several processes, and another one merges what they came to.
+        """
         super().__init__()
         self._accepts_at_end = accepts_at_end
-        source = ReplaySource(path, beside_hosts=project_beside(Path.cwd()))
-        if any(process_of(call.lane) != ROOT for call in source.calls):
-            raise UsageError(f"{path}: several programs were recorded in it; record it anew")
+        self._part = part
+        root = ROOT if part is None else part.root
+        is_ours = (lambda lane: not is_below(lane)) if part is None else part.is_ours
+        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
+        if part is None and any(process_of(call.lane) != ROOT for call in source.calls):
+            raise UsageError(
+                f"{path}: several programs were recorded in it; use: reenact update {path} -- COMMAND"
+            )
         source.reader.check_blobs(source.blob_digests())
         before = source.manifest()
         _, values = profile_and_secrets(redact)
@@ -351,27 +343,28 @@ class UpdateRun(Run):
         redactor = make_redactor(
             before.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
         )
-        seed = CaptureSeed(
-            version=1,
-            captureId=before.captureId,
-            runId=before.runId,
-            createdAt=before.createdAt,
-            mode="capture",
-            model=NO_MODEL,
-            eventLogPath=before.eventLogPath,
-            redaction=before.redaction,
-            producer=f"reenact {__version__}",
-            blobThresholdBytes=before.blobThresholdBytes,
-            standIns=before.standIns,
-            volatile=before.volatile,
-            extra=before.extra,
-        )
-        self._place = Path(path)
+        self.updated: UpdatedCapture | None = None
+        if part is None:
+            self.updated = UpdatedCapture(Path(path))
+            blobs = self.updated.blobs
+        else:
+            blobs = BlobStore(Path(part.blobs))
         self._evidence = RunEvidence("none", draws=Draws())
-        rules = [*project_rules(Path.cwd()), *volatile]
-        self._engine = MatchingFirst(source, redactor, rules, seed, self._evidence)
+        self._engine = self.make_engine(
+            source,
+            redactor,
+            [*project_rules(Path.cwd()), *volatile],
+            seed_again(before),
+            self._evidence,
+            blobs,
+            find_root=None if part is None else part.find_root,
+            is_causal=part is not None and part.is_gateway,
+            names=Names(call_prefix=LANE) if part is not None and part.is_gateway else None,
+        )
         self._written = Written()
+        self._entered = Entered(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING
+        self._redactor = redactor
         self.warnings = self._engine.recorder.warnings
         self._open = ExitStack()
 
@@ -380,26 +373,23 @@ class UpdateRun(Run):
         return self._engine
 
     @property
-    def folder(self) -> Path:
-        """Where the new recording is until it is accepted."""
-        return self._engine.merge.folder
-
-    @property
-    def answered(self) -> int:
-        """How many recorded calls came again."""
-        return len(self._engine.kept_calls())
-
-    @property
-    def asked(self) -> int:
-        """How many events are new; the start and the end of the run are not counted."""
-        return self._engine.merge.count - 2
-
-    @property
     def is_changed(self) -> bool:
         """Whether the recording is another one now; known after the run."""
-        return self._engine.merge.is_changed
+        return self.updated is not None and self.updated.is_changed
+
+    def arguments(self) -> list[str]:
+        """What this process was started with, as a recording would tell it."""
+        return without_places(self._redactor.redact_arguments(sys.orig_argv))
+
+    def half(self) -> UpdateHalf:
+        """What it came to, after the end."""
+        is_gateway = self._part is not None and self._part.is_gateway
+        root = None if is_gateway else self._engine.source.root
+        return self._engine.new_events.half(root, self._engine.kept_calls(), self.arguments())
 
     def __enter__(self) -> Self:
+        if self.updated is not None:
+            self.updated.open()
         self._engine.recorder.start()
         for attached in self.attachments():
             self._open.enter_context(attached)
@@ -414,7 +404,8 @@ class UpdateRun(Run):
         yield stdlib.attached(self._stand_ins, self._engine)
         yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watched_by(self._written)
-        yield entered(self._engine)
+        yield entered(self._engine, None if self._part is None else self._part.within)
+        yield self._entered
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -423,20 +414,27 @@ class UpdateRun(Run):
         self._engine.turns.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        self.manifest = self._engine.recorder.finalize(
-            status, message, self.final_output, self.confidence, self._written.left_behind()
+        written = self.left_behind()
+        ended = self._engine.recorder.finalize(
+            status, message, self.final_output, self.confidence, written, self._entered.files
         )
+        if ended is None or self.updated is None:
+            self.manifest = ended
+            return
+        self.manifest = self.updated.merge([self.half()])
         if self._accepts_at_end:
-            is_good = error is None and self.manifest is not None and self.manifest.status == "ok"
-            (self.accept if is_good else self.discard)()
+            (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
+
+    def left_behind(self) -> list[str]:
+        """The files that the run has written."""
+        return self._written.left_behind()
 
     def accept(self) -> None:
         """Put the new recording in the place of the old one, in one step, unless they are equal."""
-        if self.is_changed:
-            put_in_place(self.folder, self._place)
-        else:
-            self.discard()
+        if self.updated is not None:
+            self.updated.accept()
 
     def discard(self) -> None:
         """Leave the old recording as it is."""
-        discard(self.folder)
+        if self.updated is not None:
+            self.updated.discard()

@@ -1,0 +1,357 @@
+"""A recording and what its update came to, merged into one.
+
+Every process of the run tells which recorded calls came again, and which events are new. Recorded events that
+came again keep their lines, new ones stand where they happened. A line changes only where its number or its
+lane does, where the request that it repeats is gone, or, the first one, where the run has other processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from reenact._version import __version__
+from reenact.boundary import ROOT
+from reenact.canonical import encode_clean
+from reenact.formats.capture import (
+    BLOB_THRESHOLD_BYTES,
+    NO_MODEL,
+    CaptureManifest,
+    CaptureSeed,
+    seed_codec,
+    write_manifest,
+)
+from reenact.formats.record import ABSENT
+from reenact.gateway.lane import is_below
+from reenact.recorder.sink import Ending, finished_manifest
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.store.blobs import BlobStore
+from reenact.store.place import discard, put_in_place, staging_folder
+from reenact.store.reader import CaptureReader, blobs_in
+from reenact.store.rundir import BLOBS, RunDir
+
+_decode: Final = msgspec.json.Decoder().decode
+_REFERENCE: Final = b'"$ref"'
+
+
+class NewEvent(msgspec.Struct, frozen=True):
+    """An event that was not recorded before."""
+
+    line: str
+    behind: int
+    """The recorded event behind which it stands."""
+    instead: int = 0
+    """The recorded event whose place it takes; 0 where it takes none."""
+
+
+class UpdateHalf(msgspec.Struct, frozen=True):
+    """What the update of one process came to."""
+
+    root: str | None
+    """Its first lane; ``None`` for the gateway."""
+    kept: dict[int, str]
+    """By number: the recorded calls that came again, and their lanes now."""
+    new: list[NewEvent]
+    """In their order."""
+    end: str
+    """Its ``run_end``."""
+    ending: Ending
+    argv: list[str] = []
+
+    @property
+    def has_acted(self) -> bool:
+        return bool(self.kept or self.new)
+
+    @property
+    def tells_the_end(self) -> bool:
+        return self.root in (None, ROOT)
+
+
+class _Event(NamedTuple):
+    """One event of the new run."""
+
+    line: bytes
+    old_seq: int = 0
+    new: tuple[int, int] = (0, 0)
+    """Which process's, and its number there; for a recorded one both are 0."""
+
+
+class UpdatedCapture:
+    """The new recording of the run in *place*, made beside it until it is accepted."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place.absolute()
+        self._reader = CaptureReader(self._place)
+        self.seed = seed_again(self._reader.manifest)
+        self.folder = staging_folder(self._place)
+        self.blobs = BlobStore(self.folder / BLOBS)
+        """Where payloads of new events go, from any process."""
+        self.manifest: CaptureManifest | None = None
+        self.is_changed = False
+        self.answered = 0
+        """How many recorded calls came again."""
+        self.asked = 0
+        """How many events are new; the start and the end of the run are not counted."""
+
+    def open(self) -> None:
+        """Begin to make it."""
+        self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
+
+    def merge(self, halves: Sequence[UpdateHalf]) -> CaptureManifest:
+        """Write the new recording, of what all processes came to."""
+        lines = _renumbered(list(_Merge(self._reader, self._run, self.seed, halves).events()))
+        before, ending = self._reader.manifest, _ending_of(halves)
+        is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
+        is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
+        self.is_changed = lines != list(self._reader.lines()) or not is_ended_alike
+        self.answered = sum(len(half.kept) for half in halves)
+        self.asked = sum(len(half.new) for half in halves)
+        for line in lines:
+            self._run.journal.write(line)
+            if b'"$blob"' in line:
+                for digest in blobs_in(_decode(line)["data"]):
+                    self._copy_blob(digest)
+        self._run.journal.close()
+        if ending.model == NO_MODEL:
+            ending = msgspec.structs.replace(ending, model=before.model)
+        self.manifest = finished_manifest(self.seed, ending, len(lines), self._run.journal.sha256_hex)
+        self._run.finish(write_manifest(self.manifest))
+        return self.manifest
+
+    def _copy_blob(self, digest: str) -> None:
+        if self.blobs.missing([digest]):
+            self.blobs.put(self._reader.blob(digest))
+
+    def accept(self) -> None:
+        """Put it in the place of the old one, in one step, unless they are equal."""
+        if self.is_changed:
+            put_in_place(self.folder, self._place)
+        else:
+            self.discard()
+
+    def discard(self) -> None:
+        """Leave the old recording as it is."""
+        discard(self.folder)
+
+
+def seed_again(before: CaptureManifest) -> CaptureSeed:
+    """What a run begins with that goes on where the one of *before* is."""
+    return CaptureSeed(
+        version=1,
+        captureId=before.captureId,
+        runId=before.runId,
+        createdAt=before.createdAt,
+        mode="capture",
+        model=NO_MODEL,
+        eventLogPath=before.eventLogPath,
+        redaction=before.redaction,
+        producer=f"reenact {__version__}",
+        blobThresholdBytes=before.blobThresholdBytes,
+        standIns=before.standIns,
+        volatile=before.volatile,
+        extra=before.extra,
+    )
+
+
+def _ending_of(halves: Sequence[UpdateHalf]) -> Ending:
+    """How the whole ended: a failure of the first process, or behind the gateway, is one of the whole."""
+    telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
+    failed = [ending for ending in telling if ending.status == "error"]
+    models = [half.ending.model for half in halves if half.ending.model != NO_MODEL]
+    return Ending(
+        "error" if failed else "ok",
+        max(half.ending.completed_at_ms for half in halves),
+        models[0] if models else NO_MODEL,
+        failed[0].error if failed else None,
+        tuple(dict.fromkeys(warning for half in halves for warning in half.ending.warnings)),
+    )
+
+
+class _Merge:
+    """Puts recorded and new events in the order of the new run."""
+
+    def __init__(
+        self, reader: CaptureReader, run: RunDir, seed: CaptureSeed, halves: Sequence[UpdateHalf]
+    ) -> None:
+        self._reader = reader
+        self._run = run
+        self._seed = seed
+        self._halves = halves
+        self._source = ReplaySource(reader.path)
+        self._kept = {seq: lane for half in halves for seq, lane in half.kept.items()}
+        self._keep_unasked()
+        self._derived = dict(self._derived_events())
+
+    def _keep_unasked(self) -> None:
+        """Traffic beside the run is none of it; programs below a call that is answered do not run again."""
+        calls = self._source.calls
+        gone = [call for call in calls if call.seq not in self._kept and call.name.startswith("process/")]
+        self._kept |= {call.seq: call.lane for call in self._source.beside}
+        for call in calls:
+            if is_below(call.lane) and not any(one.seq < call.seq < one.outcome_seq for one in gone):
+                self._kept[call.seq] = call.lane
+
+    def _derived_events(self) -> Iterator[tuple[tuple[str, str], int]]:
+        for seq in range(1, len(self._reader) + 1):
+            if b'"derived":true' in (line := self._reader.line(seq)):
+                event = _decode(line)
+                yield (event["type"], str(event["data"].get("callId"))), seq
+
+    def events(self) -> list[_Event]:
+        """All of them; the start is the recorded one."""
+        events: list[tuple[tuple[int, int, int], _Event]] = []
+        calls = [*self._source.calls, *self._source.beside]
+        dropped = {call.call_id for call in calls if call.seq not in self._kept}
+        for call in calls:
+            if call.seq in self._kept:
+                lane = self._kept[call.seq]
+                for seq in {call.seq, call.outcome_seq} - {0}:
+                    line = _moved(self._reader.line(seq), call, lane if seq == call.seq else None)
+                    events.append(((seq, 0, 0), _Event(self._whole(line, dropped), old_seq=seq)))
+        for index, half in enumerate(self._halves, 1):
+            places = _Places(half, len(self._reader))
+            for number, new in enumerate(half.new, 1):
+                line = new.line.encode()
+                if (same := self._same_derived(line)) is not None:
+                    places.reached = max(places.reached, same)
+                    events.append(((same, 0, 0), _Event(self._reader.line(same), old_seq=same)))
+                else:
+                    place = places.of(new), index, number
+                    events.append((place, _Event(line, new=(index, number))))
+        ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
+        return [self._start(), *ordered, self._end()]
+
+    def _same_derived(self, line: bytes) -> int | None:
+        """The recorded event that was read from the model traffic as this one was, if it says the same."""
+        if b'"derived":true' not in line:
+            return None
+        event = _decode(line)
+        seq = self._derived.get((event["type"], str(event["data"].get("callId"))))
+        if seq is None or _decode(self._reader.line(seq))["data"] != event["data"]:
+            return None
+        return seq
+
+    def _start(self) -> _Event:
+        line = self._reader.line(1)
+        event = _decode(line)
+        before: dict[str, Any] = event["data"].get("processes", {})
+        acted = {half.root: half.argv for half in self._halves if half.root is not None and half.has_acted}
+        now = {root: told for root, told in before.items() if root in acted}
+        for root, argv in acted.items():
+            if root != ROOT and root not in now:
+                now[root] = {"argv": argv, "ended": True}
+        if now == before:
+            return _Event(line, old_seq=1)
+        event["data"] = {key: value for key, value in event["data"].items() if key != "processes"}
+        event["data"] |= {"processes": now} if now else {}
+        return _Event(encode_clean(event), old_seq=1)
+
+    def _end(self) -> _Event:
+        """The recorded end, where this run came to the same."""
+        old = self._reader.line(len(self._reader))
+        ends = [_decode(half.end.encode()) for half in self._halves if half.tells_the_end]
+        ends = ends or [_decode(half.end.encode()) for half in self._halves]
+        data = {name: value for end in ends for name, value in end["data"].items()}
+        every = [_decode(half.end.encode())["data"] for half in self._halves]
+        wrote = dict.fromkeys(place for end in every for place in end.get("wrote", ()))
+        data |= {"wrote": list(wrote)} if wrote else {}
+        is_failed = any(end["data"]["status"] == "error" for end in ends)
+        data["status"] = "error" if is_failed else "ok"
+        was = _decode(old)
+        if was["type"] == "run_end" and was["data"] == data:
+            return _Event(old, old_seq=len(self._reader))
+        return _Event(encode_clean(ends[-1] | {"data": data}))
+
+    def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
+        """A request that repeats one which is gone says all of it by itself."""
+        if _REFERENCE not in line or not dropped.intersection(_referred(_decode(line)["data"])):
+            return line
+        event = _decode(line)
+        whole = encode_clean(self._reader.resolved(event["data"]["request"]))
+        if len(whole) > int(self._seed.blobThresholdBytes or BLOB_THRESHOLD_BYTES):
+            event["data"]["request"] = {"$blob": self._run.blobs.put(whole), "bytes": len(whole)}
+        else:
+            event["data"]["request"] = msgspec.Raw(whole)
+        return encode_clean(event)
+
+
+class _Places:
+    """Where the new events of a process stand: each behind what it follows in its own task and call.
+
+    Those of a process that is new itself stand at the end.
+    """
+
+    def __init__(self, half: UpdateHalf, count: int) -> None:
+        self._first = 1 if half.root == ROOT else min(half.kept, default=count) - 1
+        self.reached = 1
+        """Behind this recorded event stands what was read from the traffic since."""
+        self._lanes: dict[str, int] = {}
+        self._calls: dict[str, int] = {}
+        self._lane_of: dict[str, str] = {}
+
+    def of(self, new: NewEvent) -> int:
+        data = _decode(new.line.encode())["data"]
+        call_id, parent = data.get("callId", ""), data.get("parent", "")
+        lane = data.get("lane") or self._lane_of.get(call_id, "")
+        place = max(
+            new.instead or max(new.behind, self._first, self.reached),
+            self._lanes.get(lane, 0),
+            self._calls.get(call_id, 0),
+            self._calls.get(parent, 0),
+        )
+        self._lane_of.setdefault(call_id, lane)
+        self._calls.setdefault(call_id, place)
+        self._lanes[lane] = place
+        return place
+
+
+def _moved(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
+    if lane is None or lane == call.lane:
+        return line
+    event = _decode(line)
+    event["data"]["lane"] = lane
+    return encode_clean(event)
+
+
+def _renumbered(events: list[_Event]) -> list[bytes]:
+    numbers: dict[tuple[int, int], int] = {}
+    for seq, event in enumerate(events, 1):
+        numbers[(0, event.old_seq) if event.old_seq else event.new] = seq
+    called: dict[str, int] = {}
+    return [_numbered(event, seq, numbers, called) for seq, event in enumerate(events, 1)]
+
+
+def _numbered(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
+    """The line of *event* as number *seq*; *called* knows where calls began, and learns it."""
+    value: dict[str, Any] = _decode(event.line)
+    data = value["data"]
+    began = called.setdefault(data["callId"], seq) if "callId" in data else seq
+    opened = None
+    if "opened" in data:
+        # A new event counts the start of its process as the first one.
+        place = (0, data["opened"]) if event.old_seq else (event.new[0], data["opened"] - 1)
+        opened = max(began, numbers.get(place, 0))
+    if seq == event.old_seq == value["seq"] and opened in (None, data.get("opened")):
+        return event.line
+    value["seq"] = seq
+    if opened is not None:
+        data["opened"] = opened
+    return encode_clean(value)
+
+
+def _referred(value: Any) -> set[str]:
+    """The calls whose requests *value* repeats."""
+    if isinstance(value, list):
+        return set().union(*map(_referred, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {value["$ref"]["call"]} if isinstance(value.get("$ref"), dict) else set()
+    return own.union(*map(_referred, value.values()))
+
+
+def halves_from(texts: Iterable[str]) -> list[UpdateHalf]:
+    """What processes left behind."""
+    return [msgspec.json.decode(text, type=UpdateHalf) for text in texts]
