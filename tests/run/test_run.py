@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import socket
@@ -93,6 +94,26 @@ def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
 def test_it_is_switched_off_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REENACT_MODE", "off")
     assert once(tmp_path / "run", mode="never")[0] == "off"
+
+
+def test_the_policy_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the call names none, as for a replay."""
+    once(tmp_path / "run", mode="once")
+    monkeypatch.setenv("REENACT_POLICY", "lenient")
+    with open_run(tmp_path / "run", mode="never") as run:
+        pass
+    assert {each.code for each in run.divergences} == {"event_missing"}
+
+
+@pytest.mark.parametrize("name", ["capture", "replay"])
+def test_the_documented_arguments_are_the_real_ones(name: str) -> None:
+    """Each with its default, in its order."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "api.md").read_text().split())
+    parameters = inspect.signature(getattr(reenact, name)).parameters.values()
+    told = [
+        each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in parameters
+    ]
+    assert f"`reenact.{name}({', '.join([told[0], '*', *told[1:]])})`" in page
 
 
 def test_variables_of_the_environment_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

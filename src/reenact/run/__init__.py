@@ -176,7 +176,7 @@ def run(
     path: str | Path,
     *,
     mode: Repeat = "auto",
-    policy: Policy = "strict",
+    policy: Policy | None = None,
     redact: Redact = None,
     sources: Collection[Source] | None = None,
     modules: Collection[str] = (),
