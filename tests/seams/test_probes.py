@@ -57,6 +57,24 @@ def test_a_server_that_the_agent_starts_and_waits_for_need_not_be_there(tmp_path
     assert (replay.blocked, replay.divergences) == ([], [])
 
 
+def test_the_port_of_such_a_server_may_be_another_each_time(tmp_path):
+    """The agent asked the system for a free one, and tells it the program that it starts."""
+    with reenact.capture(tmp_path / "run", sources=["subprocess"]):
+        recorded = agent(free_port())
+    with reenact.replay(tmp_path / "run") as replay:
+        assert agent(free_port()) == recorded
+    assert replay.divergences == []
+    assert len(replay.receipt.renamed) == 1
+
+
+def test_another_port_that_nobody_gave_is_a_difference(tmp_path):
+    port = free_port()
+    with reenact.capture(tmp_path / "run", sources=["subprocess"]):
+        agent(port)
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
+        agent(port + 1 if port < 60_000 else port - 1)
+
+
 def reach(port: int) -> object:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:

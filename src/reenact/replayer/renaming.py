@@ -49,6 +49,9 @@ class Evidence(Protocol):
     def is_own_port(self, port: int) -> bool:
         """Whether a server listens there, on this machine."""
 
+    def is_drawn_port(self, port: int) -> bool:
+        """Whether the system gave it to this run, which asked for any that is free."""
+
     def places(self) -> Mapping[str, str]:
         """The folders that are this run's own, by what they are to it."""
 
@@ -72,6 +75,8 @@ class Unknown:
 
     def is_own_port(self, port: int) -> bool:  # noqa: ARG002
         return False
+
+    is_drawn_port = is_own_port
 
     def places(self) -> Mapping[str, str]:
         return {}
@@ -229,7 +234,10 @@ class _Comparison:
         """Raise where a number that differs is no port of the run; asked once all addresses were seen."""
         for one, other, path in self._maybe_ports:
             if not self._are_bound(one, other, path):
-                raise Unlike(path, int(one), int(other))
+                is_drawn = self._evidence.is_drawn_port(int(other))
+                if not is_drawn or not self._are_fresh(f":{one}", f":{other}"):
+                    raise Unlike(path, int(one), int(other))
+                self._bind(one, other, path)
 
     # Objects and numbers
 
@@ -360,17 +368,18 @@ class _Comparison:
         self.times.append(TimeRead(one, other, self._facts.seq, path))
 
     def _are_ports(self, one: re.Match[str], other: re.Match[str], path: str) -> bool:
-        """Whether both are ports of this machine, behind which this run has a server."""
+        """Whether both are ports: this run was given the live one, or has a server of this machine there."""
         if not (one[0].isdigit() and other[0].isdigit() and 4 <= len(one[0]) <= 5 >= len(other[0])):
             return False
         before = (
             _LOOPBACK.search(found.string[max(0, found.start() - 12) : found.start()])
             for found in (one, other)
         )
-        if not all(before):
+        is_drawn = self._evidence.is_drawn_port(int(other[0]))
+        if not is_drawn and not all(before):
             return False
         if not self._are_bound(one[0], other[0], path):
-            is_own = self._evidence.is_own_port(int(other[0]))
+            is_own = is_drawn or self._evidence.is_own_port(int(other[0]))
             if not is_own or not self._are_fresh(f":{one[0]}", f":{other[0]}"):
                 raise Unlike(path, one[0], other[0])
             self._bind(one[0], other[0], path)

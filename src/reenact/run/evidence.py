@@ -156,6 +156,9 @@ class RunEvidence:
     def is_own_port(self, port: int) -> bool:
         return port in set(_listening_ports())
 
+    def is_drawn_port(self, port: int) -> bool:
+        return self.draws is not None and port in self.draws.ports
+
     def places(self) -> Mapping[str, str]:
         return self._places
 

@@ -12,6 +12,7 @@ import base64
 import os
 import random
 import secrets
+import socket
 import string
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -48,6 +49,8 @@ class Draws:
         self._names: deque[str] = deque(maxlen=8 * _KEPT)
         self._letters: deque[str] = deque(maxlen=_KEPT)
         self._words: set[str] = set()
+        self.ports: set[int] = set()
+        """Those that the system gave to who asked for any that is free."""
 
     def has_given(self, name: str) -> bool:
         """Whether *name*, or what it begins or ends, was drawn."""
@@ -214,7 +217,18 @@ def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
     return seed
 
 
+def _watch_bind(original: Callable[..., None]) -> Callable[..., None]:
+    def bind(self: socket.socket, address: Any, /) -> None:
+        original(self, address)
+        if isinstance(address, tuple) and address[1] == 0:
+            for draws in _open:
+                draws.ports.add(self.getsockname()[1])
+
+    return bind
+
+
 _PATCHES: Final = [
+    Patch(socket.socket, "bind", _watch_bind),
     Patch(os, "urandom", _watch(_see)),
     Patch(random, "_urandom", _watch(_see)),
     Patch(random, "randbytes", _watch(_see, _shared)),
