@@ -145,7 +145,36 @@ def threads_into_a_loop(pace: Pace) -> list[str]:
     return asyncio.run(main())
 
 
+def tasks_in_a_set(pace: Pace) -> list[str]:
+    """What is over when somebody looks is in a set, which has an order by chance."""
+
+    async def work(worker: int) -> str:
+        answer = await ask_async(worker)
+        await asyncio.to_thread(pace.work, worker % 4)
+        return answer
+
+    async def main() -> list[str]:
+        done, _ = await asyncio.wait([asyncio.create_task(work(worker)) for worker in range(12)])
+        first = done.pop().result()
+        return [first, *(task.result() for task in done)]
+
+    return asyncio.run(main())
+
+
+def jobs_in_a_set(pace: Pace) -> list[str]:
+    def work(worker: int) -> str:
+        answer = ask(worker)
+        pace.work(worker % 4)
+        return answer
+
+    with ThreadPoolExecutor(12) as pool:
+        done, _ = wait([pool.submit(work, worker) for worker in range(12)])
+        return [job.result() for job in done]
+
+
 AGENTS = [
+    tasks_in_a_set,
+    jobs_in_a_set,
     threads_into_a_queue,
     silent_threads_into_a_queue,
     jobs_as_completed,

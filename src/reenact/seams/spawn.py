@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.base_events
+import asyncio.tasks
 import concurrent.futures._base
 import itertools
 import queue
@@ -36,6 +37,8 @@ def patches() -> list[Patch]:
     return [
         Patch(asyncio.base_events.BaseEventLoop, "create_task", bound_to_lanes),
         Patch(asyncio, "as_completed", _as_completed),
+        Patch(asyncio.tasks, "_wait", _tasks_in_order),
+        Patch(concurrent.futures._base, "DoneAndNotDoneFutures", _jobs_in_order),  # noqa: SLF001
         Patch(threading.Thread, "start", _start),
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
@@ -80,7 +83,8 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_task
 
 
-def _task_ended(lane: Lane, _: Any) -> None:
+def _task_ended(lane: Lane, task: Any) -> None:
+    _ended[task] = next(_endings)
     lane.context.task_ended(lane)
 
 
@@ -179,8 +183,37 @@ class _JobEnding:
 
 
 _endings: Final = itertools.count(1)
-_ended: Final[weakref.WeakKeyDictionary[Future[Any], int]] = weakref.WeakKeyDictionary()
-"""In which order the jobs of executors ended."""
+_ended: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
+"""In which order tasks, and the jobs of executors, ended."""
+
+
+class _AsTheyEnded(set[Any]):
+    """Tasks or jobs that are over; a set has them in the order of their addresses."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), key=lambda each: _ended.get(each, sys.maxsize)))
+
+    def pop(self) -> Any:
+        first = next(iter(self), None)
+        if first is None:
+            return super().pop()
+        self.discard(first)
+        return first
+
+
+def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def wait(*args: Any, **options: Any) -> tuple[set[Any], set[Any]]:
+        done, pending = await original(*args, **options)
+        return _AsTheyEnded(done) if current_lane() is not None else done, pending
+
+    return wait
+
+
+def _jobs_in_order(original: Callable[..., Any]) -> Callable[..., Any]:
+    def done_and_not_done(done: set[Any], not_done: set[Any]) -> Any:
+        return original(_AsTheyEnded(done) if current_lane() is not None else done, not_done)
+
+    return done_and_not_done
 
 
 def _yield_as_they_ended(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
