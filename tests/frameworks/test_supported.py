@@ -29,3 +29,13 @@ def test_a_failure_is_shown_as_one():
     assert "**0 of 1 agents are exact in all three.**" in page
     assert "| some | some 1.0 | plain | exact | **failed** | exact |" in page
     assert "- **some, plain**: `event 2 differs`" in page
+
+
+def test_what_was_printed_otherwise_is_told_from_a_divergence():
+    """But it is not counted as exact."""
+    replays = {"same folder": "it printed something else: 'a', not 'b'"}
+    replays |= dict.fromkeys(("other folder", "other home and date"), "")
+    result = {"framework": "some", "version": "1", "agent": "plain", "recorded": "", "replays": replays}
+    page = table.page([result])
+    assert "**0 of 1 agents are exact in all three.**" in page
+    assert "| plain | **other output** | exact | exact |" in page

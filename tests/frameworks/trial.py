@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,8 @@ from tests.frameworks.installed import FRAMEWORKS, Framework, later_date
 
 REPLAYS = ("same folder", "other folder", "other home and date")
 TIMEOUT_S = 300
+PRINTED = "it printed something else: "
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
 _KEPT = ("LANG", "TMPDIR")
 _STARTERS = {".py": ("python",), ".mjs": ("node",), ".sh": ("sh",), ".go": ()}
@@ -79,7 +82,11 @@ def try_agent(framework: Framework, agent: Path, scratch: Path) -> Result:
             Path(surroundings["HOME"]).mkdir()
             ended = run(replay, folder, surroundings)
             receipt.with_suffix(".stderr").write_text(ended.errors)
-            replays[name] = _replay_problem(recorded, ended, receipt, provider.connections - asked)
+            outputs = (
+                _without_chance(recorded.output, here, home["HOME"]),
+                _without_chance(ended.output, folder, surroundings["HOME"]),
+            )
+            replays[name] = _replay_problem(outputs, ended, receipt, provider.connections - asked)
     return Result(framework.name, agent.stem, "", replays)
 
 
@@ -171,7 +178,14 @@ def _recording_problem(recorded: Ended, capture: Path, provider: ScriptedProvide
     return ""
 
 
-def _replay_problem(recorded: Ended, replayed: Ended, receipt: Path, asked: int) -> str:
+def _without_chance(output: str, folder: Path, home: str) -> str:
+    """What a run printed, with its own folders and each of its random UUIDs by another name."""
+    output = output.replace(str(folder), "{folder}").replace(home, "{home}")
+    names: dict[str, str] = {}
+    return _UUID.sub(lambda found: names.setdefault(found[0], f"{{uuid {len(names)}}}"), output)
+
+
+def _replay_problem(outputs: tuple[str, str], replayed: Ended, receipt: Path, asked: int) -> str:
     if replayed.status is None:
         return f"the replay did not end within {TIMEOUT_S} s"
     if asked:
@@ -181,8 +195,8 @@ def _replay_problem(recorded: Ended, replayed: Ended, receipt: Path, asked: int)
     verdict = json.loads(receipt.read_bytes())["verdict"]
     if verdict != "reproduced":
         return f"the receipt says {verdict}"
-    if recorded.output != replayed.output:
-        return "it printed something else: " + _first_difference(recorded.output, replayed.output)
+    if outputs[0] != outputs[1]:
+        return PRINTED + _first_difference(*outputs)
     return ""
 
 
