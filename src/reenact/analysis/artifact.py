@@ -35,9 +35,9 @@ from reenact.analysis.sources.replay_log import ReplayLogSource
 from reenact.analysis.sources.source import Header, RunSource
 from reenact.analysis.sources.trace import TraceSource
 from reenact.analysis.steps import Detail, RunStep, StepReader, total_cost
-from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.check.kinds import ArtifactKind, kind_or_events
 from reenact.errors import FormatError, StoreError, UsageError
+from reenact.progress import ProgressBar, no_progress_bar
 from reenact.suite.settings import Price
 
 _AHEAD_BYTES: Final = 16 * 1024 * 1024

@@ -25,9 +25,9 @@ import msgspec
 from reenact.analysis.artifact import Artifact, open_artifact, read_whole
 from reenact.analysis.content import Content, common_content
 from reenact.analysis.steps import RunStep
-from reenact.check.integrity.segments import ProgressBar, no_progress_bar
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
+from reenact.progress import ProgressBar, no_progress_bar
 from reenact.redaction import without_marks
 from reenact.suite.settings import Price
 

@@ -14,9 +14,7 @@ import msgspec
 
 from reenact import canonical
 from reenact.check.actions.action import action_from_exchange
-from reenact.check.artifact import size_bytes
-from reenact.check.integrity.segments import ProgressBar, no_progress_bar
-from reenact.check.kinds import ArtifactKind, kind_of
+from reenact.check.kinds import ArtifactKind, kind_of, size_bytes
 from reenact.errors import FormatError, UsageError
 from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
 from reenact.formats.dialects import DIALECTS, Event
@@ -29,6 +27,7 @@ from reenact.formats.receipt import write_receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.trace import Trace, read_trace, write_trace
+from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.outfile import open_output
 from reenact.store.reader import CaptureReader
 from reenact.trace.from_capture import trace_of_capture

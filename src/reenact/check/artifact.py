@@ -12,8 +12,8 @@ from reenact.check.documents import check_document
 from reenact.check.findings import Finding, VerifyReport
 from reenact.check.integrity.capture import check_capture
 from reenact.check.integrity.replay_log import check_replay_log
-from reenact.check.integrity.segments import Progress, ProgressBar, no_progress_bar, worker_count
-from reenact.check.kinds import kind_of
+from reenact.check.integrity.segments import worker_count
+from reenact.check.kinds import kind_of, size_bytes
 from reenact.check.receipts import check_against, check_receipt
 from reenact.errors import UsageError
 from reenact.formats.dialects import Event
@@ -22,7 +22,7 @@ from reenact.formats.lines import Line
 from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
-from reenact.store.rundir import EVENTS
+from reenact.progress import Progress, ProgressBar, no_progress_bar
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
 """From here on all cores are worth their start."""
@@ -64,12 +64,6 @@ def verify(
                 report, seal_path or None, key_path or None, processes=processes, progress=progress
             )
     return report if against is None else with_other_log(report, Path(against))
-
-
-def size_bytes(path: Path) -> int:
-    """How much there is to read in the artifact in *path*; 0 where there is none."""
-    file = path / EVENTS if path.is_dir() else path
-    return file.stat().st_size if file.exists() else 0
 
 
 def check_artifact(

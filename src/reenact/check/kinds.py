@@ -1,4 +1,4 @@
-"""Which artifact a path holds, told from its first bytes."""
+"""Which artifact a path holds, told from its first bytes, and how large it is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from reenact.formats.bundle import ADAPTER
 from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
+from reenact.store.rundir import EVENTS
 
 ArtifactKind: TypeAlias = Literal[
     "capture",
@@ -32,6 +33,12 @@ ArtifactKind: TypeAlias = Literal[
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
+
+
+def size_bytes(path: Path) -> int:
+    """How much there is to read in the artifact in *path*; 0 where there is none."""
+    file = path / EVENTS if path.is_dir() else path
+    return file.stat().st_size if file.exists() else 0
 
 
 def kind_of(path: Path) -> ArtifactKind:

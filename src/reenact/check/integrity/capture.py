@@ -20,7 +20,6 @@ from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
     Links,
-    Progress,
     SegmentLinks,
     Suspects,
     follow,
@@ -38,6 +37,7 @@ from reenact.formats.capture import (
 from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.record import ABSENT, Record
 from reenact.formats.volatile import read_rules
+from reenact.progress import Progress
 from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs

@@ -21,7 +21,6 @@ from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkFault,
     Links,
-    Progress,
     SegmentLinks,
     Suspects,
     follow,
@@ -37,6 +36,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect, is_published
 from reenact.formats.rfc3339 import moment
 from reenact.formats.session import call_key
+from reenact.progress import Progress
 
 BACKWARDS_TOLERANCE: Final = timedelta(seconds=1)
 """Clocks are set back by small steps; more than this in one step is worth a word."""

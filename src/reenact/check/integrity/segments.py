@@ -13,7 +13,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -26,16 +25,6 @@ _IN_FLIGHT: Final = 4
 
 S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]
-Progress: TypeAlias = Callable[[int], None]
-"""Told how many bytes were checked since it was last told."""
-ProgressBar: TypeAlias = Callable[[int, str], AbstractContextManager[Progress]]
-"""Given the size of the work and what it is; shows it while the context is open."""
-
-
-@contextmanager
-def no_progress_bar(_total: int, _what: str) -> Iterator[Progress]:
-    """For callers who do not want to see how far the work is."""
-    yield lambda _: None
 
 
 def worker_count(jobs: int | None, *, is_much: bool) -> int:

@@ -15,7 +15,7 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.check.findings import Finding, SealCheck
-from reenact.check.integrity.segments import Progress, scan_segments
+from reenact.check.integrity.segments import scan_segments
 from reenact.check.publishing import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, commitment, leaf_of
 from reenact.check.seals.sealing import line_fields, tree_of
@@ -36,6 +36,7 @@ from reenact.formats.seal import (
     hex_bytes,
     line_proof_codec,
 )
+from reenact.progress import Progress
 
 WITHHELD_EVENT: Final = "Withheld"
 """The event that stands for a line of which nothing is shown."""

@@ -15,7 +15,6 @@ import msgspec
 
 from reenact import canonical
 from reenact._version import __version__
-from reenact.check.integrity.segments import Progress, ProgressBar, no_progress_bar
 from reenact.check.publishing import PolicyName, Publisher
 from reenact.check.seals import sealing
 from reenact.check.seals.commitments import TreeName, root_of
@@ -53,6 +52,7 @@ from reenact.formats.seal import (
     read_sealed_lines,
     read_seed,
 )
+from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir

@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from reenact import canonical
 from reenact.check.findings import Finding, SealCheck, VerifyReport
-from reenact.check.integrity.segments import Progress
 from reenact.check.seals.commitments import commitment, leaf_of, root_by_path
 from reenact.check.seals.keys import is_signed_by, key_id, read_public_key
 from reenact.check.seals.published_log import check_published_log
@@ -32,6 +31,7 @@ from reenact.formats.seal import (
     read_seal,
     to_be_signed,
 )
+from reenact.progress import Progress
 from reenact.store.rundir import MANIFEST, RunDir
 
 
