@@ -152,6 +152,9 @@ for attempt in (
     lambda: libc.connect(number, ctypes.c_void_p(8), 16),
     lambda: libc.sendmsg(number, ctypes.c_void_p(8), 0),
     lambda: libc.sendmmsg(number, ctypes.c_void_p(8), ctypes.c_uint(2**31), 0),
+    lambda: libc.connect(number, ctypes.c_void_p(2**64 - 8), 16),
+    lambda: libc.sendto(number, b"?", 1, 0, ctypes.c_void_p(2**63), 16),
+    lambda: libc.sendmsg(number, ctypes.c_void_p(2**64 - 1), 0),
 ):
     assert attempt() == -1
 print(errno.errorcode[client.connect_ex(("{BEYOND}", 443))])
@@ -159,6 +162,61 @@ print(errno.errorcode[client.connect_ex(("{BEYOND}", 443))])
     ran = Ran(tmp_path, code)
     assert (ran.status, ran.said) == (0, "ENETUNREACH\n")
     assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
+
+
+def test_who_watches_survives_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read is refused, and the next call is decided about as ever."""
+    addresses = HeldCall.addresses
+    broken = iter([True])
+
+    def break_once(call: HeldCall) -> Iterator[bytes]:
+        if next(broken, False):
+            raise ValueError("nobody thought of this")
+        return addresses(call)
+
+    monkeypatch.setattr(HeldCall, "addresses", break_once)
+    code = f"""
+import errno, socket
+for _ in range(2):
+    with socket.socket() as client:
+        print(errno.errorcode[client.connect_ex(("{BEYOND}", 443))])
+"""
+    ran = Ran(tmp_path, code)
+    assert ran.said == "EFAULT\nENETUNREACH\n"
+    assert ran.notes == [
+        f"{PROGRAM} was refused a call that cannot be read",
+        f"{PROGRAM} was refused a connection to {BEYOND}:443",
+    ]
+
+
+def test_a_datagram_without_a_family_does_not_get_out(tmp_path: Path) -> None:
+    """The kernel sends it by IPv4."""
+    code = f"""
+import ctypes, errno, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+name = struct.pack("=H", socket.AF_UNSPEC) + struct.pack(">H", 443) + socket.inet_aton("{BEYOND}") + bytes(8)
+print(libc.sendto(client.fileno(), b"?", 1, 0, name, 16), errno.errorcode[ctypes.get_errno()])
+client.connect(("127.0.0.1", 9))
+print(libc.connect(client.fileno(), bytes(16), 16))
+"""
+    ran = Ran(tmp_path, code)
+    assert ran.said == "-1 ENETUNREACH\n0\n"
+    assert ran.notes == [f"{PROGRAM} was refused a connection to {BEYOND}:443"]
+
+
+@pytest.mark.parametrize("family", ["AF_PACKET", "AF_VSOCK", "AF_CAN"])
+def test_sockets_past_ip_cannot_be_made(tmp_path: Path, family: str) -> None:
+    code = f"""
+import errno, socket
+try:
+    socket.socket(socket.{family}, socket.SOCK_RAW)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW), socket.socketpair()[0]:
+    print("others can")
+"""
+    assert Ran(tmp_path, code).said == "EAFNOSUPPORT\nothers can\n"
 
 
 def test_names_are_not_looked_up(tmp_path: Path) -> None:
@@ -284,7 +342,7 @@ def test_without_a_fence_the_command_runs_as_it_is(
 
 
 def test_an_address_that_is_none_is_nobodys() -> None:
-    for address in (b"", b"\x02", b"\x02\x00\x01\xbb", bytes(16), b"\x0a\x00" + bytes(10)):
+    for address in (b"", b"\x02", b"\x02\x00\x01\xbb", b"\x11\x00" + bytes(14), b"\x0a\x00" + bytes(10)):
         assert Target.of(address) is None
 
 

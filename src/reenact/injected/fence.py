@@ -11,10 +11,10 @@ import select
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from errno import ENETUNREACH
+from errno import EFAULT, ENETUNREACH
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from socket import AF_INET, AF_INET6, getaddrinfo, socket, socketpair
+from socket import AF_INET, AF_INET6, AF_UNSPEC, getaddrinfo, socket, socketpair
 from sys import byteorder
 from threading import Thread
 from typing import Final, NamedTuple
@@ -49,7 +49,8 @@ class Target(NamedTuple):
             return None
         family = int.from_bytes(address[:2], byteorder)
         port = int.from_bytes(address[2:4], "big")
-        if family == AF_INET:
+        # A datagram without a family goes out by IPv4; a connection without one is only dissolved.
+        if family in (AF_INET, AF_UNSPEC):
             return cls(IPv4Address(address[4:8]), port)
         if family == AF_INET6 and len(address) >= 24:
             return cls(IPv6Address(address[8:24]), port)
@@ -117,8 +118,13 @@ class Fence:
                 if child.fileno() in ready or not ready[listener.fileno()] & select.POLLIN:
                     return
                 call = listener.next()
-                if call is not None:
+                if call is None:
+                    continue
+                try:
                     self._decide(listener, call)
+                except Exception:  # whatever a program hands to the kernel: who watches goes on
+                    self._refused[_program(call.pid), "a call that cannot be read"] += 1
+                    listener.refuse(call, EFAULT)
 
     def _decide(self, listener: Listener, call: HeldCall) -> None:
         try:

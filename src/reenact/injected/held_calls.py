@@ -25,16 +25,23 @@ class _Machine(NamedTuple):
 
     audit: int
     seccomp: int
+    socket: int
     connect: int
     sendto: int
     sendmsg: int
     sendmmsg: int
+    small: tuple[int, ...]
+    """The calls of 32-bit programs that make sockets, which are refused."""
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 317, 42, 44, 46, 307),
-    "aarch64": _Machine(0xC00000B7, 277, 203, 206, 211, 269),
+    "x86_64": _Machine(0xC000003E, 317, 41, 42, 44, 46, 307, (102, 359)),
+    "aarch64": _Machine(0xC00000B7, 277, 198, 203, 206, 211, 269, (281,)),
 }
+_FAMILIES: Final = (0, 1, 2, 10, 16, 38)
+"""Sockets that can be made: Unix, IPv4, IPv6, and the kernel's own; packets past IP, say, cannot."""
+_OTHER_NUMBERS: Final = 0x40000000
+"""From here on the same calls have other numbers (x32), which no program needs."""
 _IO_URING_SETUP: Final = 425
 _INSTALLED: Final = b"+"
 
@@ -53,11 +60,14 @@ _NAME_IN_MESSAGE: Final = struct.Struct("=QI")
 _MESSAGE_BYTES: Final = 64
 _MAX_MESSAGES: Final = 1024
 _MAX_ADDRESS_BYTES: Final = 128
+_LAST_PLACE: Final = 2**63 - 1
+"""Beyond is the kernel's own memory; a call that names it fails by itself."""
 
 # The filter: what is done with a call, and the instructions that lead there.
 _ALLOW: Final = 0x7FFF0000
 _ASK: Final = 0x7FC00000
 _NOT_THERE: Final = 0x00050000 | 38
+_NO_SUCH_FAMILY: Final = 0x00050000 | 97
 _NUMBER: Final = 0
 _AUDIT: Final = 4
 _DESCRIPTOR: Final = 16
@@ -77,7 +87,7 @@ class HeldCall(NamedTuple):
         memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY)
         try:
             for place, size in self._places(memory):
-                if place:
+                if 0 < place <= _LAST_PLACE:
                     yield os.pread(memory, min(size, _MAX_ADDRESS_BYTES), place)
         finally:
             os.close(memory)
@@ -97,6 +107,8 @@ class HeldCall(NamedTuple):
 
 def _read(memory: int, start: int) -> bytes:
     """How the message at *start* begins; with no name where nothing is there, and the call will fail."""
+    if start > _LAST_PLACE:
+        return bytes(_NAME_IN_MESSAGE.size)
     return os.pread(memory, _NAME_IN_MESSAGE.size, start).ljust(_NAME_IN_MESSAGE.size, b"\0")
 
 
@@ -197,9 +209,15 @@ def _libc() -> Any:
 def filter_program() -> Any:
     """The filter as the kernel reads it; made once, before a child is forked that needs it."""
     machine = _machine()
+    small = [part for number in machine.small for part in (_skip_unless(number), _return(_NO_SUCH_FAMILY))]
+    families = [part for family in _FAMILIES for part in (_skip_unless(family), _return(_ALLOW))]
     instructions = [
-        *(_load(_AUDIT), _skip_if(machine.audit), _return(_ALLOW)),
+        *(_load(_AUDIT), _skip_unless(machine.audit), _skip(2 + len(small)), _load(_NUMBER), *small),
+        _return(_ALLOW),
         _load(_NUMBER),
+        *(_skip_below(_OTHER_NUMBERS), _return(_NOT_THERE)),
+        *(_skip_unless(machine.socket, 2 + len(families)), _load(_DESCRIPTOR), *families),
+        _return(_NO_SUCH_FAMILY),
         *(_skip_unless(machine.connect), _return(_ASK)),
         *(_skip_unless(machine.sendmmsg), _return(_ASK)),
         *(_skip_unless(machine.sendmsg, 4), _load(_DESCRIPTOR)),
@@ -230,6 +248,15 @@ def _skip_if(value: int) -> bytes:
 def _skip_unless(value: int, count: int = 1) -> bytes:
     """*count* instructions are passed over where another value was loaded."""
     return _instruction(0x15, value, if_false=count)
+
+
+def _skip_below(value: int) -> bytes:
+    """The next instruction is passed over where less than *value* was loaded."""
+    return _instruction(0x35, value, if_false=1)
+
+
+def _skip(count: int) -> bytes:
+    return _instruction(0x05, count)
 
 
 def _return(action: int) -> bytes:
