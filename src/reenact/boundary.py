@@ -132,11 +132,17 @@ class Context(Protocol):
     def loop_seen(self, loop: Any) -> None:
         """A task of this run was started on *loop*, in the loop's own thread."""
 
+    def lane_starting(self, lane: Lane) -> None:
+        """A job was handed to an executor, which is to start it in *lane*."""
+
     def lane_began(self, lane: Lane) -> None:
         """A thread or job has started in *lane*."""
 
-    def lane_ending(self, lane: Lane) -> None:
-        """The thread or job of *lane* is about to be over; replay lets it when its turn has come."""
+    def lane_ending(self, lane: Lane, how: str) -> None:
+        """The thread or job of *lane* is about to be over, *how* says what came of it, where that is known.
+
+        Replay lets it end when its turn has come.
+        """
 
     def lane_told(self, lane: Lane) -> None:
         """Who waits for the thread or job of *lane* can see that it is over."""
@@ -144,10 +150,10 @@ class Context(Protocol):
     def lane_ended(self, lane: Lane) -> None:
         """The thread or job of *lane* is over, and who waited for it has been told."""
 
-    def task_body(self, lane: Lane, coro: Any) -> Any:
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
         """What a new task in *lane* is to run: *coro*, which in replay ends when its turn has come."""
 
-    def task_ended(self, lane: Lane) -> None:
+    def task_ended(self, lane: Lane, how: str) -> None:
         """The task of an event loop in *lane* is over."""
 
     def putting(self, lane: Lane) -> None:
@@ -158,6 +164,45 @@ class Context(Protocol):
 
     def has_put(self, lane: Lane) -> None:
         """*lane* has put it there."""
+
+    def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
+        """Whether replay decides when the timer *name*, set by *lane* on an event loop, goes off."""
+
+    def drop_timer(self, lane: Lane, name: str) -> None:
+        """A timer that is held was cancelled."""
+
+    def timer_fired(self, lane: Lane, name: str) -> None:
+        """A timer that is not held went off."""
+
+    def deadline(self, lane: Lane, name: str) -> WaitFor:
+        """How a thread is to wait that gives itself a deadline."""
+
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+        """Call *passed* when it is the turn of a deadline to pass; at the latest when the run is over."""
+
+    def may_give_up(self, lane: Lane) -> bool:
+        """Whether a wait may end without what it is for, although it did not when it was recorded."""
+
+
+DescribeEnd: TypeAlias = Callable[[Any, BaseException | None], str]
+"""Says how a task ended that returned this or raised that; nothing where it is not known whose it is."""
+
+WaitFor: TypeAlias = Literal["its time", "nothing", "what comes"]
+"""In its own time; not at all, since its deadline passed; until it is there, since its deadline did not."""
+
+
+class HeldTimer(Protocol):
+    """A timer of an event loop that goes off when its turn has come."""
+
+    loop: Any
+    when_s: float
+    """On the clock of the process, when it would go off by itself."""
+
+    def fire(self) -> None:
+        """Go off; on the loop's own thread."""
+
+    def let_go(self) -> None:
+        """The run is over: go off by yourself, when it is time; from any thread."""
 
 
 class Lane(msgspec.Struct, eq=False):
@@ -172,6 +217,8 @@ class Lane(msgspec.Struct, eq=False):
     """The id of the call inside which this lane lives."""
     spawned: int = 0
     calls: int = 0
+    timers: dict[str, int] | None = None
+    """By kind: how many timers it has set, and how often it has waited with a deadline."""
     latest_tool: str | None = None
     """The id of the latest tool call that was made in this lane."""
     recorded: Any = None
@@ -189,6 +236,14 @@ class Lane(msgspec.Struct, eq=False):
         """The ordinal of the call that this lane makes now."""
         self.calls += 1
         return self.calls
+
+    def next_timer(self, kind: str) -> str:
+        """What tells the next timer of its *kind* from the others of this lane."""
+        if self.timers is None:
+            self.timers = {}
+        ordinal = self.timers.get(kind, 0)
+        self.timers[kind] = ordinal + 1
+        return f"{kind}{ordinal}"
 
     def inside(self, call_id: str, ordinal: int) -> Lane:
         """The lane of what happens inside this lane's call of that *ordinal*."""
@@ -275,7 +330,11 @@ def current_lane() -> Lane | None:
         return None
     me = identity()
     if lane.owner != me:
-        lane = _owned.get(me) or _claimed(lane, me)
+        owned = _owned.get(me)
+        if owned is None:
+            lane = _claimed(lane, me)
+        elif owned.owner != lane.owner:  # else it runs in the owner's name, maybe inside a call
+            lane = owned
     return lane if id(lane.context) in open_runs else _outliving(lane)
 
 

@@ -208,7 +208,14 @@ def test_the_order_is_written_with_the_next_event(tmp_path: Path) -> None:
         thread.join()
         ask("b")
     lines = [json.loads(line) for line in CaptureReader(tmp_path / "run").lines()]
-    assert [line.get("order") for line in lines] == [None, None, None, ["0.0>3", "0.0!"], None, None]
+    assert [line.get("order") for line in lines] == [
+        None,
+        None,
+        None,
+        ["0.0>3", "0.0! <lambda> ="],
+        None,
+        None,
+    ]
 
 
 def test_what_cannot_be_repeated_is_named(tmp_path: Path) -> None:

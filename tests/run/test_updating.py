@@ -267,3 +267,26 @@ def test_of_a_concurrent_program_only_the_changed_call_is_asked_and_changed(
     with reenact.replay(path) as again:
         again.final_output = len(asyncio.run(play(other)))
     assert LIVE == []
+
+
+def test_a_task_that_returns_something_else_is_accepted(tmp_path: Path) -> None:
+    """No call has changed; what the recorded tasks came to is not held against anybody any more."""
+
+    @reenact.tool
+    async def ask_one(what: str) -> str:
+        return f"answer to {what}"
+
+    async def agent(mark: str) -> str:
+        return await ask_one("one") + mark
+
+    with reenact.capture(tmp_path / "run"):
+        asyncio.run(agent("."))
+    with (
+        pytest.raises(reenact.Diverged, match=r"agent.. returned something else"),
+        reenact.replay(tmp_path / "run"),
+    ):
+        asyncio.run(agent("!"))
+    with reenact.run(tmp_path / "run", mode="update"):
+        asyncio.run(agent("!"))
+    with reenact.replay(tmp_path / "run"):
+        asyncio.run(agent("!"))

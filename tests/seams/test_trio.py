@@ -132,3 +132,18 @@ def test_a_call_that_nobody_recorded_is_refused(tmp_path: Path) -> None:
             trio.run(main, "two")
         assert provider.connections == before
     assert run.divergences[0].json_path == "$.data.request.body.messages[0].content"
+
+
+def test_another_result_is_not_the_same(tmp_path: Path) -> None:
+    """Deadlines of trio's are not repeated, so what its run comes to is compared."""
+
+    async def main(seconds: float) -> str:
+        with trio.move_on_after(0.05):
+            await trio.sleep(seconds)
+            return "done"
+        return "gave up"
+
+    with reenact.capture(tmp_path / "run"):
+        assert trio.run(main, 0.2) == "gave up"
+    with pytest.raises(reenact.Diverged, match=r"main.. returned"), reenact.replay(tmp_path / "run"):
+        trio.run(main, 0.01)

@@ -30,6 +30,14 @@ ENDED: Final = "!"
 """Behind a lane's name in an event's ``order``: its task, thread or job was over."""
 PUT: Final = ">"
 """Likewise: it put an item into a queue, or handed something to an event loop; a number says how often."""
+FIRED: Final = "@"
+"""Likewise: a timer that it had set went off, or it waited in vain; which one stands behind."""
+JOINED: Final = "&"
+"""Behind both: it came with what stands before it, and nobody who was woken by that had run yet."""
+CANCELLED: Final = "-"
+"""Behind the end of a task, instead of what came of it."""
+STILL_RUNNING: Final = "?"
+"""Behind a lane's name: it was not over when the run ended."""
 
 R = TypeVar("R")
 
@@ -76,6 +84,8 @@ class StandIns(Record, frozen=True):
     """Which of the sources were recorded for libraries too."""
     environ: list[str] | Absent = ABSENT
     """Which variables of the environment were recorded; absent for all, where that source was."""
+    deadlines: bool | Absent = ABSENT
+    """Whether the events' ``order`` tells which deadlines passed, and how tasks ended."""
 
 
 class PrintedLines(Record, frozen=True):

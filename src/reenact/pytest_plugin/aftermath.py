@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, NoReturn
 
 from reenact import seams
-from reenact.boundary import Call, Instant, Lane, RunMode, entered
+from reenact.boundary import Call, DescribeEnd, HeldTimer, Instant, Lane, RunMode, WaitFor, entered
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.frames import agent_frame
@@ -62,19 +62,22 @@ class Aftermath:
     def loop_seen(self, loop: Any) -> None:
         """There are no turns to wait for."""
 
+    def lane_starting(self, lane: Lane) -> None:
+        """Nor when it starts."""
+
     def lane_began(self, lane: Lane) -> None:
         """Nor lanes to match."""
 
-    def lane_ending(self, lane: Lane) -> None:
+    def lane_ending(self, lane: Lane, how: str) -> None:
         """Nor in which order."""
 
     def lane_told(self, lane: Lane) -> None:
         """Nor in which order."""
 
-    def task_body(self, lane: Lane, coro: Any) -> Any:  # noqa: ARG002
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:  # noqa: ARG002
         return coro
 
-    def task_ended(self, lane: Lane) -> None:
+    def task_ended(self, lane: Lane, how: str) -> None:
         """Nor in which order."""
 
     def putting(self, lane: Lane) -> None:
@@ -85,6 +88,24 @@ class Aftermath:
 
     def has_put(self, lane: Lane) -> None:
         """Nor in which order."""
+
+    def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
+        return False
+
+    def drop_timer(self, lane: Lane, name: str) -> None:
+        """None is held."""
+
+    def timer_fired(self, lane: Lane, name: str) -> None:
+        """Nor in which order."""
+
+    def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
+        return "its time"
+
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+        """None is held."""
+
+    def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
+        return True
 
     def lane_ended(self, lane: Lane) -> None:
         """Nor to end."""

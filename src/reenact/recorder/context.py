@@ -6,9 +6,10 @@ manifest says that the capture is not whole.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import cached_property
 from threading import Lock
 from time import time_ns
@@ -16,14 +17,28 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.boundary import Call, CallKind, Instant, Lane, RunMode, running_in
+from reenact.boundary import (
+    Call,
+    CallKind,
+    DescribeEnd,
+    HeldTimer,
+    Instant,
+    Lane,
+    RunMode,
+    WaitFor,
+    outside,
+    running_in,
+)
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.formats.capture import (
     ENDED,
+    FIRED,
+    JOINED,
     NO_MODEL,
     PUT,
     RECORDING_FAILED,
+    STILL_RUNNING,
     CaptureManifest,
     CaptureSeed,
     Model,
@@ -76,6 +91,53 @@ _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
+class _Stirred:
+    """What has happened on an event loop before anybody runs who was woken by it."""
+
+    def __init__(self) -> None:
+        self.sleeps: list[tuple[Lane, str]] = []
+        """Those that are over."""
+        self.is_noted = False
+        """Whether any of it stands in the order already."""
+
+
+class _Watched(Coroutine[Any, Any, Any]):
+    """A task's coroutine whose end is told at once; it passes everything on."""
+
+    def __init__(self, coro: Any, ended: Callable[[Any, BaseException | None], None]) -> None:
+        self._coro = coro
+        self._ended = ended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coro, name)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        raise NotImplementedError("only a task runs it")
+
+    def send(self, value: Any) -> Any:
+        try:
+            return self._coro.send(value)
+        except StopIteration as end:
+            self._ended(end.value, None)
+            raise
+        except BaseException as error:
+            self._ended(None, error)
+            raise
+
+    def throw(self, *error: Any) -> Any:
+        try:
+            return self._coro.throw(*error)
+        except StopIteration as end:
+            self._ended(end.value, None)
+            raise
+        except BaseException as raised:
+            self._ended(None, raised)
+            raise
+
+    def close(self) -> None:
+        self._coro.close()
+
+
 class CaptureContext:
     """The context of a run that is being recorded."""
 
@@ -112,6 +174,10 @@ class CaptureContext:
         self._ending = Lock()
         self._ending_lane: Lane | None = None
         """The thread or job that is about to end, if one is."""
+        self._stirred: dict[asyncio.AbstractEventLoop, _Stirred] = {}
+        """Event loops on which something happened, and nobody who was woken by it has run yet."""
+        self._running: set[Lane] = set()
+        """Tasks, threads and jobs that are not over."""
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._failure: str | None = None
@@ -190,14 +256,17 @@ class CaptureContext:
     def loop_seen(self, loop: Any) -> None:
         """Recording does not care what runs where."""
 
-    def lane_began(self, lane: Lane) -> None:
-        """Nor when it starts."""
+    def lane_starting(self, lane: Lane) -> None:
+        """Recording does not care when it starts."""
 
-    def lane_ending(self, lane: Lane) -> None:
+    def lane_began(self, lane: Lane) -> None:
+        self._running.add(lane)
+
+    def lane_ending(self, lane: Lane, how: str) -> None:
         # No other may end until this one can be seen to have ended: the order noted is the order seen.
         if lane.has_order and self._failure is None and self._ending.acquire(timeout=_ENDING_S):
             self._ending_lane = lane
-        self._note_order(lane, ENDED)
+        self._note_end(lane, how)
 
     def lane_told(self, lane: Lane) -> None:
         if self._ending_lane is lane:
@@ -207,11 +276,45 @@ class CaptureContext:
     def lane_ended(self, lane: Lane) -> None:
         """It was noted before anybody could see it."""
 
-    def task_body(self, lane: Lane, coro: Any) -> Any:  # noqa: ARG002
-        return coro
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
+        self._running.add(lane)
+        if not lane.has_order:
+            return coro
+        # Others may see that it is over before anybody is called back.
+        return _Watched(coro, lambda answer, error: self._note_end(lane, describe(answer, error)))
 
-    def task_ended(self, lane: Lane) -> None:
-        self._note_order(lane, ENDED)
+    def task_ended(self, lane: Lane, how: str) -> None:
+        if lane in self._running:  # it never began
+            self._note_end(lane, how)
+
+    def _note_end(self, lane: Lane, how: str) -> None:
+        self._running.discard(lane)
+        mark = ENDED + self._join()
+        self._note_order(lane, f"{mark} {how}" if how else mark)
+
+    def _join(self) -> str:
+        """The mark of what happens on an event loop before anybody runs who was woken by the last such."""
+        stirred = self._stir()
+        if stirred is None:
+            return ""
+        is_joined, stirred.is_noted = stirred.is_noted, True
+        return JOINED if is_joined else ""
+
+    def _stir(self) -> _Stirred | None:
+        loop = asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
+        if loop is None:
+            return None
+        if loop not in self._stirred:
+            self._stirred[loop] = _Stirred()
+            with outside():
+                loop.call_soon(self._let_woken_run, loop)
+        return self._stirred[loop]
+
+    def _let_woken_run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sleeps end behind all that came with them, because who has slept sees all of it."""
+        for lane, name in self._stirred[loop].sleeps:
+            self._note_order(lane, FIRED + name + self._join())
+        del self._stirred[loop]
 
     def putting(self, lane: Lane) -> None:
         """Whoever comes first puts first."""
@@ -222,13 +325,37 @@ class CaptureContext:
     def has_put(self, lane: Lane) -> None:
         self._note_order(lane, PUT)
 
+    def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
+        """What is recorded happens in its own time."""
+        return False
+
+    def drop_timer(self, lane: Lane, name: str) -> None:
+        """None is held."""
+
+    def timer_fired(self, lane: Lane, name: str) -> None:
+        stirred = self._stir()
+        if stirred is not None and name.startswith("s"):
+            stirred.sleeps.append((lane, name))
+        else:
+            self._note_order(lane, FIRED + name + self._join())
+
+    def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
+        return "its time"
+
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+        """None is held."""
+
+    def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
+        return True
+
     def _note_order(self, lane: Lane, act: str) -> None:
         if lane.has_order and self._failure is None:
             self._events.note_order(lane, act)
 
     def _place(self, lane: Lane) -> str | None:
         """What *lane* is called in the capture; a process does not know before its first call."""
-        return self._names.lane(lane) if "_names" in self.__dict__ else None
+        is_known = "_names" in self.__dict__ or self._find_names is Names
+        return self._names.lane(lane) if is_known else None
 
     # The seed's side
 
@@ -269,6 +396,8 @@ class CaptureContext:
             try:
                 for leave in list(self._open_streams.values()):
                     leave()
+                for lane in list(self._running):
+                    self._note_order(lane, STILL_RUNNING)
                 ended = self._end_text(status, error, final_output, confidence, wrote, entered)
                 self._events.append(b"run_end", ended)
             except Exception as failure:

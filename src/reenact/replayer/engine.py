@@ -17,10 +17,22 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.boundary import ROOT, Call, CallKind, Instant, Lane, RunMode, Step, running_in
+from reenact.boundary import (
+    ROOT,
+    Call,
+    CallKind,
+    DescribeEnd,
+    HeldTimer,
+    Instant,
+    Lane,
+    RunMode,
+    Step,
+    WaitFor,
+    running_in,
+)
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.formats.capture import ENDED, PUT
+from reenact.formats.capture import ENDED, FIRED, PUT
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import Absent
 from reenact.formats.replay_receipt import AcrossTasks
@@ -114,6 +126,12 @@ class ReplayEngine:
         self._live_calls: set[str] = set()
         self._early_acts: list[tuple[str, Lane]] = []
         """What was done before it was known which process this is."""
+        self._running: set[Lane] = set()
+        """Tasks, threads and jobs that are not over."""
+        self._threads: set[Lane] = set()
+        """The same without the tasks."""
+        self._ends: list[tuple[str, str]] = []
+        """The lanes of those that are, as recorded, and what came of them, where it is known."""
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
@@ -134,6 +152,7 @@ class ReplayEngine:
             on_note=self.notes.append,
             is_causal=self._is_causal,
             acts=source.acts,
+            is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
         )
 
     def settle(self) -> None:
@@ -263,26 +282,55 @@ class ReplayEngine:
     def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
         self.turns.loop_seen(loop)
 
+    def lane_starting(self, lane: Lane) -> None:
+        self.turns.lane_starting(lane)
+
     def lane_began(self, lane: Lane) -> None:
+        self._running.add(lane)
+        self._threads.add(lane)
         self.turns.lane_began(lane)
 
-    def lane_ending(self, lane: Lane) -> None:
+    def lane_ending(self, lane: Lane, how: str) -> None:
+        self._note_end(lane, how)
         self._wait_to(ENDED, lane)
 
     def lane_told(self, lane: Lane) -> None:
         """The next one may end when everybody has been told."""
 
     def lane_ended(self, lane: Lane) -> None:
+        self._running.discard(lane)
+        self._threads.discard(lane)
         self._has_done(ENDED, lane)
         self.turns.lane_ended(lane)
 
-    def task_body(self, lane: Lane, coro: Any) -> Any:
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:  # noqa: ARG002
+        self._running.add(lane)
         if not self.source.acts or not lane.has_order:
             return coro
         return EndingInTurn(coro, lambda: self._turn_to(ENDED, lane))
 
-    def task_ended(self, lane: Lane) -> None:
+    def task_ended(self, lane: Lane, how: str) -> None:
+        self._running.discard(lane)
+        self._note_end(lane, how)
         self._has_done(ENDED, lane)
+
+    def differing_tasks(self) -> list[ReplayDivergence]:
+        """Where tasks came to something else than the recorded ones."""
+        if not self.source.has_deadlines:
+            return []
+        return report.differing_tasks(self.source, self._ends, self.likeness)
+
+    def has_left_threads(self) -> bool:
+        """Whether threads or jobs of the run are not over."""
+        return bool(self._threads)
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over
+
+    def _note_end(self, lane: Lane, how: str) -> None:
+        if how and lane.has_order and not self._is_over:
+            self._ends.append((self._lanes.name_of(lane), how))
 
     def putting(self, lane: Lane) -> None:
         self._wait_to(PUT, lane)
@@ -292,6 +340,32 @@ class ReplayEngine:
 
     def has_put(self, lane: Lane) -> None:
         self._has_done(PUT, lane)
+
+    def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
+        return self._keeps_time(lane) and self.turns.hold_timer(self._timer(lane, name), timer)
+
+    def drop_timer(self, lane: Lane, name: str) -> None:
+        self.turns.drop_timer(self._timer(lane, name))
+
+    def timer_fired(self, lane: Lane, name: str) -> None:
+        self._has_done(FIRED + name, lane)
+
+    def deadline(self, lane: Lane, name: str) -> WaitFor:
+        return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
+
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+        self.turns.hold_deadline(self._timer(lane, name), lane, seconds, passed)
+
+    def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
+        return self.turns.is_idle()
+
+    def _timer(self, lane: Lane, name: str) -> str:
+        return self._lanes.name_of(lane) + FIRED + name
+
+    def _keeps_time(self, lane: Lane) -> bool:
+        """Whether the recording says when the timers of *lane* went off."""
+        is_known = self.source.has_deadlines and self._find_root is None and lane.has_order
+        return is_known and not self._is_over and not self.is_live(lane)
 
     def _wait_to(self, act: str, lane: Lane) -> None:
         if self._find_root is None and self.source.acts and lane.has_order:
@@ -497,6 +571,7 @@ class ReplayEngine:
             if not self._divergences and self._left_behind:
                 divergence = msgspec.structs.replace(divergence, left_behind=self._left_behind)
             self._divergences.append(divergence)
+        self.turns.let_time_pass()
         if self._on_divergence is not None:
             self._on_divergence(divergence)
         return divergence
@@ -511,6 +586,7 @@ class ReplayEngine:
             found = report.left_over(self.source)
             if not isinstance(error, Diverged):
                 found += report.differing_end(self.source, error)
+                found += self.differing_tasks() if not self._divergences else []
         digest = None
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))

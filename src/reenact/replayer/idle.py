@@ -21,6 +21,8 @@ _COMPUTING_S: Final = 0.05
 """A thread that computes for so long without a call is not waited for."""
 _LONGEST_S: Final = 0.25
 """Nor is one that is under way for so long, looking at something again and again."""
+_STARTING_S: Final = 0.02
+"""An executor that has not taken a job after so long has no thread for it."""
 _MARGIN_S: Final = 0.003
 _TASKS: Final = Path("/proc/self/task")
 """A folder per thread, where the platform is Linux."""
@@ -48,6 +50,20 @@ class MovingThread:
             self._last, self._still_since_s = glance, self._clock.now_s
             return glance.ran_s - self._first.ran_s > _COMPUTING_S
         return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
+
+
+class StartingJob:
+    """A job that an executor has been given, and that none of its threads may have taken yet."""
+
+    __slots__ = ("_clock", "_given_s")
+
+    def __init__(self, clock: PatientClock) -> None:
+        self._clock = clock
+        self._given_s = clock.now_s
+
+    def is_at_rest(self) -> bool:
+        """Whether it is not going to be taken soon: all threads have others to do."""
+        return self._clock.now_s - self._given_s > _STARTING_S
 
 
 def others_run() -> bool:

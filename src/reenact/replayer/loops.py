@@ -51,6 +51,18 @@ class Loop:
             with suppress(RuntimeError), outside():  # closed meanwhile; nobody waits there any more
                 self.loop.call_soon_threadsafe(callback)
 
+    def resolve(self, future: asyncio.Future[None]) -> None:
+        """Let who awaits *future* go on, if anybody still does; from whatever thread."""
+
+        def settle() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+            settle()  # they go on in the next round, as if they had been woken there
+        else:
+            self.run(settle)
+
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
         self.notice()

@@ -197,6 +197,62 @@ def differing_end(source: ReplaySource, error: BaseException | None) -> list[Rep
     ]
 
 
+def differing_tasks(
+    source: ReplaySource, ends: list[tuple[str, str]], likeness: RunLikeness
+) -> list[ReplayDivergence]:
+    """Where the tasks of one function came to something else than the recorded ones.
+
+    They are told by their function, for another task around them gives them other lanes; where it was started
+    more or less often, the outermost of them is compared. What they returned may hold generated names, which
+    a digest hides: where any are other ones, only whether they returned is compared.
+    """
+    is_exact = not likeness.renamed
+    recorded, found = _by_function(source.ends, is_exact), _by_function(ends, is_exact)
+    divergences = []
+    for function, tasks in recorded.items():
+        others = found.get(function, {})
+        if len(tasks) != len(others):
+            lane = min(tasks, key=_depth)
+            tasks = {lane: tasks[lane]}
+            others = {lane: others[lane]} if lane in others else tasks
+        then, now = Counter(tasks.values()), Counter(others.values())
+        if then != now:
+            ended, was = _describe_end(now - then), _describe_end(then - now)
+            divergences.append(
+                ReplayDivergence(
+                    code="event_payload_mismatch",
+                    detail=f"{function}() {ended}, but when it was recorded it {was}",
+                    lane=next(iter(tasks)),
+                )
+            )
+    return divergences
+
+
+def _by_function(ends: list[tuple[str, str]], is_exact: bool) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for lane, how in ends:
+        function, outcome = _read_end(how, is_exact)
+        if outcome:  # else it is a library's
+            found.setdefault(function, {})[lane] = outcome
+    return found
+
+
+def _depth(lane: str) -> tuple[int, str]:
+    return lane.count("."), lane
+
+
+def _read_end(how: str, is_exact: bool) -> tuple[str, str]:
+    function, _, outcome = how.partition(" ")
+    return function, outcome if is_exact or not outcome.startswith("=") else "="
+
+
+def _describe_end(outcomes: Counter[str]) -> str:
+    outcome = next(iter(outcomes))
+    if outcome.startswith("="):
+        return "returned something else" if len(outcome) > 1 else "returned"
+    return f"raised {outcome[1:]}" if outcome.startswith("^") else "was cancelled"
+
+
 def differing_output(
     source: ReplaySource, text: bytes, digest: str, likeness: RunLikeness
 ) -> list[ReplayDivergence]:

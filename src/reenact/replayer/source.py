@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from string import digits
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -19,7 +18,16 @@ import msgspec
 from reenact.boundary import ROOT, Lane, process_of
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
-from reenact.formats.capture import ENDED, PUT, CaptureEvent, CaptureManifest
+from reenact.formats.capture import (
+    CANCELLED,
+    ENDED,
+    FIRED,
+    JOINED,
+    PUT,
+    STILL_RUNNING,
+    CaptureEvent,
+    CaptureManifest,
+)
 from reenact.formats.record import ABSENT
 from reenact.replayer.egress import is_loopback
 from reenact.store.reader import CaptureReader, blobs_in
@@ -63,17 +71,27 @@ class _Head(msgspec.Struct):
 
 
 class Act:
-    """What a task did between two events, maybe several times: it ended, or put items into queues."""
+    """What a task did between two events: it ended, put items into queues, or a timer of its own went off."""
 
-    __slots__ = ("left", "seq", "what")
+    __slots__ = ("is_cancelled", "is_joined", "left", "seq", "what")
 
-    def __init__(self, seq: int, what: str, count: int) -> None:
+    def __init__(
+        self, seq: int, what: str, count: int, *, is_joined: bool = False, is_cancelled: bool = False
+    ) -> None:
+        self.is_cancelled = is_cancelled
+        """The end of a task that was cancelled."""
+        self.is_joined = is_joined
+        """It came with the one before."""
         self.seq = seq
         """The event before which it came."""
         self.what = what
         """The lane's name and what it did, as recorded."""
         self.left = count
         """How often it is still to come."""
+
+    @property
+    def lane(self) -> str:
+        return self.what.partition(FIRED)[0] if FIRED in self.what else self.what[:-1]
 
 
 LaneTest: TypeAlias = Callable[[str], bool]
@@ -191,8 +209,12 @@ class ReplaySource:
         self.times_ms: list[int | float] = []
         self.acts: dict[int, list[Act]] = {}
         """By the number of an event: what came between the one before and this one, in its order."""
-        self._cursor = 1
+        self.ends: list[tuple[str, str]] = []
+        """The lanes of tasks that were over, and what came of them."""
         stand_ins = self.reader.manifest.standIns
+        self.has_deadlines = stand_ins is not ABSENT and stand_ins.deadlines is True
+        """Whether it is known which deadlines passed."""
+        self._cursor = 1
         self._has_old_env_reads = stand_ins is not ABSENT and "environ" in stand_ins.sources
         """Reads of the environment were ``nondeterministic`` events once; they are matched as state."""
         self._index()
@@ -290,10 +312,36 @@ class ReplaySource:
             self._take_back_busy()
 
     def _index_order(self, head: _Head) -> None:
-        for act in head.order:
-            what = act.rstrip(digits)
-            if what[-1:] in (ENDED, PUT) and self.is_ours(what[:-1]):
-                self.acts.setdefault(head.seq, []).append(Act(head.seq, what, int(act[len(what) :] or 1)))
+        for told in head.order:
+            act = self._read_act(head.seq, told)
+            if act is not None:
+                self.acts.setdefault(head.seq, []).append(act)
+
+    def _read_act(self, seq: int, told: str) -> Act | None:
+        """``None`` for what is told of others' lanes, or in words of a later version."""
+        outcome, is_joined = "", False
+        lane, mark, how = told.partition(ENDED)
+        if mark:
+            is_joined, how = how.startswith(JOINED), how.removeprefix(JOINED)
+            function, _, outcome = how.strip().rpartition(" ")
+            if function and self.is_ours(lane):
+                self.ends.append((lane, how.strip()))
+        elif told.endswith(STILL_RUNNING):
+            lane = told.removesuffix(STILL_RUNNING)  # it may end when all else has happened
+        elif FIRED in told:
+            lane = told.partition(FIRED)[0]
+            if not self.has_deadlines or not self.is_ours(lane):
+                return None
+            return Act(seq, told.removesuffix(JOINED), 1, is_joined=told.endswith(JOINED))
+        else:
+            lane, mark, count = told.partition(PUT)
+            if not mark or not self.is_ours(lane) or not (count or "1").isdecimal():
+                return None
+            return Act(seq, lane + PUT, int(count[:9] or 1))
+        is_cancelled = bool(mark) and outcome == CANCELLED
+        if not self.is_ours(lane):
+            return None
+        return Act(seq, lane + ENDED, 1, is_joined=is_joined, is_cancelled=is_cancelled)
 
     def _head(self, number: int, line: bytes) -> _Head:
         try:

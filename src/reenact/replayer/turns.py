@@ -3,7 +3,8 @@
 An outcome's turn has come when every event recorded before it has happened and what the last delivery
 set in motion has come to rest: event loops have run dry, threads have reached their next call or their
 end. What the agent's own tasks do among themselves, ending and putting items into queues, is part of that
-order: a thread does it when its turn has come.
+order: a thread does it when its turn has come. So is time: a timer that went off in the recording goes off
+in its turn, and at once; one that did not go off does not, as long as anything recorded is still to come.
 
 That is a preference, not a condition. Where an earlier event does not come although it was waited
 for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
@@ -15,29 +16,40 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
-from reenact.boundary import Lane
-from reenact.replayer.idle import MovingThread, others_run
+from reenact.boundary import HeldTimer, Lane, WaitFor
+from reenact.formats.capture import FIRED
+from reenact.replayer.idle import MovingThread, StartingJob, others_run
 from reenact.replayer.loops import Loop, holds_others_up, on_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import Act, RecordedCall
-from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Waiter, resolve
+from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
 
 _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
 _COMPUTING_S: Final = 1.0
 """How much longer while some thread still runs."""
+_WORKING_S: Final = 0.5
+"""How much longer for what a task does that has begun and is not over; half of it after each that did not."""
 _EARLY_S: Final = 0.25
 """How long a call that came too early is kept waiting while nothing else happens."""
 _ACT_S: Final = 1.0
 """How long what the agent's own tasks do is waited for at most, and a little longer."""
 _MOST_MISSED_ACTS: Final = 8
 """After so many that did not come none is waited for: the agent's tasks are others than they were."""
+_IDLE_S: Final = 2.0
+"""How long nothing has to happen before a timer goes off that did not in the recording."""
+_SLEEPS: Final = ("s", "z")
+"""Timers of these kinds are sleeps, on an event loop or in a thread."""
+_MOST_EXTRA_SLEEPS: Final = 10
+"""So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 
@@ -54,8 +66,14 @@ class Turns:
         on_note: Callable[[str], None],
         is_causal: bool = False,
         acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
+        is_running: Callable[[str], bool] = lambda _lane: False,
     ) -> None:
-        """*is_causal*: no lane tells what had to come before a call, so all that had ended had to."""
+        """*is_causal*: no lane tells what had to come before a call, so all that had ended had to.
+
+        *is_running* says of a recorded lane whether it has begun here and is not over.
+        """
+        self._is_running = is_running
+        self._working_s = _WORKING_S
         self._is_causal = is_causal
         self.came_early: dict[int, int] = {}
         """By the number of a call: that of an earlier one which had ended before it, but did not come."""
@@ -82,11 +100,21 @@ class Turns:
         for act in (act for listed in acts.values() for act in listed):
             self._acts_by_name.setdefault(act.what, deque()).append(act)
         self._acting: list[ActWaiter] = []
+        self._went_off = {what for what in self._acts_by_name if FIRED in what}
+        """The timers that went off in the recording."""
+        self._timers: dict[str, Timer] = {}
+        """Those that are set, and deadlines that threads wait for."""
+        self._extra_sleeps = 0
+        """How many that were not recorded have ended since the last that was."""
+        self._is_settling = False
+        """Whether what a timer has set in motion may still be under way."""
+        self._time_passes = False
+        """Whether timers go off by themselves: the run is another one than it was."""
         self._missed_acts = 0
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When an event happened last."""
-        self._moving: dict[Lane, MovingThread] = {}
+        self._moving: dict[Lane, MovingThread | StartingJob] = {}
         """Threads that run since a delivery or since their start."""
         self._loops: dict[asyncio.AbstractEventLoop, Loop] = {}
         self._ticker: threading.Thread | None = None
@@ -105,7 +133,7 @@ class Turns:
             self._stirred_s = self._clock.now_s
             if self._early:
                 self._try_early_again()
-            if self._queue:
+            if self._queue or self._timers:
                 self._deliver()
 
     def has_happened(self, seq: int) -> bool:
@@ -119,6 +147,10 @@ class Turns:
             with self._lock:
                 found = self._loops.setdefault(loop, Loop(loop, self._loop_is_dry, self._clock))
         found.notice()
+
+    def lane_starting(self, lane: Lane) -> None:
+        with self._lock:
+            self._moving.setdefault(lane, StartingJob(self._clock))
 
     def lane_began(self, lane: Lane) -> None:
         with self._lock:
@@ -141,6 +173,9 @@ class Turns:
                 early.release()
             for thread in self._acting:
                 thread.release()
+            for timer in self._timers.values():
+                timer.let_go()
+            self._timers.clear()
             self._queue.clear()
             self._endless.clear()
             self._early.clear()
@@ -223,7 +258,7 @@ class Turns:
                 return
             loop = self._running_loop()
             future: asyncio.Future[None] = loop.loop.create_future()
-            early = EarlyCall(try_again, lambda: loop.run(lambda: resolve(future)), self._clock.now_s)
+            early = EarlyCall(try_again, lambda: loop.resolve(future), self._clock.now_s)
             self._wait_early(early)
             loop.stir()
         try:
@@ -313,7 +348,7 @@ class Turns:
                 return
             loop = self._running_loop()
             future: asyncio.Future[None] = loop.loop.create_future()
-            waiter = ActWaiter(act, lambda: loop.run(lambda: resolve(future)))
+            waiter = ActWaiter(act, lambda: loop.resolve(future))
             self._acting.append(waiter)
             loop.stir()
             self._start_ticker()
@@ -336,11 +371,220 @@ class Turns:
             if act is None:
                 return
             act.left -= 1
+            self._stirred_s = self._clock.now_s
             if self._next == act.seq:
                 self._next_since_s = self._clock.now_s
             self._advance()
-            if self._queue:
+            if self._queue or self._timers:
                 self._deliver()
+
+    # Timers and deadlines
+
+    def hold_timer(self, name: str, held: HeldTimer) -> bool:
+        """Let *held* go off in its turn; false where it is to go off by itself."""
+        with self._lock:
+            if self._is_closed or self._time_passes:
+                return False
+            self.loop_seen(held.loop)
+            loop = self._loops[held.loop]
+            timer = Timer(name, lambda: loop.run(held.fire), held.let_go)
+            timer.when_s = held.when_s
+            timer.stir = loop.stir
+            self._timers[name] = timer
+            loop.stir()
+            self._start_ticker()
+        return True
+
+    def drop_timer(self, name: str) -> None:
+        """It was cancelled; where it went off in the recording, that is not waited for any more."""
+        with self._lock:
+            self._timers.pop(name, None)
+            act = self._next_act_of(name)
+            if act is not None:
+                act.left = 0
+                self._on_note(f"a deadline that passed when it was recorded ({name}) was taken back here")
+                self._advance()
+                self._deliver()
+
+    def deadline(self, name: str) -> WaitFor:
+        """How the calling thread is to wait for what it gives itself a deadline for."""
+        if holds_others_up() or self._is_closed or self._time_passes:
+            return "its time"
+        return "nothing" if name in self._went_off else "what comes"
+
+    def hold_deadline(self, name: str, lane: Lane, seconds: float, passed: Callable[[], Any]) -> None:
+        """Call *passed* when the deadline that the thread of *lane* waits for passes."""
+        with self._lock:
+            if self._is_closed:
+                passed()
+                return
+            timer = Timer(name, passed, passed)
+            timer.when_s = time.monotonic() + seconds
+            timer.stir = lambda: self._set_moving(lane)
+            self._moving.pop(lane, None)
+            self._timers[name] = timer
+            self._deliver()
+            self._start_ticker()
+
+    def is_idle(self) -> bool:
+        """Whether nothing else is going to happen, so that a deadline may pass that did not before."""
+        with self._lock:
+            self._look_around()
+            return self._is_idle()
+
+    def let_time_pass(self) -> None:
+        """From now on timers go off by themselves: what the recording says of them holds no longer."""
+        with self._lock:
+            self._time_passes = True
+            if self._timers:
+                self._start_ticker()
+
+    def _fire_due_timer(self) -> bool:
+        """Let the timer go off whose turn it is."""
+        if not self._at_rest():
+            return False
+        timer = self._due_timer() or self._sleep_to_end()
+        if timer is None:
+            return False
+        self._set_off([self._take_timer(timer)])
+        self._next_since_s = self._clock.now_s
+        return True
+
+    def _take_timer(self, timer: Timer) -> Timer:
+        del self._timers[timer.name]
+        act = self._next_act_of(timer.name)
+        if act is not None:
+            act.left = 0
+        self._is_settling = True
+        self._advance()
+        return timer
+
+    def _due_group(self) -> list[Act]:
+        """What is to be done before the next event, and all that came with it."""
+        first = self._due_act()
+        if first is None:
+            return []
+        acts = self._acts[self._next]
+        return [first, *takewhile(lambda act: act.is_joined and act.left > 0, islice(acts, 1, None))]
+
+    def _release_group(self) -> bool:
+        """Where all that came together is there again, let it come together."""
+        group = self._due_group() if self._acts else []
+        if len(group) < 2 or not self._at_rest():
+            return False
+        waiters = {id(waiter.act): waiter for waiter in self._acting}
+        if not all(act.what in self._timers or id(act) in waiters for act in group):
+            return False
+        if not on_loop():  # there all of it takes the same number of rounds
+            for loop in self._loops.values():
+                loop.run(self._loop_is_dry)
+            return False
+        timers = []
+        for act in group:
+            waiter = waiters.get(id(act))
+            if waiter is not None:
+                self._acting.remove(waiter)
+                waiter.release()
+            else:
+                timer = self._timers.pop(act.what)
+                timer.fire()
+                timers.append(timer)
+            act.left = 0
+        for loop in self._loops.values():
+            loop.stir()
+        self._set_off([], timers)
+        self._next_since_s = self._clock.now_s
+        self._advance()
+        return True
+
+    def _due_timer(self) -> Timer | None:
+        """The one whose turn it is, or one that comes when its turn is over."""
+        group = self._due_group() if self._acts else []
+        if len(group) == 1 and group[0].what in self._timers:
+            return self._timers[group[0].what]
+        late = (timer for timer in self._timers.values() if timer.name in self._went_off)
+        return next((timer for timer in late if self._next_act_of(timer.name) is None), None)
+
+    def _sleep_to_end(self) -> Timer | None:
+        """A sleep that was not recorded, of the very task that is to do the next thing or to start who is."""
+        sleeps = {
+            timer.name.partition(FIRED)[0]: timer
+            for timer in self._timers.values()
+            if timer.name.partition(FIRED)[2].startswith(_SLEEPS) and timer.name not in self._went_off
+        }
+        if not sleeps or self._next > len(self._times_ms) or self._extra_sleeps >= _MOST_EXTRA_SLEEPS:
+            return None
+        act = self._due_act()
+        if act is not None and act.is_cancelled:
+            return None
+        lane = act.lane if act is not None else self._by_seq[self._next].lane
+        if self._is_waiting(lane):
+            return None
+        while lane not in sleeps and "." in lane and not self._is_running(lane):
+            lane = lane.rpartition(".")[0]
+        timer = sleeps.get(lane)
+        self._extra_sleeps += timer is not None
+        return timer
+
+    def _skip_due_timer(self) -> bool:
+        """Where the task whose timer is due does something else already, it did not set it this time."""
+        act = self._due_act()
+        if act is None or FIRED not in act.what or act.what in self._timers:
+            return False
+        if not self._at_rest() or not self._is_waiting(act.lane):
+            return False
+        act.left = 0
+        self._advance()
+        return True
+
+    def _is_waiting(self, lane: str) -> bool:
+        return any(waiter.act.lane == lane for waiter in self._acting) or any(
+            entry[-1].call.lane == lane and not entry[-1].is_done for entry in self._queue
+        )
+
+    def _set_off(self, timers: list[Timer], fired: Sequence[Timer] = ()) -> None:
+        for timer in timers:
+            timer.fire()
+        for timer in (*timers, *fired):
+            if timer.stir is not None:
+                timer.stir()
+        self._is_settling = True
+        self._stirred_s = self._clock.now_s
+
+    def _take_due_timer(self) -> Timer | None:
+        act = self._due_act()
+        if act is not None and act.what in self._timers:
+            return self._timers[act.what]
+        # One that comes when its turn is over goes off at once.
+        late = (timer for timer in self._timers.values() if timer.name in self._went_off)
+        return next((timer for timer in late if self._next_act_of(timer.name) is None), None)
+
+    def _fire_idle_timer(self) -> None:
+        """Where nothing else is going to happen, time passes."""
+        now_s = time.monotonic()
+        due = [
+            timer
+            for timer in self._timers.values()
+            if timer.when_s <= now_s and (self._time_passes or timer.name not in self._went_off)
+        ]
+        if not due or not self._is_idle():
+            return
+        timer = min(due, key=lambda timer: timer.when_s)
+        del self._timers[timer.name]
+        if self._next <= len(self._times_ms) and not self._time_passes:
+            self._on_note(f"a deadline passed here that did not when it was recorded ({timer.name})")
+        self._set_off([timer])
+
+    def _is_idle(self) -> bool:
+        """Whether nothing that was recorded is still to come, or does not come although it was waited for."""
+        if self._time_passes or self._is_closed:
+            return True
+        if not self._at_rest() or self._queue or self._acting:
+            return False
+        if self._next > len(self._times_ms) and self._due_act() is None:
+            return True
+        quiet_since_s = max(self._stirred_s, self._late_at_s())
+        return self._clock.now_s - quiet_since_s > _IDLE_S and not others_run()
 
     def _next_act_of(self, what: str) -> Act | None:
         acts = self._acts_by_name.get(what)
@@ -356,7 +600,11 @@ class Turns:
         return acts[0] if acts else None
 
     def _may_act(self, act: Act) -> bool:
-        return self._next > act.seq or act.left <= 0 or (self._next == act.seq and self._due_act() is act)
+        if self._next > act.seq or act.left <= 0:
+            return True
+        is_due = self._next == act.seq and self._due_act() is act and len(self._due_group()) == 1
+        # Who was woken by a timer sees things as they were then.
+        return is_due and (not self._is_settling or self._at_rest())
 
     def _let_act(self) -> None:
         for waiter in list(self._acting):
@@ -366,11 +614,21 @@ class Turns:
 
     def _pass_over_late_act(self, act: Act) -> None:
         """It is not waited for any more; nor is any, where many did not come."""
+        if act.what in self._timers or any(waiter.act is act for waiter in self._acting):
+            for other in self._due_group():  # it need not wait for the others any longer
+                other.is_joined = False
+            self._advance()
+            return
+        if self._went_off and self._is_running(act.lane):
+            if self._clock.now_s < self._late_at_s() + self._working_s:
+                return
+            self._working_s /= 2
         act.left = 0
         self._missed_acts += 1
         if self._missed_acts >= _MOST_MISSED_ACTS:
             self._acts.clear()
             self._acts_by_name.clear()
+            self._time_passes = True
         self._next_since_s = self._clock.now_s
         self._advance()
 
@@ -382,6 +640,12 @@ class Turns:
 
     def _deliver(self) -> None:
         """Answer whoever's turn it is, as long as everything is at rest."""
+        if self._is_settling and self._at_rest():
+            self._is_settling = False
+            self._let_act()
+        while self._acts or self._timers:
+            if not (self._fire_due_timer() or self._release_group() or self._skip_due_timer()):
+                break
         while self._queue:
             waiter = self._queue[0][-1]
             if not waiter.is_done:
@@ -438,6 +702,7 @@ class Turns:
             self._next += 1
         if self._next != before:
             self._next_since_s = self._clock.now_s
+            self._extra_sleeps = 0
         if self._acting:
             self._let_act()
 
@@ -459,7 +724,9 @@ class Turns:
                 self._let_stalled_go()
                 self._let_early_go()
                 self._deliver()
-                is_idle = not (self._queue or self._endless or self._early or self._acting)
+                if self._timers:
+                    self._fire_idle_timer()
+                is_idle = not (self._queue or self._endless or self._early or self._acting or self._timers)
                 pause_s = _ROUND_S if self._at_rest() else _LOOK_S
             if is_idle:
                 self._wake.wait()
@@ -483,7 +750,8 @@ class Turns:
         return self._next_since_s + gap_s + _GRACE_S
 
     def _pass_over_late_event(self) -> None:
-        if not self._queue and not self._acting:
+        is_awaited = self._queue or self._acting or not self._went_off.isdisjoint(self._timers)
+        if not is_awaited:
             return
         if self._clock.now_s < self._late_at_s() or not self._at_rest():
             return

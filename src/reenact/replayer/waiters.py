@@ -44,6 +44,20 @@ class ActWaiter:
         self.release = release
 
 
+class Timer:
+    """A timer that goes off when its turn has come, or a thread that waits for its deadline to pass."""
+
+    def __init__(self, name: str, fire: Callable[[], None], let_go: Callable[[], None]) -> None:
+        self.name = name
+        self.fire = fire
+        self.let_go = let_go
+        """What is done instead when the run is over."""
+        self.when_s = 0.0
+        """On the clock of the process, when it would go off by itself."""
+        self.stir: Callable[[], None] | None = None
+        """Finds out when what it sets in motion has come to rest."""
+
+
 class ThreadWaiter(Waiter):
     """In a thread, which blocks."""
 
@@ -64,13 +78,7 @@ class LoopWaiter(Waiter):
         self.future: asyncio.Future[None] = loop.loop.create_future()
 
     def release(self) -> None:
-        self.loop.run(lambda: resolve(self.future))
-
-
-def resolve(future: asyncio.Future[None]) -> None:
-    """Let who awaits *future* go on, if anybody still does."""
-    if not future.done():
-        future.set_result(None)
+        self.loop.resolve(self.future)
 
 
 class EndingInTurn(Coroutine[Any, Any, Any]):

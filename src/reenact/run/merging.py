@@ -60,6 +60,8 @@ class UpdateHalf(msgspec.Struct, frozen=True):
     """Its ``run_end``."""
     ending: Ending
     argv: list[str] = []
+    has_other_results: bool = False
+    """Whether tasks came to something else than they had."""
 
     @property
     def has_acted(self) -> bool:
@@ -106,7 +108,12 @@ class UpdatedCapture:
         before, ending = self._reader.manifest, _ending_of(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
-        self.is_changed = lines != list(self._reader.lines()) or not is_ended_alike
+        is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
+        self.is_changed = is_other or not is_ended_alike
+        if is_other and self.seed.standIns is not ABSENT:
+            # What the recording says of deadlines, and of what tasks came to, is of another run.
+            stand_ins = msgspec.structs.replace(self.seed.standIns, deadlines=ABSENT)
+            self.seed = msgspec.structs.replace(self.seed, standIns=stand_ins)
         self.answered = sum(len(half.kept) for half in halves)
         self.asked = sum(len(half.new) for half in halves)
         for line in lines:

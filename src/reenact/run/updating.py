@@ -291,7 +291,9 @@ class _NewEvents:
             coming = self._engine.next_kept(lane, number)
             behind = reached if coming is None else min(reached, coming - 1)
             new.append(NewEvent(line.decode(), behind, instead))
-        return UpdateHalf(root, kept, new, self._lines[-1][0].decode(), self.ending, argv)
+        has_other_results = bool(self._engine.differing_tasks())
+        end = self._lines[-1][0].decode()
+        return UpdateHalf(root, kept, new, end, self.ending, argv, has_other_results)
 
 
 class UpdatePart(msgspec.Struct, frozen=True):

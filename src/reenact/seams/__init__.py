@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from reenact.seams import http, mcp, pools, probes, serving, spawn, telemetry, trio, uvloop, worker_pools
+from reenact.seams import (
+    deadlines,
+    http,
+    mcp,
+    pools,
+    probes,
+    serving,
+    spawn,
+    telemetry,
+    trio,
+    uvloop,
+    worker_pools,
+)
 from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import attach, detach
 
@@ -24,7 +36,7 @@ _LIBRARIES: Final[Libraries] = {
 @contextmanager
 def attached() -> Iterator[None]:
     """All seams that serve every run alike, for as long as a run is open."""
-    patches = [*spawn.patches(), *probes.PATCHES, *serving.PATCHES]
+    patches = [*spawn.patches(), *deadlines.patches(), *probes.PATCHES, *serving.PATCHES]
     attach(patches)
     try:
         with watched(_LIBRARIES):

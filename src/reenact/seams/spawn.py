@@ -13,6 +13,7 @@ import asyncio.tasks
 import concurrent.futures._base
 import itertools
 import queue
+import re
 import sys
 import threading
 import weakref
@@ -20,10 +21,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from types import FrameType
+from hashlib import sha256
+from itertools import islice
+from types import CodeType, FrameType
 from typing import Any, Final
 
 from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, set_lane, share
+from reenact.formats.capture import CANCELLED
+from reenact.library import is_library
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -64,28 +69,31 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
             weakref.finalize(task, disown, id(task))
             return task
         child = lane.child()
-        coro = lane.context.task_body(child, coro)
+        function = own_function(coro)
+        coro = lane.context.task_body(child, coro, partial(describe_end, function))
         if context is not None:
             # A context the caller shares between tasks says nothing about who is running.
             task = original(self, coro, context=context, **options)
             own(id(task), child)
             weakref.finalize(task, disown, id(task))
-            task.add_done_callback(partial(_task_ended, child))
+            task.add_done_callback(partial(_task_ended, child, function))
             return task
         child.owner = UNCLAIMED
         context = copy_context()
         context.run(lane_var.set, child)
         task = original(self, coro, context=context, **options)
         child.owner = id(task)
-        task.add_done_callback(partial(_task_ended, child))
+        task.add_done_callback(partial(_task_ended, child, function))
         return task
 
     return create_task
 
 
-def _task_ended(lane: Lane, task: Any) -> None:
+def _task_ended(lane: Lane, function: str, task: Any) -> None:
     _ended[task] = next(_endings)
-    lane.context.task_ended(lane)
+    # Not by asking the task, which would take it that somebody has seen its error.
+    error = asyncio.CancelledError() if task.cancelled() else task._exception  # noqa: SLF001
+    lane.context.task_ended(lane, describe_end(function, None if error else task._result, error))  # noqa: SLF001
 
 
 def _is_waited_for(frame: FrameType | None) -> bool:
@@ -114,7 +122,8 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             return
         child = lane.child()
         run = self.run
-        self.run = lambda: run_in_thread(child, run)  # type: ignore[method-assign]
+        function = own_function(getattr(self, "_target", None) or run)
+        self.run = lambda: run_in_thread(child, run, function)  # type: ignore[method-assign]
         original(self)
 
     return start
@@ -134,14 +143,22 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
             future: Future[Any] = original(self, fn, *args, **kwargs)
             return future
         ending = _JobEnding(lane.child())
+        function = own_function(fn)
 
         def job() -> Any:
+            how = ""
             try:
-                return _run_in(ending.lane, lambda: fn(*args, **kwargs))
+                answer = _run_in(ending.lane, lambda: fn(*args, **kwargs))
+                how = describe_end(function, answer, None)
+                return answer
+            except BaseException as error:
+                how = describe_end(function, None, error)
+                raise
             finally:
-                ending.lane.context.lane_ending(ending.lane)
+                ending.lane.context.lane_ending(ending.lane, how)
                 ending.returned()
 
+        ending.lane.context.lane_starting(ending.lane)
         future = original(self, job)
         ending.has(future)
         return future
@@ -269,14 +286,82 @@ def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     return put
 
 
-def run_in_thread(lane: Lane, run: Callable[[], None]) -> None:
-    """All that a thread does, in *lane*, which is over then."""
+def run_in_thread(lane: Lane, run: Callable[[], None], function: str = "") -> None:
+    """All that a thread does, in *lane*, which is over then; *function* is its own, see ``own_function``."""
+    how = ""
     try:
         _run_in(lane, run)
+        how = describe_end(function, None, None)
+    except BaseException as error:
+        how = describe_end(function, None, error)
+        raise
     finally:
-        lane.context.lane_ending(lane)
+        lane.context.lane_ending(lane, how)
         lane.context.lane_told(lane)
         lane.context.lane_ended(lane)
+
+
+# What came of a task
+
+
+def own_function(work: Any) -> str:
+    """The name of the agent's own function that *work* runs; empty for a library's."""
+    while isinstance(work, partial):
+        work = next(filter(callable, work.args), work.func)
+    for name in ("cr_code", "gi_code", "ag_code", "__code__"):
+        code = getattr(work, name, None)
+        if isinstance(code, CodeType):
+            return "" if is_library(code.co_filename) else code.co_qualname.rpartition("<locals>.")[2]
+    function = getattr(work, "__func__", None)
+    return own_function(function) if function is not None else ""
+
+
+def describe_end(function: str, answer: Any, error: BaseException | None) -> str:
+    """How a task of the agent's own *function* ended, short enough to stand in the recorded order."""
+    if isinstance(error, asyncio.CancelledError):
+        return f"{function} {CANCELLED}".strip()
+    if not function:
+        return ""
+    if error is not None:
+        return f"{function} ^{type(error).__name__}"
+    if answer is None:
+        return f"{function} ="
+    try:
+        text = "".join(islice(_outline(answer, 0), _MOST_PARTS))
+    except Exception:  # an object that cannot even be looked at
+        return f"{function} ="
+    return f"{function} ={sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+_MOST_PARTS: Final = 1_000
+_MOST_CHARACTERS: Final = 10_000
+_DEPTH: Final = 8
+_LARGEST: Final = 10**8
+"""A larger number may be a time, or an id."""
+_GENERATED: Final = re.compile(r"(?=[\w-]*\d)[\w-]{8,}|\d+\.\d+|/tmp/\S+")
+"""What may be another one every time: an id, an address, a duration, a temporary file."""
+
+
+def _outline(value: Any, depth: int) -> Iterator[str]:
+    """What *value* is, without what may differ from run to run; of an object only its kind."""
+    kind = type(value)
+    if kind is str:
+        yield f"'{_GENERATED.sub('#', value[:_MOST_CHARACTERS])}'"
+    elif kind is bool or value is None or (kind is int and abs(value) < _LARGEST):
+        yield f"{value},"
+    elif kind in (list, tuple) and depth < _DEPTH:
+        yield "["
+        for item in value:
+            yield from _outline(item, depth + 1)
+        yield "]"
+    elif kind is dict and depth < _DEPTH:
+        items = ("".join(_outline(pair, depth)) for pair in islice(value.items(), _MOST_PARTS))
+        yield "{" + "".join(sorted(items)) + "}"
+    elif kind in (set, frozenset) and depth < _DEPTH:
+        items = ("".join(_outline(item, depth + 1)) for item in islice(value, _MOST_PARTS))
+        yield "(" + "".join(sorted(items)) + ")"
+    else:
+        yield f"<{kind.__qualname__}>"
 
 
 def _run_in(lane: Lane, work: Callable[[], Any]) -> Any:

@@ -1,7 +1,8 @@
 """trio: each task has a lane from its start, as on other loops.
 
-In replay no task waits for its turn, because trio offers nobody to wait for: order is not repeated, but every
-task gets what was recorded for it, and not for its neighbour that asked the same.
+In replay no task waits for its turn, because trio offers nobody to wait for: neither order nor deadlines are
+repeated, but every task gets what was recorded for it, and not for its neighbour that asked the same. What
+``trio.run`` comes to is compared, so that a run that ends in another way for that is not called the same.
 """
 
 from __future__ import annotations
@@ -14,14 +15,40 @@ from typing import Any, Final
 from reenact.boundary import UNCLAIMED, current_lane, running_in
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
+from reenact.seams.spawn import describe_end, own_function
 
 
 def _patches(module: ModuleType) -> list[Patch]:
     return [
-        Patch(module, "run", _in_new_lane),
+        Patch(module, "run", _run),
         Patch(module.Nursery, "start_soon", _in_new_lane),
         Patch(module.Nursery, "start", _awaited_in_new_lane),
     ]
+
+
+def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(async_fn: Any, *args: Any, **options: Any) -> Any:
+        lane = current_lane()
+        if lane is None:
+            return original(async_fn, *args, **options)
+        child = lane.child()
+        child.owner = UNCLAIMED
+        function, how = own_function(async_fn), ""
+        lane.context.lane_began(child)
+        try:
+            with running_in(child):
+                answer = original(async_fn, *args, **options)
+            how = describe_end(function, answer, None)
+            return answer
+        except BaseException as error:
+            how = describe_end(function, None, error)
+            raise
+        finally:
+            lane.context.lane_ending(child, how)
+            lane.context.lane_told(child)
+            lane.context.lane_ended(child)
+
+    return run
 
 
 def _in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+from reenact.seams.deadlines import call_later, loop_time
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.serving import note_server
@@ -29,6 +30,8 @@ def _patches(module: ModuleType) -> list[Patch]:
         Patch(
             module.Loop, "subprocess_shell", lambda original: shell_as_call(_after(_command_line)(original))
         ),
+        Patch(module.Loop, "call_later", call_later),
+        Patch(module.Loop, "time", loop_time),
         *announced,
     ]
 

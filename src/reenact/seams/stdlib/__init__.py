@@ -58,6 +58,7 @@ def stand_ins(
         modules=sorted(modules),
         everywhere=everywhere or ABSENT,
         environ=sorted(environ) if is_by_name else ABSENT,
+        deadlines=True,
     )
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
+from reenact.seams.deadlines import sleep_in_turn
 from reenact.seams.stdlib.chosen import AS_IT_IS, Form, formed_value_of, from_fake, is_genuine, lane_for
 from reenact.seams.stdlib.standing import Standing
 
@@ -94,8 +95,16 @@ def _rendered(name: str, given: int) -> Callable[..., str]:
 
 def _sleep(seconds: float, /) -> None:
     lane = lane_for("time")
-    is_real = lane is None or lane.context.time_passes(lane) or not is_genuine(time.sleep, _original_sleep)
-    time.sleep(seconds if is_real else 0)
+    if lane is None or not is_genuine(time.sleep, _original_sleep):
+        time.sleep(seconds)
+    elif not lane.context.time_passes(lane):
+        time.sleep(0 if seconds >= 0 else seconds)
+        if lane.has_order:
+            sleep_in_turn(lane, seconds)
+    else:
+        time.sleep(seconds)
+        if lane.has_order:
+            lane.context.timer_fired(lane, lane.next_timer("z"))
 
 
 _original_sleep: Final = time.sleep

@@ -1,0 +1,449 @@
+"""Time as the run's tasks feel it: timers of event loops, and threads that wait with a deadline.
+
+Whether a deadline passed before the work under it was done is chance, and it decides what comes next. So it
+is recorded, as part of the order in which the run's tasks did things, and in replay a timer goes off when its
+turn has come, however long anything takes. A sleep is a timer too: in replay nobody sleeps.
+
+A timer is told by the lane that set it, by its kind, and by its ordinal among those; one that is set by
+another timer's callback, by that timer. What a library sets for itself, as for connections that it keeps, is
+left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.base_events
+import concurrent.futures
+import concurrent.futures._base
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Context as Variables
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from reenact.boundary import Lane, current_lane, outside
+from reenact.library import is_library
+from reenact.seams.patches import Patch
+
+_LOOK_S: Final = 0.05
+"""How often a thread that waits beyond its deadline asks whether it is to give up."""
+_RUN_ONCE: Final = asyncio.base_events.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001
+_KINDS: Final = {
+    "asyncio.futures": "s",
+    "asyncio.timeouts": "t",
+    "asyncio.tasks": "w",
+    "anyio._backends._asyncio": "a",
+    "async_timeout": "t",
+}
+"""By the module of a timer's callback: ``sleep``, ``timeout``, ``wait`` and ``wait_for``, anyio's scopes."""
+
+_ahead: Final[WeakKeyDictionary[Any, float]] = WeakKeyDictionary()
+"""How far the clock of a replayed event loop is ahead of the real one: as far as was not slept."""
+
+
+class _Now(threading.local):
+    timer: _Timer | None = None
+    """The one that is just going off in this thread."""
+    is_waiting: bool = False
+    """Whether this thread waits with a deadline already: what that takes is no wait of its own."""
+
+
+_now: Final = _Now()
+
+
+def patches() -> list[Patch]:
+    """What to replace while a run is open."""
+    threads = [
+        Patch(threading.Event, "wait", _event_wait),
+        Patch(threading.Condition, "wait", _condition_wait),
+        Patch(threading.Condition, "wait_for", _condition_wait_for),
+        Patch(threading.Semaphore, "acquire", _acquire),
+        Patch(threading.Thread, "join", _join),
+        Patch(queue.Queue, "get", _get),
+        Patch(Future, "result", _result),
+        Patch(Future, "exception", _result),
+    ]
+    futures = [
+        Patch(module, name, wrap)
+        for module in (concurrent.futures, concurrent.futures._base)  # noqa: SLF001
+        for name, wrap in (("wait", _wait), ("as_completed", _as_completed))
+    ]
+    loop = asyncio.base_events.BaseEventLoop
+    return [Patch(loop, "call_at", call_at), Patch(loop, "time", loop_time), *threads, *futures]
+
+
+# Timers of event loops
+
+
+def loop_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    """``time`` of an event loop, but what was not slept has passed all the same."""
+
+    def time(self: Any) -> float:
+        now_s = original(self)
+        # The loop's own waiting is real.
+        if not _ahead or sys._getframe(1).f_code is _RUN_ONCE:  # noqa: SLF001
+            return now_s
+        return now_s + _ahead.get(self, 0.0)
+
+    return time
+
+
+def call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``call_at`` of an event loop, but its timers go off in their turn."""
+
+    def call_at(self: Any, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        timer = _new_timer(self, when - self.time(), callback)
+        if timer is None:
+            return original(self, when - _ahead.get(self, 0.0), callback, *args, context=context)
+        held = _HeldHandle(timer, when, args, context)
+        if timer.lane.context.hold_timer(timer.lane, timer.name, held):
+            return held
+        return original(self, when - _ahead.get(self, 0.0), timer, *args, context=context)
+
+    return call_at
+
+
+def call_later(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``call_later`` of an event loop that does not build on ``call_at``."""
+
+    def call_later(self: Any, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        timer = _new_timer(self, delay, callback)
+        if timer is None:
+            return original(self, delay, callback, *args, context=context)
+        held = _HeldHandle(timer, self.time() + delay, args, context)
+        if timer.lane.context.hold_timer(timer.lane, timer.name, held):
+            return held
+        return original(self, delay, timer, *args, context=context)
+
+    return call_later
+
+
+class _Timer:
+    """What a timer does when it goes off."""
+
+    __slots__ = ("callback", "lane", "loop", "name", "spawned")
+
+    def __init__(self, lane: Lane, name: str, loop: Any, callback: Any) -> None:
+        self.lane = lane
+        self.name = name
+        self.loop = loop
+        self.callback = callback
+        self.spawned = 0
+
+    def __call__(self, *args: Any) -> None:
+        self.lane.context.timer_fired(self.lane, self.name)
+        self.run(*args)
+
+    def run(self, *args: Any) -> None:
+        before, _now.timer = _now.timer, self
+        try:
+            self.callback(*args)
+        finally:
+            _now.timer = before
+
+
+def _new_timer(loop: Any, delay_s: float, callback: Any) -> _Timer | None:
+    """The timer that is being set, if it is one whose turn counts."""
+    if delay_s <= 0:
+        return None  # the loop knows its turn
+    lane = current_lane()
+    if lane is None:
+        return None
+    function = getattr(callback, "__func__", callback)
+    kind = _KINDS.get(getattr(function, "__module__", None) or "") or _kind_of_caller()
+    if kind is None:
+        return None
+    setter = _now.timer
+    if setter is not None and setter.loop is loop:
+        setter.spawned += 1
+        return _Timer(setter.lane, f"{setter.name}.{kind}{setter.spawned - 1}", loop, callback)
+    return _Timer(lane, lane.next_timer(kind), loop, callback) if lane.has_order else None
+
+
+def _kind_of_caller() -> str | None:
+    """Of a timer that the agent sets by itself."""
+    frame = sys._getframe(3)  # noqa: SLF001 — who sets it decides whose it is
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "asyncio.base_events":
+        frame = frame.f_back
+    return None if is_library(frame.f_code.co_filename) else "c"
+
+
+class _HeldHandle(asyncio.TimerHandle):
+    """What the agent has in hands of a timer that goes off in its turn."""
+
+    __slots__ = ("_is_over", "_timer", "loop", "when_s")
+
+    def __init__(self, timer: _Timer, when: float, args: Any, context: Variables | None) -> None:
+        super().__init__(when, timer.run, args, timer.loop, context)
+        self._timer = timer
+        self._is_over = False
+        self.loop = timer.loop
+        self.when_s = time.monotonic() + when - timer.loop.time()
+
+    def cancel(self) -> None:
+        if not self._cancelled and not self._is_over:
+            self._timer.lane.context.drop_timer(self._timer.lane, self._timer.name)
+        asyncio.Handle.cancel(self)
+
+    def fire(self) -> None:
+        self._is_over = True
+        if not self._cancelled:
+            ahead_s = _ahead.get(self.loop, 0.0)
+            _ahead[self.loop] = max(ahead_s, ahead_s + self.when() - self.loop.time())
+            self._run()
+
+    def let_go(self) -> None:
+        delay_s = self.when_s - time.monotonic()
+        if not self.loop.is_closed():
+            with outside():
+                self.loop.call_soon_threadsafe(self.loop.call_later, max(0.0, delay_s), self.fire)
+
+
+# Threads that wait
+
+
+class _RanOut:
+    """What comes of waiting in vain."""
+
+
+RAN_OUT: Final = _RanOut()
+
+
+def wait_with_deadline(
+    kind: str,
+    seconds: float,
+    attempt: Callable[[float], Any],
+    unlocked: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Any:
+    """What *attempt* comes to that waits so many seconds, or ``RAN_OUT``, which it comes back with in vain.
+
+    *unlocked* lets go, for a while, of what others need to go on.
+    """
+    lane = current_lane()
+    if lane is None or not lane.has_order or _now.is_waiting:
+        return attempt(seconds)
+    name = lane.next_timer(kind)
+    _now.is_waiting = True
+    try:
+        match lane.context.deadline(lane, name):
+            case "its time":
+                outcome = attempt(seconds)
+                if outcome is RAN_OUT:
+                    lane.context.timer_fired(lane, name)
+                return outcome
+            case "nothing":
+                passed = threading.Event()
+                with unlocked():
+                    lane.context.hold_deadline(lane, name, seconds, passed.set)
+                    passed.wait()
+                return RAN_OUT
+        until_s = time.monotonic() + seconds
+        while (outcome := attempt(_LOOK_S)) is RAN_OUT:
+            if time.monotonic() >= until_s and lane.context.may_give_up(lane):
+                break
+        return outcome
+    finally:
+        _now.is_waiting = False
+
+
+def sleep_in_turn(lane: Lane, seconds: float) -> None:
+    """Sleep no time, but wake up when it is *lane*'s turn to."""
+    name = lane.next_timer("z")
+    if lane.context.deadline(lane, name) == "its time":
+        lane.context.timer_fired(lane, name)
+        return
+    woken = threading.Event()
+    lane.context.hold_deadline(lane, name, seconds, woken.set)
+    woken.wait()
+
+
+def _event_wait(original: Callable[..., bool]) -> Callable[..., bool]:
+    def wait(self: threading.Event, timeout: float | None = None) -> bool:
+        if timeout is None or _now.is_waiting:
+            return original(self, timeout)
+        return wait_with_deadline("e", timeout, lambda seconds: original(self, seconds) or RAN_OUT) is True
+
+    return wait
+
+
+def _condition_wait(original: Callable[..., bool]) -> Callable[..., bool]:
+    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
+        if timeout is None or _now.is_waiting:
+            return original(self, timeout)
+        outcome = wait_with_deadline(
+            "v", timeout, lambda seconds: original(self, seconds) or RAN_OUT, lambda: _unlocked(self)
+        )
+        return outcome is not RAN_OUT
+
+    return wait
+
+
+def _condition_wait_for(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait_for(
+        self: threading.Condition, predicate: Callable[[], Any], timeout: float | None = None
+    ) -> Any:
+        if timeout is None or _now.is_waiting:
+            return original(self, predicate, timeout)
+        outcome = wait_with_deadline(
+            "v",
+            timeout,
+            lambda seconds: original(self, predicate, seconds) or RAN_OUT,
+            lambda: _unlocked(self),
+        )
+        return False if outcome is RAN_OUT else outcome
+
+    return wait_for
+
+
+@contextmanager
+def _unlocked(condition: Any) -> Iterator[None]:
+    state = condition._release_save()  # noqa: SLF001 — as the condition itself does while it waits
+    try:
+        yield
+    finally:
+        condition._acquire_restore(state)  # noqa: SLF001
+
+
+def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
+    def acquire(self: Any, blocking: bool = True, timeout: float | None = None) -> bool:
+        if timeout is None or not blocking or _now.is_waiting:
+            return original(self, blocking, timeout)
+        if timeout <= 0:  # it is a look; executors look so for idle workers
+            _now.is_waiting = True
+            try:
+                return original(self, blocking, timeout)
+            finally:
+                _now.is_waiting = False
+        outcome = wait_with_deadline("l", timeout, lambda seconds: original(self, True, seconds) or RAN_OUT)
+        return outcome is not RAN_OUT
+
+    return acquire
+
+
+def _join(original: Callable[..., None]) -> Callable[..., None]:
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        def attempt(seconds: float) -> Any:
+            original(self, seconds)
+            return RAN_OUT if self.is_alive() else None
+
+        if timeout is None or _now.is_waiting:
+            original(self, timeout)
+        else:
+            wait_with_deadline("j", timeout, attempt)
+
+    return join
+
+
+def _get(original: Callable[..., Any]) -> Callable[..., Any]:
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        def attempt(seconds: float) -> Any:
+            try:
+                return original(self, True, seconds)
+            except queue.Empty:
+                return RAN_OUT
+
+        if timeout is None or timeout < 0 or not block or _now.is_waiting:
+            return original(self, block, timeout)
+        item = wait_with_deadline("q", timeout, attempt)
+        if item is RAN_OUT:
+            raise queue.Empty
+        return item
+
+    return get
+
+
+def _result(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``result`` or ``exception`` of an executor's job."""
+
+    def result(self: Any, timeout: float | None = None) -> Any:
+        def attempt(seconds: float) -> Any:
+            try:
+                return original(self, seconds)
+            except TimeoutError as error:
+                if error is self._exception:  # the job's own
+                    raise
+                return RAN_OUT
+
+        if timeout is None or _now.is_waiting:
+            return original(self, timeout)
+        found = wait_with_deadline("f", timeout, attempt)
+        if found is RAN_OUT:
+            raise TimeoutError
+        return found
+
+    return result
+
+
+def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(
+        fs: Iterable[Future[Any]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
+    ) -> Any:
+        if timeout is None or _now.is_waiting:
+            return original(fs, timeout, return_when)
+        jobs = list(fs)
+
+        def attempt(seconds: float) -> Any:
+            found = original(jobs, seconds, return_when)
+            return RAN_OUT if found.not_done and not _is_enough(found, return_when) else found
+
+        found = wait_with_deadline("w", timeout, attempt)
+        return original(jobs, 0, return_when) if found is RAN_OUT else found
+
+    return wait
+
+
+def _is_enough(found: Any, return_when: str) -> bool:
+    if return_when == "FIRST_COMPLETED":
+        return bool(found.done)
+    return return_when == "FIRST_EXCEPTION" and any(
+        not job.cancelled() and job.exception() is not None for job in found.done
+    )
+
+
+def _as_completed(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def as_completed(fs: Iterable[Future[Any]], timeout: float | None = None) -> Iterator[Any]:
+        lane = current_lane()
+        if timeout is None or lane is None or not lane.has_order:
+            return original(fs, timeout)
+        name = lane.next_timer("x")
+        if lane.context.deadline(lane, name) == "its time":
+            return _told(original(fs, timeout), lane, name)
+        return _completed_in_turn(list(dict.fromkeys(fs)), timeout, lane, name)
+
+    return as_completed
+
+
+def _told(jobs: Iterator[Any], lane: Lane, name: str) -> Iterator[Any]:
+    try:
+        yield from jobs
+    except TimeoutError:
+        lane.context.timer_fired(lane, name)
+        raise
+
+
+def _completed_in_turn(jobs: list[Future[Any]], seconds: float, lane: Lane, name: str) -> Iterator[Any]:
+    """The jobs as they end, until the deadline passes, if it is to."""
+    ended: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+    """``None`` when the deadline has passed."""
+    for job in jobs:
+        job.add_done_callback(ended.put)
+    if lane.context.deadline(lane, name) == "nothing":
+        lane.context.hold_deadline(lane, name, seconds, lambda: ended.put(None))
+    until_s = time.monotonic() + seconds
+    left = len(jobs)
+    while left:
+        try:
+            first = ended.get(timeout=_LOOK_S)
+        except queue.Empty:
+            if time.monotonic() < until_s or not lane.context.may_give_up(lane):
+                continue
+            first = None
+        if first is None:
+            raise TimeoutError(f"{left} (of {len(jobs)}) futures unfinished")
+        left -= 1
+        yield first

@@ -1,0 +1,369 @@
+"""A deadline that passed in the recording passes at the same place in replay; one that did not, does not."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import reenact
+
+
+class Pace:
+    """How long everything takes: *tool_s* the tool, *own_s* the agent's own work, which no seam sees."""
+
+    def __init__(self, tool_s: float = 0.0, own_s: float = 0.0) -> None:
+        self.own_s = own_s
+
+        @reenact.tool
+        def ask(what: Any) -> str:
+            threading.Event().wait(tool_s)
+            return f"answer to {what}"
+
+        @reenact.tool
+        async def ask_async(what: Any) -> str:
+            await asyncio.sleep(tool_s)
+            return f"answer to {what}"
+
+        self.ask, self.ask_async = ask, ask_async
+
+    def work(self) -> None:
+        _really_wait(self.own_s)
+
+
+def _really_wait(seconds: float) -> None:
+    """As a C library would: nobody sees it."""
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=seconds)
+
+
+async def timeout(pace: Pace) -> str:
+    try:
+        async with asyncio.timeout(0.1):
+            first = await pace.ask_async(1)
+            await asyncio.to_thread(pace.work)
+            return first
+    except TimeoutError:
+        return "gave up"
+
+
+async def timeout_in_sleep(pace: Pace) -> str:
+    """The sleep after the answer is what the deadline ends, or not."""
+    try:
+        async with asyncio.timeout(0.1):
+            first = await pace.ask_async(1)
+            await asyncio.sleep(pace.own_s)
+            return first
+    except TimeoutError:
+        return "gave up"
+
+
+async def wait_for(pace: Pace) -> str:
+    async def both() -> str:
+        first = await pace.ask_async(1)
+        await asyncio.to_thread(pace.work)
+        return first
+
+    try:
+        return await asyncio.wait_for(both(), 0.1)
+    except TimeoutError:
+        return "gave up"
+
+
+async def wait_with_timeout(pace: Pace) -> list[Any]:
+    job = asyncio.create_task(asyncio.to_thread(pace.work))
+    done, pending = await asyncio.wait([job], timeout=0.1)
+    await pace.ask_async([len(done), len(pending)])
+    await job
+    return [len(done), len(pending)]
+
+
+async def as_completed_with_timeout(pace: Pace) -> list[Any]:
+    async def slow() -> str:
+        await asyncio.to_thread(pace.work)
+        return "slow"
+
+    found = []
+    tasks = [asyncio.create_task(pace.ask_async(1)), asyncio.create_task(slow())]
+    try:
+        for each in asyncio.as_completed(tasks, timeout=0.1):
+            found.append(await each)  # noqa: PERF401
+    except TimeoutError:
+        found.append("gave up")
+    await asyncio.wait(tasks)
+    return found
+
+
+async def call_later(pace: Pace) -> str:
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[str] = loop.create_future()
+
+    def settle(how: str) -> None:
+        if not found.done():
+            found.set_result(how)
+
+    loop.call_later(0.1, settle, "timer")
+    job = asyncio.create_task(asyncio.to_thread(pace.work))
+    job.add_done_callback(lambda _: settle("work"))
+    first = await found
+    await job
+    return first
+
+
+async def chained_timers(pace: Pace) -> list[str]:
+    """A timer that sets the next one, as heartbeats do."""
+    loop, beats = asyncio.get_running_loop(), []
+
+    def beat() -> None:
+        beats.append("beat")
+        loop.call_later(0.03, beat)
+
+    loop.call_later(0.03, beat)
+    await asyncio.to_thread(pace.work)
+    return [*beats, "work"]
+
+
+async def polling(pace: Pace) -> int:
+    job, rounds = asyncio.create_task(asyncio.to_thread(pace.work)), 0
+    while not job.done():
+        rounds += 1
+        await asyncio.sleep(0.02)
+    return rounds
+
+
+async def two_sleepers(pace: Pace) -> list[str]:
+    woken: list[str] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        woken.append(name)
+
+    delays = (0.05, 0.01, 0.03) if pace.own_s else (0.0, 0.02, 0.01)
+    await asyncio.gather(*(sleeper(str(each), seconds) for each, seconds in enumerate(delays)))
+    return woken
+
+
+async def race_of_sleep_and_work(pace: Pace) -> str:
+    sleep = asyncio.create_task(asyncio.sleep(0.1, "sleep"))
+    work = asyncio.create_task(asyncio.to_thread(pace.work))
+    done, pending = await asyncio.wait({sleep, work}, return_when=asyncio.FIRST_COMPLETED)
+    for each in pending:
+        each.cancel()
+    return "sleep" if sleep in done else "work"
+
+
+async def move_on_after(pace: Pace) -> str:
+    with anyio.move_on_after(0.1):
+        first = await pace.ask_async(1)
+        await anyio.to_thread.run_sync(pace.work, abandon_on_cancel=True)
+        return first
+    return "gave up"
+
+
+async def fail_after(pace: Pace) -> str:
+    try:
+        with anyio.fail_after(0.1):
+            first = await pace.ask_async(1)
+            await anyio.sleep(pace.own_s)
+            return first
+    except TimeoutError:
+        return "gave up"
+
+
+def event(pace: Pace) -> bool:
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: [pace.ask(1), pace.work(), done.set()])
+    thread.start()
+    came = done.wait(0.1)
+    thread.join()
+    return came
+
+
+def condition(pace: Pace) -> bool:
+    changed, there = threading.Condition(), []
+
+    def work() -> None:
+        pace.work()
+        with changed:
+            there.append(1)
+            changed.notify_all()
+
+    thread = threading.Thread(target=work)
+    with changed:
+        thread.start()
+        came = changed.wait_for(lambda: bool(there), 0.1)
+    thread.join()
+    return came
+
+
+def get(pace: Pace) -> str:
+    items: queue.Queue[str] = queue.Queue()
+    thread = threading.Thread(target=lambda: [pace.work(), items.put("item")])
+    thread.start()
+    try:
+        found = items.get(timeout=0.1)
+    except queue.Empty:
+        found = "nothing"
+    thread.join()
+    return found
+
+
+def join(pace: Pace) -> bool:
+    thread = threading.Thread(target=pace.work)
+    thread.start()
+    thread.join(0.1)
+    is_alive = thread.is_alive()
+    pace.ask(is_alive)
+    thread.join()
+    return is_alive
+
+
+def future(pace: Pace) -> str:
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(lambda: [pace.work(), "done"][1])
+        try:
+            return job.result(timeout=0.1)
+        except TimeoutError:
+            return "gave up"
+
+
+def sleeping_job(pace: Pace) -> str:
+    """In replay the sleep takes no time."""
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(lambda: [time.sleep(pace.own_s), "done"][1])
+        try:
+            return job.result(timeout=0.1)
+        except TimeoutError:
+            return "gave up"
+
+
+def wait(pace: Pace) -> list[int]:
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(pace.work), pool.submit(pace.ask, 1)]
+        done, waiting = concurrent.futures.wait(jobs, timeout=0.1)
+        pace.ask([len(done), len(waiting)])
+    return [len(done), len(waiting)]
+
+
+def jobs_as_completed(pace: Pace) -> list[Any]:
+    found: list[Any] = []
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(pace.work), pool.submit(pace.ask, 1)]
+        try:
+            found.extend(job.result() for job in concurrent.futures.as_completed(jobs, timeout=0.1))
+        except TimeoutError:
+            found.append("gave up")
+    return found
+
+
+def timer(pace: Pace) -> list[str]:
+    came: list[str] = []
+    late = threading.Timer(0.1, came.append, ["timer"])
+    late.start()
+    pace.work()
+    late.cancel()
+    late.join()
+    return came
+
+
+AGENTS: list[Callable[[Pace], Any]] = [
+    timeout,
+    timeout_in_sleep,
+    wait_for,
+    wait_with_timeout,
+    as_completed_with_timeout,
+    call_later,
+    chained_timers,
+    polling,
+    two_sleepers,
+    race_of_sleep_and_work,
+    move_on_after,
+    fail_after,
+    event,
+    condition,
+    get,
+    join,
+    future,
+    sleeping_job,
+    wait,
+    jobs_as_completed,
+    timer,
+]
+SLOW, QUICK = {"own_s": 0.3}, {"own_s": 0.02}
+
+
+def run(agent: Callable[[Pace], Any], pace: Pace) -> Any:
+    if asyncio.iscoroutinefunction(agent):
+        return asyncio.run(agent(pace))
+    return agent(pace)
+
+
+@pytest.mark.parametrize(("then", "now"), [(SLOW, QUICK), (QUICK, SLOW)], ids=["passed", "did_not_pass"])
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
+def test_a_deadline_passes_where_it_passed(
+    agent: Callable[[Pace], Any], then: dict[str, float], now: dict[str, float], tmp_path: Path
+) -> None:
+    """However long everything takes this time."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = run(agent, Pace(**then))
+    with reenact.replay(tmp_path / "run") as replayed_run:
+        replayed = run(agent, Pace(**now))
+    assert replayed == recorded
+    assert not replayed_run.divergences
+
+
+def test_the_time_out_of_the_issue(tmp_path: Path) -> None:
+    """Two answers together took too long, each of them alone did not."""
+
+    async def agent(pace: Pace) -> str:
+        try:
+            async with asyncio.timeout(0.1):
+                await pace.ask_async(1)
+                await asyncio.sleep(0.05)
+                return "all is well"
+        except TimeoutError:
+            return "gave up"
+
+    with reenact.capture(tmp_path / "run"):
+        assert asyncio.run(agent(Pace(tool_s=0.08))) == "gave up"
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(agent(Pace())) == "gave up"
+    assert not run.divergences
+
+
+def test_sleeping_takes_no_time(tmp_path: Path) -> None:
+    """On a loop as in a thread, in the order in which they woke up; the loop's clock has gone on."""
+
+    async def agent(pace: Pace) -> list[str]:
+        woken: list[str] = []
+
+        async def sleeper(name: str, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            woken.append(name)
+
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.3, woken.append, "timer")
+        began = loop.time()
+        async with asyncio.timeout(20):
+            await asyncio.gather(sleeper("a", 0.6), sleeper("b", 0.2), sleeper("c", 0.4))
+        woken.append(await pace.ask_async(woken))
+        assert loop.time() - began >= 0.6
+        return woken
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = asyncio.run(agent(Pace()))
+    began = time.monotonic()
+    with reenact.replay(tmp_path / "run"):
+        assert asyncio.run(agent(Pace())) == recorded
+    assert recorded[:4] == ["b", "timer", "c", "a"]
+    assert time.monotonic() - began < 0.3
