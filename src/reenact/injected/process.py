@@ -43,6 +43,7 @@ from reenact.library import possible_agents
 from reenact.recorder.joining import process_part
 from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow, read_allow
+from reenact.replayer.guard import Guard
 from reenact.replayer.source import lanes_of
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.capturing import without_places
@@ -255,12 +256,13 @@ class _Replayed(_Again):
     def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
         root = born.root if born is not None else ROOT
+        self._allow = _allowed(orders, handover.began_s)
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
             on_unmatched=orders.on_unmatched,
             volatile=orders.volatile,
-            allow=_allowed(orders),
+            allow=self._allow,
             on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
             is_ours=lanes_of(root),
             root=root,
@@ -273,6 +275,8 @@ class _Replayed(_Again):
             self._note_start()
 
     def end(self, error: BaseException | None) -> None:
+        # Threads that nobody waits for go on until the interpreter is gone.
+        Guard(self._allow).__enter__()
         with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
             _leave(self._run, error)
         if self._run.receipt is not None:
@@ -307,10 +311,10 @@ class _Updated(_Again):
             self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
-def _allowed(orders: ToRecord | ToReplay) -> Allow:
+def _allowed(orders: ToRecord | ToReplay, began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.diverted.address).port
     named = read_allow(orders.allowed).addresses if isinstance(orders, ToReplay) else ()
-    return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing)
+    return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
 
 
 def _evidence(handover: Handover) -> RunEvidence:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from reenact.errors import UsageError
@@ -36,6 +39,8 @@ class Allow:
 
     children: Callable[[], bool] | None = None
     """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
+    began_s: float = 0.0
+    """When the run began: such processes listen at sockets that are no older."""
 
     def permits(self, egress: Egress) -> bool:
         """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
@@ -48,7 +53,7 @@ class Allow:
             case Lookup(host):
                 return any(host.lower() == name.lower() for name, _ in self.addresses)
             case ConnectLocal(path):
-                return path in self.unix_sockets or self._is_to_child()
+                return path in self.unix_sockets or self._is_to_child(path)
             case Spawn(argv):
                 listed = any(words and argv[: len(words)] == words for words in self.commands)
                 return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
@@ -60,8 +65,21 @@ class Allow:
     def _is_child(self) -> bool:
         return self.children is not None and self.children()
 
-    def _is_to_child(self) -> bool:
-        return self.children is not None and asking_module(_PASS_ON) in _TALKING
+    def _is_to_child(self, path: str) -> bool:
+        is_own = self.children is not None and _is_of_multiprocessing(path, self.began_s)
+        return is_own and asking_module(_PASS_ON) in _TALKING
+
+
+def _is_of_multiprocessing(path: str, began_s: float) -> bool:
+    """Whether a process that ``multiprocessing`` has started for this user since then may listen there."""
+    place = Path(path)
+    if not place.name.startswith("listener-") or not place.parent.name.startswith("pymp-"):
+        return False
+    try:
+        found = place.stat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid() and found.st_ctime >= began_s - 1
 
 
 AllowLike: TypeAlias = Allow | Literal["loopback"] | Collection[int | str | tuple[str, ...]]

@@ -1,8 +1,9 @@
 """Audit events where CPython raises none, or raises it too late to stop anything.
 
-``multiprocessing`` starts its spawned workers below ``subprocess``, in Python 3.11 unannounced, and
-``socket.connect(("a.name", 443))`` asks the name server first and announces the connection afterwards.
-While :func:`audited` is entered, both announce themselves first, with the event the guard knows.
+``multiprocessing`` starts its spawned workers below ``subprocess``, in Python 3.11 unannounced,
+``socket.connect(("a.name", 443))`` asks the name server first and announces the connection afterwards, and
+another interpreter in this process hears of no hook. While :func:`audited` is entered, all of them announce
+themselves first, with an event the guard knows.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
+
+from reenact.replayer.egress import NEW_INTERPRETER
 
 if sys.platform != "win32":
     import _posixsubprocess
@@ -35,7 +40,25 @@ def audited() -> Iterator[None]:
             undo.callback(
                 _replace(_posixsubprocess, "fork_exec", _announcing_spawn(_posixsubprocess.fork_exec))
             )
+        for module in _interpreters():
+            undo.callback(_replace(module, "create", _announcing_interpreter(module.create)))
         yield
+
+
+def _interpreters() -> Iterator[ModuleType]:
+    """What makes further interpreters, by the names it has had so far."""
+    for name in ("_xxsubinterpreters", "_interpreters"):
+        with suppress(ImportError):
+            yield import_module(name)
+
+
+def _announcing_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(create)
+    def announced(*arguments: Any, **options: Any) -> Any:
+        sys.audit(NEW_INTERPRETER)
+        return create(*arguments, **options)
+
+    return announced
 
 
 def _announcing(method: Callable[..., Any], event: str) -> Callable[..., Any]:

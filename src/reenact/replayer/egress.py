@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 Kind: TypeAlias = Literal["connect", "dns", "spawn"]
 
 KINDS: Final[tuple[Kind, ...]] = ("connect", "dns", "spawn")
+
+NEW_INTERPRETER: Final = "reenact.new_interpreter"
+"""The audit event of our own for an interpreter that is made in this process."""
 
 MAX_TARGET_CHARACTERS: Final = 200
 """Longer targets are cut: a command line may carry a whole script."""
@@ -94,6 +98,15 @@ def _connect(arguments: tuple[Any, ...]) -> Egress | None:
     return ConnectLocal(_text(address) if sock.family == AF_UNIX else str(address))
 
 
+def _bind(arguments: tuple[Any, ...]) -> Egress | None:
+    """What is sent through a socket that is bound to a network card goes out there, and names no address."""
+    sock, address = arguments
+    return ConnectLocal(str(address)) if sock.family == _PACKETS else None
+
+
+_PACKETS: Final = getattr(socket, "AF_PACKET", None)
+
+
 def _lookup_of_name(arguments: tuple[Any, ...]) -> Egress | None:
     host = _text(arguments[0] or "")
     stays_here = not host or _numeric(host) or is_loopback(host)
@@ -120,12 +133,18 @@ def _spawn_on_terminal(arguments: tuple[Any, ...]) -> Egress:
     return Spawn(_texts(arguments[0]))
 
 
+def _new_interpreter(_: tuple[Any, ...]) -> Egress:
+    """It has audit hooks of its own, and we are none of them."""
+    return Spawn(("(another interpreter in this process)",))
+
+
 def _fork_onto_terminal(_: tuple[Any, ...]) -> Egress:
     """The program is named only later, in the child; a new terminal is made for nothing else."""
     return Spawn(("(os.forkpty)",))
 
 
 READERS: Final[Mapping[str, Callable[[tuple[Any, ...]], Egress | None]]] = {
+    "socket.bind": _bind,
     "socket.connect": _connect,
     "socket.sendto": _connect,
     "socket.sendmsg": _connect,
@@ -139,6 +158,7 @@ READERS: Final[Mapping[str, Callable[[tuple[Any, ...]], Egress | None]]] = {
     "os.system": _spawn_through_shell,
     "pty.spawn": _spawn_on_terminal,
     "os.forkpty": _fork_onto_terminal,
+    NEW_INTERPRETER: _new_interpreter,
 }
 """By audit event. ``os.fork`` is absent on purpose: a forked child is still this program, guarded alike."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import ROOT, RunMode, current_lane, entered, open_contexts
+from reenact.boundary import ROOT, RunMode, current_lane, entered, lane_var, open_contexts
 from reenact.errors import Diverged, ReenactError, StoreError
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
@@ -169,6 +169,10 @@ class ReplayRun(Run):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._engine.has_left_threads():
+            # What they do from now on is refused, until the process ends; nobody waits for them to end.
+            self._engine.note("threads of the run went on when it ended; what they did then is not known")
+            self._guard.__enter__()
         self._open.close()
         if isinstance(error, Exception) and not isinstance(error, ReenactError):
             self._explain_failure(error)
@@ -230,6 +234,9 @@ class ReplayRun(Run):
             raise diverged(divergences[0]) from error
 
     def _is_guarded(self) -> bool:
+        if self._engine.is_over:  # those are left that the run has started
+            started = lane_var.get()
+            return started is not None and started.context is self._engine
         lane = current_lane()
         if lane is None:
             return True
