@@ -65,7 +65,7 @@ test-oldest:
 # REENACT_SEED=N repeats what a run has tried.
 HARD := tests/recorder/test_joining.py tests/recorder/test_crash.py tests/recorder/test_storage_failures.py \
   tests/faults tests/gateway/test_last_byte.py tests/store/test_bombs.py tests/test_hostile_events.py \
-  tests/replayer/test_concurrency.py tests/check/test_tampering.py tests/recorder/test_secrets.py
+  tests/replayer/test_concurrency.py tests/replayer/test_race_programs.py tests/check/test_tampering.py tests/recorder/test_secrets.py
 test-hard: $(READY)
 	REENACT_HARD=1 $(BIN)/python -m pytest -q -s -rs $(HARD)
 
