@@ -71,7 +71,9 @@ def test_what_it_asks_outside_is_answered_from_the_recording(tmp_path: Path, web
     with reenact.replay(tmp_path / "run") as run:
         fetch("page")
     assert before == DATABASE
-    assert (run.blocked, run.divergences, run.notes) == ([], [], [])
+    # Newer Pythons tell that the site, which is part of the project here, was not asked.
+    notes = [note for note in run.notes if "site.py" not in note]
+    assert (run.blocked, run.divergences, notes) == ([], [], [])
     assert (len(web.requests) if hasattr(web, "requests") else 0) == seen
 
 
