@@ -10,7 +10,7 @@ from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
@@ -187,6 +187,7 @@ events = st.lists(
 
 
 @settings(deadline=None)
+@example(stream=b'data: {"delta": "--api-key letmein ", "index": 0}\n\n')
 @given(stream=events)
 def test_the_prefilter_misses_nothing_in_streams(stream: bytes) -> None:
     """Also where a secret lies over several events."""

@@ -240,9 +240,7 @@ def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor a
 
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
-_OPTION_NAME: Final = (
-    rb"[\w\-]*?(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
-)
+_OPTION_NAME: Final = rb"[\w\-]{0,100}?(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
 
 _NAMES: Final[tuple[Trigger, ...]] = (
     *(_name(word, word) for word in PLAIN_CORES if word != "token"),
@@ -270,13 +268,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb".asic(?: +|%20)[A-Za-z0-9+/][a-z]*[A-Z0-9+/]", b"Basic", b"basic"),
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
     _place(rb"form-data;", b"form-data", lowered=True),
-    _place(
-        rb"[\" ']--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)",
-        b'"--',
-        b" --",
-        b"'--",
-        lowered=True,
-    ),
+    _place(rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)", b"--", lowered=True),
     _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
     _place(rb"%3a%2f%2f[^\s\"'&]{1,300}%40", b"%3a%2f%2f", lowered=True),
 )

@@ -84,8 +84,8 @@ def test_urllib3_does_not_wait_again(tmp_path: Path, web: Site) -> None:
     assert recorded_s >= PAUSE_S > replayed_s
 
 
-def test_the_agents_own_sleeping_is_left_alone(tmp_path: Path) -> None:
-    """It is neither recorded nor skipped, with or without an event loop."""
+def test_the_agents_own_sleeping_is_no_call(tmp_path: Path) -> None:
+    """With or without an event loop; it is not recorded as what clients wait between their tries is."""
 
     async def nap() -> None:
         await asyncio.sleep(0.05)
@@ -94,6 +94,6 @@ def test_the_agents_own_sleeping_is_left_alone(tmp_path: Path) -> None:
         time.sleep(0.05)
         asyncio.run(nap())
 
-    recorded_s, replayed_s = timed(tmp_path / "run", work)
-    assert min(recorded_s, replayed_s) >= 0.1
+    recorded_s, _ = timed(tmp_path / "run", work)
+    assert recorded_s >= 0.1
     assert pauses_in(tmp_path / "run") == []

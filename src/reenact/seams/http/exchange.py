@@ -147,6 +147,12 @@ class Exchange:
         """What came so far, as it came."""
         return b"".join(self._raw)
 
+    def hand_over(self) -> bytes:
+        """What came, for the client; nothing of it is kept here, because it may be large."""
+        raw = self.raw
+        self._raw, self._plain = [], []
+        return raw
+
     def abandoned(self) -> None:
         """The client has left the answer where it was."""
         self.ended(GeneratorExit())
@@ -172,14 +178,13 @@ class Exchange:
             self._step.facts = self._model_fields(self._asked.provider)
 
     def _describe_body(self, *, is_whole: bool) -> None:
-        raw, plain = self.raw, b"".join(self._plain)
-        told: dict[str, Any] = {"bytes": len(raw)}
+        told: dict[str, Any] = {"bytes": sum(map(len, self._raw))}
         if self._decoded_from:
             told["decodedFrom"] = self._decoded_from
         if self._decode is not None:
-            self._step.exact = raw if is_whole and not self.is_streamed else self._raw
+            self._step.exact = self.raw if is_whole and not self.is_streamed else self._raw
         if is_whole and not self.is_streamed:
-            told["body"] = text_or_bytes(plain)
+            told["body"] = text_or_bytes(b"".join(self._plain))
         elif not self.is_streamed:
             # An answer that broke off is told like a stream: as far as it came.
             self._step.begin(self.abandoned)

@@ -179,7 +179,7 @@ class _Transport:
     def _read(self, response: Any, exchange: Exchange) -> Any:
         """*response*, all of which *exchange* has seen."""
         exchange.ended()
-        response.stream = self._seam.whole(exchange.raw)
+        response.stream = self._seam.whole(exchange.hand_over())
         return response
 
     def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
