@@ -353,7 +353,7 @@ print(run.manifest.error)
 
 
 @pytest.mark.parametrize("what", ["large", "listed", "streamed", "fetched"])
-@pytest.mark.parametrize("limit_mb", [300, 500])
+@pytest.mark.parametrize("limit_mb", [330, 500])
 def test_a_result_too_large_for_memory_ends_recording_not_the_agent(
     what: str, limit_mb: int, tmp_path: Path
 ) -> None:

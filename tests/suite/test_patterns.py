@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from time import process_time
+from time import thread_time
 
 import pytest
 
@@ -20,10 +20,10 @@ HOSTILE = {
 @pytest.mark.parametrize(("pattern", "text"), **table(HOSTILE))
 def test_a_hostile_pattern_is_given_up_within_a_second(pattern, text):
     """However it is made; the message says why."""
-    start = process_time()
+    start = thread_time()
     with pytest.raises(UsageError, match=r"was given up after 0\.2 s on \d+ characters; it backtracks"):
         Searcher(budget_s=0.2).search(pattern, text)
-    assert process_time() - start < 1
+    assert thread_time() - start < 1
 
 
 PLACES = {
@@ -41,11 +41,11 @@ PLACES = {
 def test_every_assertion_with_a_pattern_is_bounded(kind, params):
     """However many patterns there are, one deadline holds for all."""
     trace = trace_of(call("t", q="x" * 5000), output="x" * 5000, messages=["x" * 5000])
-    start = process_time()
+    start = thread_time()
     found = judged(kind, params, trace)
     assert found.status == "fail"
     assert "was given up" in found.message
-    assert process_time() - start < 1
+    assert thread_time() - start < 1
 
 
 RUBY = json.loads(Path(__file__).with_name("ruby_patterns.json").read_bytes())
@@ -128,20 +128,20 @@ WIDE = {
 @pytest.mark.parametrize("pattern", WIDE.values(), ids=WIDE)
 def test_repetitions_within_each_other_are_counted_before_anything_is_compiled(pattern):
     """The library writes them out, which no time limit bounds."""
-    start = process_time()
+    start = thread_time()
     with pytest.raises(UsageError, match="repetitions within each other of more than 200000 times"):
         Searcher().search(pattern, "a" * 1000)
-    assert process_time() - start < 0.5
+    assert thread_time() - start < 0.5
 
 
 def test_a_long_literal_is_searched_within_the_budget():
     """Also one that repeats itself, for which the library would build a table for minutes."""
-    start = process_time()
+    start = thread_time()
     searcher = Searcher()
     assert searcher.search("a" * 4999, "b" + "a" * 300_000)
     assert searcher.search("x" * 450 + "[0-9]{2}", "x" * 450 + "12")
     assert not searcher.search("ab" * 2400 + "c", "ab" * 5_000)
-    assert process_time() - start < 1
+    assert thread_time() - start < 1
 
 
 @pytest.mark.parametrize("params", [{"patterns": ["y"] * 9}, {"patterns": ["ß"] * 9, "case_sensitive": True}])
@@ -150,9 +150,9 @@ def test_the_budget_holds_for_many_literals(params):
     params = params | {
         "patterns": [f"{part}{number}" for part in params["patterns"] for number in range(4000)]
     }
-    start = process_time()
+    start = thread_time()
     found = judged("output_omits", params, trace_of(output="x é" * 200_000))
-    assert process_time() - start < 2
+    assert thread_time() - start < 2
     assert "was given up after 0.7 s" in found.message
 
 
@@ -182,9 +182,9 @@ def test_the_budget_holds_for_literals_of_every_assertion(kind, params):
     cited = " ".join(f"http://x/{number}" for number in range(5000))
     output = cited if kind.startswith("no_fab") else LONG + "?"
     trace = trace_of(*script, error(), output=output, messages=[LONG])
-    start = process_time()
+    start = thread_time()
     found = judged(kind, params, trace)
-    assert process_time() - start < 3
+    assert thread_time() - start < 3
     assert "was given up after 0.7 s" in found.message, found.message[:200]
 
 
@@ -201,6 +201,6 @@ FORMS = {
 @pytest.mark.parametrize(("kind", "params", "output"), **table(FORMS))
 def test_the_form_of_an_output_is_read_in_one_pass(kind, params, output):
     """However long its lines are."""
-    start = process_time()
+    start = thread_time()
     judged(kind, params, trace_of(output=output))
-    assert process_time() - start < 1
+    assert thread_time() - start < 1

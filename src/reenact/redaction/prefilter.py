@@ -240,7 +240,10 @@ def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor a
 
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
-_OPTION_NAME: Final = rb"[\w\-]{0,100}?(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
+_OPTION_NAME: Final = (
+    rb"[\w\-]{0,100}?"
+    rb"(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
+)
 
 _NAMES: Final[tuple[Trigger, ...]] = (
     *(_name(word, word) for word in PLAIN_CORES if word != "token"),

@@ -17,7 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.replayer.egress import NEW_INTERPRETER
+from reenact.replayer.egress import NEW_INTERPRETER, WORKER
 
 if sys.platform != "win32":
     import _posixsubprocess
@@ -75,7 +75,7 @@ def _announcing(method: Callable[..., Any], event: str) -> Callable[..., Any]:
 def _announcing_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
     @wraps(fork_exec)
     def announced(argv: Any, executables: Any, *rest: Any) -> int:
-        sys.audit("subprocess.Popen", executables[0], argv, None, None)
+        sys.audit(WORKER, executables[0], argv, None, None)
         return fork_exec(argv, executables, *rest)
 
     return announced

@@ -23,6 +23,8 @@ KINDS: Final[tuple[Kind, ...]] = ("connect", "dns", "spawn")
 
 NEW_INTERPRETER: Final = "reenact.new_interpreter"
 """The audit event of our own for an interpreter that is made in this process."""
+WORKER: Final = "reenact.worker"
+"""The one for a process that is started below ``subprocess``, as ``multiprocessing`` does."""
 
 MAX_TARGET_CHARACTERS: Final = 200
 """Longer targets are cut: a command line may carry a whole script."""
@@ -153,6 +155,7 @@ READERS: Final[Mapping[str, Callable[[tuple[Any, ...]], Egress | None]]] = {
     "socket.gethostbyaddr": _lookup_of_address,
     "socket.getnameinfo": _lookup_of_address,
     "subprocess.Popen": _spawn,
+    WORKER: _spawn,
     "os.posix_spawn": _spawn,
     "os.exec": _spawn,
     "os.system": _spawn_through_shell,

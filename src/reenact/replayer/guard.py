@@ -20,7 +20,17 @@ from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.audited import audited
 from reenact.replayer.blocked import BlockedCall
-from reenact.replayer.egress import KINDS, READERS, Connect, Egress, Kind, Spawn, connections
+from reenact.replayer.egress import (
+    KINDS,
+    NEW_INTERPRETER,
+    READERS,
+    WORKER,
+    Connect,
+    Egress,
+    Kind,
+    Spawn,
+    connections,
+)
 from reenact.replayer.forked import ForkReports
 
 _guards: tuple[Guard, ...] = ()
@@ -176,6 +186,7 @@ class Watch:
 
 
 _MOST_TOLD: Final = 20
+_OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 
 def _attach() -> None:
@@ -193,7 +204,8 @@ def _hook_once() -> None:
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if (_guards or _watches) and (read := READERS.get(event)) and (egress := read(arguments)):
-        for watch in _watches:
+        # What is announced for guards, whose run may be over, is none of a recording's business.
+        for watch in _watches if event not in _OURS else ():
             watch.look(egress)
         try:
             for guard in _guards:

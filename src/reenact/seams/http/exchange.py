@@ -147,11 +147,10 @@ class Exchange:
         """What came so far, as it came."""
         return b"".join(self._raw)
 
-    def hand_over(self) -> bytes:
+    def hand_over(self) -> list[bytes]:
         """What came, for the client; nothing of it is kept here, because it may be large."""
-        raw = self.raw
-        self._raw, self._plain = [], []
-        return raw
+        chunks, self._raw, self._plain = self._raw, [], []
+        return chunks
 
     def abandoned(self) -> None:
         """The client has left the answer where it was."""

@@ -8,6 +8,7 @@ What these ask is seen where it leaves. What a test has faked below us (respx, p
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -72,6 +73,7 @@ class _Seam:
         # The client insists on streams of its own classes.
         self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self.async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
+        self.chunks = type("Chunks", (_Chunks, httpx.SyncByteStream, httpx.AsyncByteStream), {})
         self.leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
 
     def handle_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,7 +181,7 @@ class _Transport:
     def _read(self, response: Any, exchange: Exchange) -> Any:
         """*response*, all of which *exchange* has seen."""
         exchange.ended()
-        response.stream = self._seam.whole(exchange.hand_over())
+        response.stream = self._seam.chunks(exchange.hand_over())
         return response
 
     def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
@@ -233,6 +235,21 @@ class _Leaving:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._body
         self._exchange.left()
+
+
+class _Chunks:
+    """A body that has come; each chunk is let go when the client has it."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = deque(chunks)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._chunks:
+            yield self._chunks.popleft()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self:
+            yield chunk
 
 
 class _Stream:
