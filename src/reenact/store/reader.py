@@ -23,6 +23,7 @@ from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, 
 from reenact.store.rundir import RunDir, RunState
 
 _decode: Final = msgspec.json.Decoder().decode
+_DOLLAR: Final = ord("$")
 _CACHED_VALUES: Final = 16
 _MAX_DEPTH: Final = 8
 """So many references may stand within each other; a recorder writes two."""
@@ -73,7 +74,8 @@ class References:
             if "$blob" in value:
                 text = self._blob(value["$blob"])
                 allowance.take(value["$blob"], len(text), depth)
-                return self._resolved(_decode(text), allowance, depth + 1)
+                found = _decode(text)
+                return self._resolved(found, allowance, depth + 1) if _DOLLAR in text else found
             if "$ref" in value:
                 return self._referred(value, allowance)
             if "$json" in value:
