@@ -19,13 +19,14 @@ import reenact
 from reenact.formats.capture import ToolResult
 from reenact.formats.record import ABSENT
 from reenact.store.reader import CaptureReader
+from tests.hard import rounds
 from tests.replayer.programs import ShufflingLoop, Step, World, async_steps, run_program
 
 settings.register_profile(
     "programs",
     deadline=None,
     derandomize=False,
-    max_examples=500,
+    max_examples=rounds(300, 1250),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
