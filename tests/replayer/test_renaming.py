@@ -305,6 +305,15 @@ def test_a_temporary_folder_is_a_name(tmp_path: Path) -> None:
     replayed(tmp_path / "run", agent)
 
 
+def test_what_mktemp_makes_is_a_name(tmp_path: Path) -> None:
+    """Also without a digit in it; not where it was given."""
+    captured(tmp_path / "run", lambda run: tell(text="wrote /tmp/tmp.dEf4L43k4z/a.txt"))
+    replayed(tmp_path / "run", lambda run: tell(text="wrote /tmp/tmp." + "gSAuPwcISC" + "/a.txt"))
+    for other in ("/tmp/tmp.gSAuPwcISC/b.txt", "/tmp/other.gSAuPwcISC/a.txt"):
+        with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
+            tell(text=f"wrote {other}")
+
+
 def test_a_final_output_may_have_another_name(tmp_path: Path) -> None:
     """It is compared as requests are."""
 

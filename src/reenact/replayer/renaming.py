@@ -147,12 +147,14 @@ class Facts(NamedTuple):
 
 _DASHED: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _SEPARATED: Final = re.compile(rf"({_DASHED}|[A-Za-z0-9]+)")
+_MKTEMP: Final = r"(?P<temporary>/tmp\.[A-Za-z0-9]{10}(?![A-Za-z0-9]))"
+"""What mktemp(1) makes, which has digits in it or not."""
 _ATOMS: Final = re.compile(
     # One UUID in forty begins with eight digits, as a date may.
-    rf"(?P<hidden>{PLACEHOLDER.pattern})|(?P<time>(?!{_DASHED})(?:{FOUND}))|(?P<word>[A-Za-z0-9_-]+)"
+    rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<time>(?!{_DASHED})(?:{FOUND}))|(?P<word>[A-Za-z0-9_-]+)"
 )
 _TIMES: Final = re.compile(FOUND)
-_WORDS: Final = re.compile(rf"(?P<hidden>{PLACEHOLDER.pattern})|(?P<word>[A-Za-z0-9_-]+)")
+_WORDS: Final = re.compile(rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<word>[A-Za-z0-9_-]+)")
 _UUID: Final = re.compile(
     r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1(?P<version>[1-8])[0-9a-f]{3}\1[89ab][0-9a-f]{3}\1[0-9a-f]{12}"
 )
@@ -357,6 +359,8 @@ class _Comparison:
                 self._compare_times(mine[0], theirs[0], path)
             elif mine.lastgroup == "hidden" or _is_meaningful(path):
                 raise Unlike(path, mine[0], theirs[0])
+            elif mine.lastgroup == "temporary":
+                self._compare_wholes(mine[0], theirs[0], path)
             elif not self._are_ports(mine, theirs, path):
                 self._compare_words(mine[0], theirs[0], path)
         if one[ends[0] :] != other[ends[1] :]:
