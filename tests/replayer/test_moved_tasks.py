@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -146,6 +147,31 @@ def test_workers_may_take_each_others_jobs(recorded: int, replayed: int, tmp_pat
         expected = by_workers(recorded, 12)
     with reenact.replay(tmp_path / "run"):
         assert by_workers(replayed, 12) == expected
+
+
+def test_who_shares_a_task_waits_for_the_other(tmp_path: Path) -> None:
+    """Two workers make the calls of one: the faster is not refused for what the slower has still to make."""
+    with reenact.capture(tmp_path / "run"):
+        expected = [ask_now(f"job {number}") for number in range(4)]
+    first_asked, second_asked = threading.Event(), threading.Event()
+    found: dict[int, str] = {}
+
+    def slower() -> None:
+        first_asked.wait(5)
+        found[1] = ask_now("job 1")
+        second_asked.set()
+        time.sleep(0.05)
+        found[2] = ask_now("job 2")
+
+    with reenact.replay(tmp_path / "run"):
+        thread = threading.Thread(target=slower)
+        thread.start()
+        found[0] = ask_now("job 0")
+        first_asked.set()
+        second_asked.wait(5)
+        found[3] = ask_now("job 3")
+        thread.join()
+    assert [found[number] for number in range(4)] == expected
 
 
 def test_a_call_that_comes_too_early_for_good_is_named(tmp_path: Path) -> None:

@@ -452,7 +452,7 @@ class ReplayEngine:
         """Whether an equal call of another lane waits for others to be made before it."""
         with self._lock:
             unmade = [self._lanes.unmade(lane, one) for one in self.keys(key, request_text)]
-            return any(call is not None and not self._lanes.plays(lane, call) for call in unmade)
+            return any(call is not None and not self._lanes.plays_alone(lane, call) for call in unmade)
 
     def stand_in(
         self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None

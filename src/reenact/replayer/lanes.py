@@ -62,6 +62,8 @@ class RecordedLane:
         self.calls: list[RecordedCall] = []
         self.position = 0
         self.is_bound = False
+        self.is_shared = False
+        """Several live lanes have played it, so the next call may be another one's to make."""
         self.children: dict[str, RecordedLane] = {}
         self.unbound: dict[bool, dict[Key, deque[RecordedLane]]] = {}
         """Children by their first call, by masked keys or not; built when first looked for by content."""
@@ -303,9 +305,10 @@ class Lanes:
         if not lane.is_loose and not recorded.is_loose:
             self._rebind(lane, recorded)
 
-    def plays(self, lane: Lane, call: RecordedCall) -> bool:
-        """Whether *call* is one of the recorded lane that *lane* plays."""
-        return lane.recorded is not None and call.lane == lane.recorded.name
+    def plays_alone(self, lane: Lane, call: RecordedCall) -> bool:
+        """Whether *call* is one of the recorded lane that *lane* plays, and no other with it."""
+        recorded: RecordedLane | None = lane.recorded
+        return recorded is not None and call.lane == recorded.name and not recorded.is_shared
 
     def unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
         """The earliest recorded call that equals *key* and that nobody has made, be it too early for it."""
@@ -313,6 +316,7 @@ class Lanes:
 
     def _rebind(self, lane: Lane, recorded: RecordedLane) -> None:
         """From now on *lane* plays *recorded*, and comes back to its own where that does not fit."""
+        recorded.is_shared |= recorded.is_bound and lane.recorded is not recorded
         if lane.recorded is None:
             lane.home = recorded
             self._take_place(lane, recorded)
