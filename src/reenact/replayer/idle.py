@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -66,10 +67,11 @@ class StartingJob:
         return self._clock.now_s - self._given_s > _STARTING_S
 
 
-def others_run() -> bool:
-    """Whether a thread of this process, other than the one that asks, runs or waits for a processor."""
-    own = str(threading.get_native_id())
-    return any(_runs(folder) for folder in _TASKS.glob("*") if folder.name != own)
+def others_run(besides: Collection[int] = ()) -> bool:
+    """Whether a thread, other than the one that asks and those *besides*, runs or waits for a processor."""
+    left_out = {str(thread.native_id) for thread in threading.enumerate() if thread.ident in besides}
+    left_out.add(str(threading.get_native_id()))
+    return any(_runs(folder) for folder in _TASKS.glob("*") if folder.name not in left_out)
 
 
 def _runs(folder: Path) -> bool:

@@ -90,6 +90,11 @@ class Loop:
         return bool(due) and self._spins < _MAX_SPINS
 
     @property
+    def polling_thread(self) -> int | None:
+        """The thread of a loop that goes round and round and does nothing new."""
+        return self._thread_id if self.is_dry and self._spins >= _MAX_SPINS else None
+
+    @property
     def is_busy(self) -> bool:
         return not self.is_dry and self.loop.is_running()
 

@@ -510,7 +510,7 @@ class Turns:
         sleeps = {
             timer.name.partition(FIRED)[0]: timer
             for timer in self._timers.values()
-            if timer.name.partition(FIRED)[2].startswith(_SLEEPS) and timer.name not in self._went_off
+            if _is_sleep(timer.name) and timer.name not in self._went_off
         }
         if not sleeps or self._next > len(self._times_ms) or self._extra_sleeps >= _MOST_EXTRA_SLEEPS:
             return None
@@ -584,7 +584,7 @@ class Turns:
         if self._next > len(self._times_ms) and self._due_act() is None:
             return True
         quiet_since_s = max(self._stirred_s, self._late_at_s())
-        return self._clock.now_s - quiet_since_s > _IDLE_S and not others_run()
+        return self._clock.now_s - quiet_since_s > _IDLE_S and not self._others_run()
 
     def _next_act_of(self, what: str) -> Act | None:
         acts = self._acts_by_name.get(what)
@@ -624,6 +624,8 @@ class Turns:
                 return
             self._working_s /= 2
         act.left = 0
+        if _is_sleep(act.what):
+            self._pass_over_sleeps(act.lane)
         self._missed_acts += 1
         if self._missed_acts >= _MOST_MISSED_ACTS:
             self._acts.clear()
@@ -631,6 +633,13 @@ class Turns:
             self._time_passes = True
         self._next_since_s = self._clock.now_s
         self._advance()
+
+    def _pass_over_sleeps(self, lane: str) -> None:
+        """They are counted: where one does not come, as in polling for what is there at once, none does."""
+        for name, acts in self._acts_by_name.items():
+            if _is_sleep(name) and name.partition(FIRED)[0] == lane:
+                for act in acts:
+                    act.left = 0
 
     # Delivering
 
@@ -741,6 +750,10 @@ class Turns:
         for loop in self._loops.values():
             loop.look()
 
+    def _others_run(self) -> bool:
+        polling = [loop.polling_thread for loop in self._loops.values()]
+        return others_run(besides=[thread for thread in polling if thread is not None])
+
     def _late_at_s(self) -> float:
         """When the next event has been waited for long enough."""
         index = min(self._next, len(self._times_ms)) - 1
@@ -757,7 +770,7 @@ class Turns:
             return
         if self._next > len(self._times_ms) or (self._queue and self._is_due(self._queue[0][-1].call)):
             return
-        if self._clock.now_s < self._late_at_s() + _COMPUTING_S and others_run():
+        if self._clock.now_s < self._late_at_s() + _COMPUTING_S and self._others_run():
             return  # who was to make the call may just have got no processor yet
         act = self._due_act() if self._acts else None
         if act is not None:
@@ -798,6 +811,11 @@ class Turns:
             return
         for early in list(self._early):
             waited_s = self._clock.now_s - max(early.since_s, self._stirred_s)
-            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not others_run()):
+            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._others_run()):
                 self._early.remove(early)
                 early.release()
+
+
+def _is_sleep(name: str) -> bool:
+    """Whether the timer *name* is a sleep, on an event loop or in a thread."""
+    return name.partition(FIRED)[2].startswith(_SLEEPS)
