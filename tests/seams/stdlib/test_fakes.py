@@ -71,16 +71,18 @@ VALUES = [
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_fake_yields_its_own_value_while_it_is_recorded(name: str, tmp_path: Path) -> None:
     """The very object, of any type; a fake is asked in replay as often as in the recording."""
-    for number, value in enumerate(VALUES):
-        path = tmp_path / str(number)
-        with reenact.capture(path, sources=None) as run, mock.patch(name, return_value=value):
-            found = SOURCES[name]()
-        assert found is value
-        assert (run.warnings, run.manifest and run.manifest.status) == ([], "ok")
-        with reenact.replay(path), mock.patch(name, return_value=value) as fake:
-            again = SOURCES[name]()
-        assert fake.call_count == 1
-        assert type(again) is type(value)
+    path = tmp_path / "run"
+    with reenact.capture(path, sources=None) as run:
+        for value in VALUES:
+            with mock.patch(name, return_value=value):
+                assert SOURCES[name]() is value
+    assert (run.warnings, run.manifest and run.manifest.status) == ([], "ok")
+    with reenact.replay(path):
+        for value in VALUES:
+            with mock.patch(name, return_value=value) as fake:
+                again = SOURCES[name]()
+            assert fake.call_count == 1
+            assert type(again) is type(value)
 
 
 @pytest.mark.parametrize("name", ["uuid.uuid4", "time.time", "secrets.token_bytes", "time.localtime"])
