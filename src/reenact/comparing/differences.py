@@ -18,6 +18,7 @@ from reenact.canonical import child_path
 
 MAX_DIFFERENCES: Final = 50
 _ABSENT: Final = msgspec.UNSET
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -46,14 +47,25 @@ def _walk(expected: Any, observed: Any, keys: list[str | int]) -> Iterator[Diffe
     """The places below *keys*, which become a path only where something differs."""
     if isinstance(expected, dict) and isinstance(observed, dict):
         for key in sorted(expected.keys() | observed.keys()):
-            yield from _walk_member(expected.get(key, _ABSENT), observed.get(key, _ABSENT), keys, key)
+            left, right = expected.get(key, _ABSENT), observed.get(key, _ABSENT)
+            if not are_same(left, right):
+                yield from _walk_member(left, right, keys, key)
     elif isinstance(expected, list) and isinstance(observed, list):
         for index, (left, right) in enumerate(zip_longest(expected, observed, fillvalue=_ABSENT)):
-            # Most items of long lists are equal; asking costs a tenth of walking on.
-            if type(left) is not type(right) or left != right or isinstance(left, dict | list):
+            if not are_same(left, right):
                 yield from _walk_member(left, right, keys, index)
     elif expected != observed or type(expected) is not type(observed):
         yield Difference(reduce(child_path, keys, "$"), expected, observed)
+
+
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two values are surely equal, to the types of their numbers; a tenth of the time of a walk."""
+    if type(one) is not type(other) or one != other:
+        return False
+    try:  # of a list that holds 1 and one that holds 1.0 or true, only the texts differ
+        return not isinstance(one, dict | list) or _encode(one) == _encode(other)
+    except UnicodeEncodeError:
+        return False
 
 
 def _walk_member(expected: Any, observed: Any, keys: list[str | int], key: str | int) -> Iterator[Difference]:

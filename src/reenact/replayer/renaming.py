@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from reenact.canonical import child_path
-from reenact.comparing.differences import shared_beginning
+from reenact.comparing.differences import are_same, shared_beginning
 from reenact.redaction import PLACEHOLDER
 from reenact.volatile.places import Neutral, Places
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
@@ -226,11 +226,16 @@ class _Comparison:
             self._compare_objects(one, other, path)
         elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
             for index, (item, others_item) in enumerate(zip(one, other, strict=True)):
-                self.compare(item, others_item, child_path(path, index))
+                if not self._may_skip(item, others_item):
+                    self.compare(item, others_item, child_path(path, index))
         elif type(one) is not type(other):
             raise Unlike(path, one, other)
         elif one != other:
             self._compare_numbers(one, other, path)
+
+    def _may_skip(self, one: Any, other: Any) -> bool:
+        """Equal values hold nothing to look at, unless a name in them means another one by now."""
+        return not self._names and not self._tried and are_same(one, other)
 
     def compare_ports(self) -> None:
         """Raise where a number that differs is no port of the run; asked once all addresses were seen."""
@@ -245,7 +250,8 @@ class _Comparison:
 
     def _compare_objects(self, one: dict[str, Any], other: dict[str, Any], path: str) -> None:
         for key in (key for key in one if key in other):
-            self.compare(one[key], other[key], child_path(path, key))
+            if not self._may_skip(one[key], other[key]):
+                self.compare(one[key], other[key], child_path(path, key))
         only_one = [key for key in one if key not in other]
         left = [key for key in other if key not in one]
         if len(only_one) != len(left):

@@ -9,6 +9,7 @@ as a connection that is an attribute of the exception, is left out.
 from __future__ import annotations
 
 import marshal
+import re
 from math import isfinite
 from typing import Any, Final
 
@@ -36,6 +37,9 @@ _PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
 _dump: Final = canonical.guarded(orjson.dumps)
+_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 
 
@@ -143,15 +147,14 @@ def _tagged_whole(value: Any) -> Any:
 
 def _is_deep(text: bytes) -> bool:
     """Whether a value is nested too deep to stand in an event, which may only be so deep itself."""
-    may_be = len(text) > 2 * _MAX_DEPTH and text.count(b"[") + text.count(b"{") > _MAX_DEPTH
-    return may_be and _depth(_decode(text)) > _MAX_DEPTH
-
-
-def _depth(value: Any) -> int:
-    if isinstance(value, dict | list):
-        children = value.values() if isinstance(value, dict) else value
-        return 1 + max(map(_depth, children), default=0)
-    return 0
+    if len(text) <= 2 * _MAX_DEPTH or text.count(b"[") + text.count(b"{") <= _MAX_DEPTH:
+        return False
+    brackets = _STRINGS.sub(b"", text).translate(_SQUARE, _NO_BRACKETS)
+    for _ in range(_MAX_DEPTH):  # each round takes the innermost level away
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
 
 
 def failure_text(error: BaseException) -> bytes:
