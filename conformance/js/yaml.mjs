@@ -1,17 +1,21 @@
 // The YAML that people write tests and policies in: the core schema of YAML 1.2 without tags, anchors and
 // aliases. Comes to plain values, and to the line of each JSON path.
-import { Refused, childPath, textOf } from "./json.mjs";
+import { Refused, decode } from "./json.mjs";
+import { childPath } from "./schema.mjs";
 
 export function parseYaml(bytes) {
-  const text = textOf(bytes).replace(/\r\n?/g, "\n");
-  if (/[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u.test(text)) throw new Refused("unprintable");
+  const text = decode(bytes).replace(/\r\n?/g, "\n");
+  if (/[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u.test(text))
+    throw new Refused("unprintable");
   const reader = new Reader(text.split("\n"));
   return { value: reader.document(), lines: reader.places };
 }
 
 class Reader {
   constructor(lines) {
-    this.rows = lines.map((line, index) => ({ text: line, line: index + 1 })).filter(({ text }) => !/^\s*(#.*)?$/.test(text));
+    this.rows = lines
+      .map((line, index) => ({ text: line, line: index + 1 }))
+      .filter(({ text }) => !/^\s*(#.*)?$/.test(text));
     this.places = new Map();
     this.at = 0;
   }
@@ -20,7 +24,8 @@ class Reader {
     if (this.rows[0]?.text === "---") this.at++;
     if (!this.rows[this.at]) throw new Refused("no document");
     const value = this.block(this.indent(), "$", 0);
-    if (this.at < this.rows.length) throw new Refused("a second document, or odd indentation", null, this.rows[this.at].line);
+    if (this.at < this.rows.length)
+      throw new Refused("a second document, or odd indentation", null, this.rows[this.at].line);
     return value;
   }
 
@@ -44,12 +49,20 @@ class Reader {
 
   sequence(indent, path, depth) {
     const items = [];
-    while (this.at < this.rows.length && this.indent() === indent && /^- |^-$/.test(this.rows[this.at].text.slice(indent))) {
+    while (
+      this.at < this.rows.length &&
+      this.indent() === indent &&
+      /^- |^-$/.test(this.rows[this.at].text.slice(indent))
+    ) {
       const row = this.rows[this.at];
       const inner = row.text.slice(indent + 1).search(/[^ ]/);
       row.text = `${" ".repeat(indent + 1)}${row.text.slice(indent + 1)}`; // the item, as a block of its own
       if (inner < 0) this.at++;
-      items.push(inner < 0 ? this.below(indent, childPath(path, items.length), row.line, depth) : this.block(indent + 1 + inner, childPath(path, items.length), depth + 1));
+      items.push(
+        inner < 0
+          ? this.below(indent, childPath(path, items.length), row.line, depth)
+          : this.block(indent + 1 + inner, childPath(path, items.length), depth + 1),
+      );
     }
     return items;
   }
@@ -61,7 +74,8 @@ class Reader {
       const found = keyOf(row.text.slice(indent));
       if (!found) throw new Refused("a key is expected", null, row.line);
       const key = found.quoted ? quotedText(found.key) : scalar(found.key, row.line);
-      if (typeof key !== "string" || key in members) throw new Refused("a key is text, and stands once", null, row.line);
+      if (typeof key !== "string" || key in members)
+        throw new Refused("a key is text, and stands once", null, row.line);
       const child = childPath(path, key);
       this.place(child, row.line);
       const rest = row.text.slice(indent + found.length);
@@ -107,7 +121,7 @@ class Reader {
       if ("&*!".includes(sign)) fail("anchors, aliases and tags are not read");
       if (sign === "[" || sign === "{") return collection(sign, place, level);
       if (sign === '"' || sign === "'") return quoted();
-      const plain = (inside ? /(?:[^,[\]{}:#]|:(?=[^ ,[\]{}])|(?<=\S)#)*/uy : /(?:[^:#]|:(?=\S)|(?<=\S)#)*/uy);
+      const plain = inside ? /(?:[^,[\]{}:#]|:(?=[^ ,[\]{}])|(?<=\S)#)*/uy : /(?:[^:#]|:(?=\S)|(?<=\S)#)*/uy;
       plain.lastIndex = at;
       const found = plain.exec(text)[0];
       at += found.length;
@@ -150,7 +164,9 @@ class Reader {
 }
 
 function keyOf(text) {
-  const found = /^("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s"'[{&*!#-][^#:]*?(?::\S[^#:]*?)*|-[^\s:]+) *:(?= |$)/u.exec(text);
+  const found = /^("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s"'[{&*!#-][^#:]*?(?::\S[^#:]*?)*|-[^\s:]+) *:(?= |$)/u.exec(
+    text,
+  );
   return found && { key: found[1], quoted: /^["']/.test(found[1]), length: found[0].length };
 }
 

@@ -1,0 +1,307 @@
+// Documents of one JSON value, and logs and captures beside their receipts.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { canonical, hash, isHash, linesOf, parse } from "./json.mjs";
+import { schemas } from "./kit.mjs";
+import { childPath, equal, isNumber, isObject, schemaProblem } from "./schema.mjs";
+import { DIALECTS, found, moment, readLog, warned } from "./verify.mjs";
+
+export const invalid = (path, line = null) => [found("invalid", line, path)];
+
+export function document(schema, rules = () => []) {
+  return (file) => {
+    const value = parse(readFileSync(file));
+    const path =
+      versionProblem(value) ?? schemaProblem(schemas[typeof schema === "string" ? schema : schema(value)], value);
+    return path ? invalid(path) : rules(value);
+  };
+}
+
+// A bundle, case, trace, result or summary of version 0; a policy's version is a number and its schema's matter.
+export function versionProblem(value) {
+  const version = value?.schema_version;
+  return typeof version === "string" && !/^0+\.\d+$/.test(version) ? "$.schema_version" : null;
+}
+
+const hashForms = (record, names, path) =>
+  names
+    .filter((name) => typeof record[name] === "string" && !isHash(record[name]))
+    .map((name) => found(name, null, childPath(path, name)));
+
+export const receipt = document(
+  (value) => ("schema" in value ? "receipt" : "receipt-legacy"),
+  (value) => {
+    const checked = value.verification;
+    return [
+      ...hashForms(value, ["trajectory_hash", "plan_hash"], "$"),
+      ...(value.tool_calls ?? []).flatMap((call, i) =>
+        hashForms(call, ["params_hash", "output_hash"], `$.tool_calls[${i}]`),
+      ),
+      ...(isObject(checked) && checked.commands_run.length !== checked.exit_codes.length
+        ? [found("exit_codes", null, "$.verification.exit_codes")]
+        : []),
+    ];
+  },
+);
+
+export const replayReceipt = document("replay-receipt", (value) => {
+  const proved = value.divergences.length || value.liveCallsRefused.length ? "diverged" : "reproduced";
+  return [
+    ...hashForms(value.capture, ["eventsHash"], "$.capture"),
+    ...(value.verdict === proved ? [] : [found("verdict", null, "$.verdict")]),
+  ];
+});
+
+export const trace = document("trace", (value) => {
+  const seen = new Set();
+  for (const [index, event] of value.events.entries()) {
+    const path = `$.events[${index}]`;
+    if (event.seq !== BigInt(index + 1)) return invalid(`${path}.seq`);
+    if (seen.has(event.event_id)) return invalid(`${path}.event_id`);
+    if (event.parent_event_id !== null && !seen.has(event.parent_event_id)) return invalid(`${path}.parent_event_id`);
+    seen.add(event.event_id);
+  }
+  const calls = value.events.filter((event) => event.type === "tool_call").length;
+  return equal(value.metrics.tool_call_count, calls)
+    ? []
+    : [found("tool_call_count", null, "$.metrics.tool_call_count")];
+});
+
+export const result = document("result", (value) => {
+  if ((value.status === "error") !== Boolean(value.error)) return invalid("$.error");
+  const failed = value.assertions.some((one) => one.status === "fail" && one.severity === "critical");
+  return value.status === "error" || value.status === (failed ? "fail" : "pass") ? [] : invalid("$.status");
+});
+
+export const summary = document("suite-summary", (value) => {
+  const count = (status) => value.tests.filter((test) => test.status === status).length;
+  const counts = { total: value.tests.length, passed: count("pass"), failed: count("fail"), errors: count("error") };
+  const wrong = Object.keys(counts).find((name) => !equal(value[name], counts[name]));
+  return wrong ? invalid(`$.${wrong}`) : [];
+});
+
+export function bundle(file) {
+  const value = parse(readFileSync(file));
+  const findings = [];
+  const find = (code, path) => findings.push(found(code, null, path));
+  const missing = (object, path, ...keys) =>
+    keys.filter((key) => object[key] == null).forEach((key) => find("missing_field", childPath(path, key)));
+  for (const key of ["schema_version", "scenario", "input_messages", "script", "status", "metrics"])
+    if (!(key in value)) find("missing_field", `$.${key}`);
+  const version = typeof value.schema_version === "number" ? String(value.schema_version) : value.schema_version;
+  if ("schema_version" in value && (typeof version !== "string" || versionProblem({ schema_version: version })))
+    find("unknown_version", "$.schema_version");
+  const scenario = value.scenario ?? { trigger: "user_message" };
+  if (!isObject(scenario)) find("wrong_type", "$.scenario");
+  else {
+    if (scenario.trigger == null) find("missing_field", "$.scenario.trigger");
+    else if (!["user_message", "scheduler"].includes(scenario.trigger)) find("unknown_trigger", "$.scenario.trigger");
+    if (scenario.trigger === "scheduler") missing(scenario, "$.scenario", "scheduler_context");
+  }
+  const steps = [
+    "message_received",
+    "tool_call",
+    "tool_result",
+    "memory_read",
+    "memory_write",
+    "error",
+    "final_output",
+  ];
+  const required = { tool_call: ["tool", "call_id"], tool_result: ["tool", "call_id", "success"] };
+  const calls = new Set();
+  if (!Array.isArray(value.script ?? [])) find("wrong_type", "$.script");
+  for (const [index, step] of (Array.isArray(value.script) ? value.script : []).entries()) {
+    const path = `$.script[${index}]`;
+    if (!isObject(step)) find("wrong_type", path);
+    else if (step.type == null) find("missing_field", `${path}.type`);
+    else if (!steps.includes(step.type)) find("unknown_type", `${path}.type`);
+    else {
+      missing(step, path, ...(required[step.type] ?? []));
+      if (step.type === "tool_call") calls.add(step.call_id);
+      else if (
+        ["tool_result", "error"].includes(step.type) &&
+        typeof step.call_id === "string" &&
+        !calls.has(step.call_id)
+      )
+        find("unknown_call", `${path}.call_id`);
+    }
+  }
+  const outputs =
+    value.final_output != null
+      ? [value.final_output]
+      : [value.script ?? []].flat().filter((step) => step?.type === "final_output");
+  if (value.status === "success" && !outputs.some((output) => output?.content != null))
+    find("missing_field", "$.final_output.content");
+  if (!isObject(value.metrics ?? {})) find("wrong_type", "$.metrics");
+  else if ("metrics" in value && !("timing_ms_total" in value.metrics))
+    find("missing_field", "$.metrics.timing_ms_total");
+  if (!findings.length) {
+    const wrong = schemaProblem(schemas.bundle, { ...value, schema_version: version });
+    if (wrong) find("wrong_type", wrong);
+    const ids = value.script.map((step, index) => step.event_id ?? `evt-${index + 1}`);
+    ids.forEach((id, index) => ids.indexOf(id) < index && find("duplicate_event_id", `$.script[${index}].event_id`));
+  }
+  return value.adapter === "nanoclaw-replay" ? findings : [...findings, warned("foreign_adapter", null, "$.adapter")];
+}
+
+// A log beside its receipt, or beside another log
+
+function usesOf(log) {
+  const [waiting, uses] = [new Map(), []];
+  for (const { line, event, kind } of log.events) {
+    const key = event[DIALECTS[log.tag].id];
+    if (kind === "ToolCall") waiting.set(key, [line, event]);
+    else if (kind === "ToolResult" && waiting.has(key)) {
+      const [callLine, call] = waiting.get(key);
+      waiting.delete(key);
+      uses.push({ ...event, tool: call.tool, params_hash: call.params_hash, id: key, line, callLine });
+    }
+  }
+  return [
+    ...uses,
+    ...[...waiting].map(([id, [line, call]]) => ({
+      tool: call.tool,
+      params_hash: call.params_hash,
+      output_hash: "none",
+      id,
+      line,
+      isOpen: true,
+    })),
+  ];
+}
+
+function match(ours, theirs, keys) {
+  const [pairs, left] = [[], [...theirs]];
+  let rest = ours;
+  for (const key of keys) {
+    rest = rest.filter((one) => {
+      const place = left.findIndex((other) => canonical(key(other)) === canonical(key(one)));
+      if (place >= 0) pairs.push([one, left.splice(place, 1)[0]]);
+      return place < 0;
+    });
+  }
+  return { pairs, ours: rest, theirs: left };
+}
+
+const BY_CONTENT = [(e) => [e.tool, e.params_hash, e.output_hash], (e) => [e.tool, e.params_hash], (e) => [e.tool]];
+const differs = (a, b) =>
+  a !== undefined &&
+  b !== undefined &&
+  !(isNumber(a) && isNumber(b) ? Math.fround(Number(a)) === Math.fround(Number(b)) : canonical(a) === canonical(b));
+
+const tagOf = (effect) =>
+  isObject(effect)
+    ? (["type", "kind", "tag", "effect", "name"].map((name) => effect[name]).find((tag) => typeof tag === "string") ??
+      canonical(effect))
+    : String(effect);
+
+function entryDiffers(name, ours, theirs) {
+  if (ours === undefined || theirs === undefined) return false;
+  if (name === "side_effects") return canonical(ours.map(tagOf).sort()) !== canonical(theirs.map(tagOf).sort());
+  if (name === "error" && typeof theirs === "string" && ours)
+    return ![ours.name, ours.message, `${ours.name}: ${ours.message}`].includes(theirs);
+  return differs(ours, theirs);
+}
+
+export function withReceipt(file, receiptFile) {
+  const [log, claim] = [readLog(file, schemas), parse(readFileSync(receiptFile))];
+  const isCurrent = "schema" in claim;
+  const uses = usesOf(log)
+    .filter((use) => !use.isOpen)
+    .map((use) => ({ ...use, error: log.tag === "type" ? (use.error ?? null) : undefined }));
+  const { pairs, ours, theirs } = match(
+    uses,
+    (claim.tool_calls ?? []).map((call, place) => ({ ...call, place })),
+    isCurrent ? BY_CONTENT : [(entry) => [entry.id]],
+  );
+  const compared = ["tool", "params_hash", "output_hash", "ok", "error", "latency_ms", "step_utility", "side_effects"];
+  const of = (name) => log.events.filter(({ kind }) => kind === name);
+  const [start, end] = ["SessionStart", "SessionEnd"].map((name) => [of(name)[0]?.line ?? null, of(name)[0]?.event]);
+  const findings = [];
+  const claimed = (isOther, line) => isOther && findings.push(found("receipt_differs", line));
+  if (start[1] && start[1].session_id !== claim.session_id) findings.push(found("receipt_session", start[0]));
+  if (isCurrent && claim.trajectory_hash !== hash(Buffer.from(log.trajectory, "latin1")))
+    findings.push(found("trajectory_hash"));
+  pairs.forEach(([use, entry]) =>
+    claimed(
+      compared.some((name) => entryDiffers(name, use[name], entry[name])),
+      use.line,
+    ),
+  );
+  findings.push(...ours.map((use) => found("receipt_lacks", use.line)), ...theirs.map(() => found("log_lacks")));
+  const listed = pairs.sort((a, b) => a[1].place - b[1].place).map(([use]) => use);
+  const isOrdered = (order) => listed.every((use, i) => !i || listed[i - 1][order] <= use[order]);
+  const moved = listed.find((use, i) => i && use.line < listed[i - 1].line);
+  if (!isOrdered("line") && !isOrdered("callLine")) findings.push(found("receipt_order", moved.line));
+  if (start[1])
+    claimed(claim.policy_bundle_id !== (start[1].policy_bundle_id ?? start[1].policy_version ?? null), start[0]);
+  const late = (text, [line, event], seconds) => {
+    const by =
+      text && event?.[DIALECTS[log.tag].time] ? (moment(text) - moment(event[DIALECTS[log.tag].time])) / 1000 : 0;
+    claimed(by < -1 || by > seconds, line);
+  };
+  const ran = of("Verification").flatMap(({ event: e }) => {
+    if (!e.commands) return [{ ...e, delta: e.verification_delta ?? 0n }];
+    return e.commands.map((command, i) => ({
+      command,
+      exit_code: e.exit_codes[i],
+      delta: i ? 0n : e.verification_delta,
+    }));
+  });
+  if (isCurrent) {
+    for (const [name, value] of Object.entries(start[1] ? (claim.repo ?? {}) : {}))
+      claimed(value !== start[1].repo?.[name], start[0]);
+    late(claim.created_at, end, 60);
+    if (claim.verification && claim.verification.length !== ran.length) claimed(true, null);
+    else
+      (claim.verification ?? []).forEach((one, i) =>
+        ["command", "exit_code", "cwd", "duration_ms", "verification_delta"].forEach((name) =>
+          claimed(one[name] !== undefined && !equal(one[name], ran[i][name]), null),
+        ),
+      );
+    return findings;
+  }
+  late(claim.started_at, start, 1);
+  late(claim.completed_at, end, 1);
+  if (end[1]) claimed(differs(claim.final_confidence, end[1].confidence), end[0]);
+  if (log.tag === "event") {
+    claimed(claim.issue_number !== undefined && claim.issue_number !== (start[1]?.issue_number ?? null), start[0]);
+    const plan = of("PlanStart")[0]?.event.plan_hash ?? null;
+    claimed(claim.plan_hash !== undefined && claim.plan_hash !== plan, null);
+  }
+  const checks = claim.verification;
+  if (checks) {
+    claimed(canonical(checks.commands_run) !== canonical(ran.map((run) => run.command)), null);
+    claimed(canonical(checks.exit_codes) !== canonical(ran.map((run) => run.exit_code)), null);
+    claimed(
+      !equal(
+        checks.verification_delta,
+        ran.reduce((sum, run) => sum + run.delta, 0n),
+      ),
+      null,
+    );
+  }
+  return findings;
+}
+
+export function withOtherLog(file, other) {
+  const { pairs, ours, theirs } = match(usesOf(readLog(file, schemas)), usesOf(readLog(other, schemas)), BY_CONTENT);
+  let latest = 0;
+  const findings = [];
+  for (const [use, entry] of pairs) {
+    const differing = ["tool", "params_hash", "output_hash"].filter((name) => use[name] !== entry[name]);
+    if (differing.length)
+      findings.push(found(differing.join() === "output_hash" ? "output_differs" : "call_differs", use.line));
+    else if (entry.line < latest) findings.push(warned("call_order", use.line));
+    else latest = entry.line;
+  }
+  return [...findings, ...ours.map((use) => found("call_added", use.line)), ...theirs.map(() => found("call_missing"))];
+}
+
+export function withReplayReceipt(directory, file) {
+  const { capture: claimed } = parse(readFileSync(file));
+  const bytes = readFileSync(join(directory, "events.jsonl"));
+  return [claimed.eventsHash !== hash(bytes), !equal(claimed.eventCount, linesOf(bytes).length)]
+    .filter(Boolean)
+    .map(() => found("receipt_differs"));
+}
