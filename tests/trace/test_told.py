@@ -114,9 +114,53 @@ def test_a_replay_says_the_same_again(recorded: Path, tmp_path: Path) -> None:
 def test_a_summary_is_for_people(recorded: Path) -> None:
     """What was done, changed and verified, each with its event."""
     text = b"".join(convert_artifact(recorded, "summary", on_loss=lambda _: None)).decode()
-    for words in ("succeeded", "issue #7", "`pay`", "wrote `", "`make test` passed, +2 tests pass", "> done"):
+    verified = "`make test` passed, 2 fewer tests fail than before ([event "
+    for words in ("succeeded", "issue #7", "`pay`", "wrote `", verified, "> done"):
         assert words in text
     assert "(events.jsonl#L" in text
+
+
+@reenact.tool
+def release(run: reenact.Run) -> str:
+    run.side_effect("deploy", place="production")
+    run.side_effect("announce")
+    return "released"
+
+
+def test_a_side_effect_stands_at_its_tool_or_is_named_as_lost(recorded: Path, tmp_path: Path) -> None:
+    """A log has effects of tools alone; one that was told between two calls does not vanish unsaid."""
+    losses: list[Any] = []
+    list(convert_artifact(recorded, "replay-log", on_loss=losses.append))
+    (lost,) = [loss for loss in losses if "no tool was running" in loss.reason]
+    lines = (recorded / "events.jsonl").read_text().splitlines()
+    assert '"side_effect"' in lines[lost.line - 1]
+    with reenact.capture(tmp_path / "inside") as run:
+        release(run)
+    losses.clear()
+    log = b"".join(convert_artifact(tmp_path / "inside", "replay-log", on_loss=losses.append))
+    (result,) = events_named([json.loads(line) for line in log.splitlines()], "ToolResult")
+    assert result["side_effects"] == ["deploy", "announce"]
+    assert [loss.field for loss in losses if "the tag alone" in loss.reason] == ["details"]
+
+
+@pytest.mark.parametrize(("delta", "words"), [(1, "1 fewer test fails"), (-2, "2 more tests fail")])
+def test_a_summary_says_which_way_a_delta_goes(delta: int, words: str, tmp_path: Path) -> None:
+    """Positive is better: fewer tests fail."""
+    with reenact.capture(tmp_path / "run") as run:
+        run.verification("make test", 1, verification_delta=delta)
+    text = b"".join(convert_artifact(tmp_path / "run", "summary", on_loss=lambda _: None)).decode()
+    assert f"`make test` failed with 1, {words} than before ([event 2](events.jsonl#L2))" in text
+
+
+def test_what_a_receipt_claims_and_the_log_does_not_say_is_named(recorded: Path, tmp_path: Path) -> None:
+    """The older dialect has no side effects, so that nothing there proves the receipt's."""
+    older, receipt = tmp_path / "REPLAY.jsonl", tmp_path / "RECEIPT.json"
+    older.write_bytes(b"".join(convert_artifact(recorded, "replay-log-legacy", on_loss=lambda _: None)))
+    pieces = b"".join(convert_artifact(recorded, "receipt", on_loss=lambda _: None, dialect="legacy"))
+    receipt.write_text(json.dumps(json.loads(pieces) | {"signature": "by hand"}))
+    report = with_receipt(check_artifact(older), receipt)
+    assert report.findings == []
+    assert report.facts["claimedButNotInTheLog"] == ["signature", "tool_calls.side_effects"]
 
 
 def test_a_summary_of_a_hostile_log_holds_no_markup(tmp_path: Path) -> None:

@@ -104,14 +104,17 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
     log = Path(report.path)
     with log.open("rb") as stream:
         hashed = trajectory_hash(stream, file=log.name)
+    unproven: list[str] = []
     findings = check_receipt(
         read_receipt(receipt_path.read_bytes(), str(receipt_path)),
         _lines(log),
         trajectory_hash=hashed,
         file=receipt_path.name,
         log_file=log.name,
+        on_unproven=unproven.append,
     )
-    return _with_findings(report, findings)
+    facts = report.facts | ({"claimedButNotInTheLog": unproven} if unproven else {})
+    return msgspec.structs.replace(_with_findings(report, findings), facts=facts)
 
 
 def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:

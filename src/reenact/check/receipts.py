@@ -7,7 +7,7 @@ says is compared with the log. Two logs are compared as shadow mode needs it: sa
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -20,7 +20,7 @@ from reenact.formats.receipt import LegacyReceipt, LegacyVerification, Receipt
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import same_f32
 from reenact.formats.rfc3339 import moment
-from reenact.formats.session import Session, ToolUse, VerificationRun, call_key, side_effects_of, time_of
+from reenact.formats.session import Session, ToolUse, call_key, side_effects_of, time_of
 
 
 class Entry(NamedTuple):
@@ -178,15 +178,19 @@ def check_receipt(
     trajectory_hash: str,
     file: str,
     log_file: str,
+    on_unproven: Callable[[str], None] = lambda _: None,
 ) -> list[Finding]:
     """What does not agree between *receipt*, in *file*, and the log of *lines*; one pass over them.
 
-    Calls are matched by id where the receipt has ids, else by content and order.
+    Calls are matched by id where the receipt has ids, else by content and order. *on_unproven* is told the
+    name of everything that the receipt claims and the log does not say.
     """
     session = Session()
     uses = (use for use in session.tool_uses(lines) if use.result is not None)
     calls = _ReceiptCalls(receipt, file, log_file)
     calls.compare(uses)
+    for name in sorted({*calls.unproven, *_unproven_claims(receipt, session)}):
+        on_unproven(name)
     claims = [*_frame_claims(receipt, session), *_verification_claims(receipt, session)]
     return [
         *_session_findings(receipt, session, log_file),
@@ -236,6 +240,26 @@ def _frame_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
     is_known = session.has_plans or session.plan_hash is not ABSENT
     if is_known and receipt.plan_hash is not ABSENT and receipt.plan_hash != plan:
         yield "plan_hash", str(receipt.plan_hash), str(plan), None
+
+
+def _unproven_claims(receipt: AnyReceipt, session: Session) -> Iterator[str]:
+    """What the receipt says of the session as a whole, and the log says nothing of."""
+    start, end = session.start, session.end
+    logged = {
+        "created_at": None if end is None else time_of(end),
+        "started_at": None if start is None else time_of(start),
+        "completed_at": None if end is None else time_of(end),
+        "final_confidence": None if end is None else end.confidence,
+        "issue_number": session.issue_number if not session.has_plans else 0,
+        "plan_hash": session.plan_hash if not session.has_plans else "",
+        "repo": None if start is None else "",
+        "signature": None,
+        "payments": None,
+    }
+    for name, found in logged.items():
+        is_claimed = getattr(receipt, name, ABSENT) not in (ABSENT, None, [])
+        if is_claimed and found in (ABSENT, None):
+            yield name
 
 
 def _repo_claims(receipt: Receipt, session: Session) -> Iterator[_Claim]:
@@ -289,11 +313,14 @@ def _verification_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Cla
         yield "verification", f"{len(claimed)} commands", f"{len(found)}", None
         return
     for number, (claim, run) in enumerate(zip(claimed, found, strict=True)):
-        for name in VerificationRun._fields:
+        for name in _VERIFIED:
             said, logged_value = getattr(claim, name), getattr(run, name)
             if said is not ABSENT and said != (None if logged_value is ABSENT else logged_value):
                 place = f"verification[{number}].{name}"
                 yield place, repr(said), "nothing" if logged_value is ABSENT else repr(logged_value), None
+
+
+_VERIFIED: Final = ("command", "exit_code", "cwd", "duration_ms", "verification_delta")
 
 
 class _ReceiptCalls:
@@ -304,6 +331,8 @@ class _ReceiptCalls:
         self._file = file
         self._log_file = log_file
         self.findings: list[Finding] = []
+        self.unproven: set[str] = set()
+        """The members of claimed calls that the log does not have."""
 
     def compare(self, uses: Iterable[ToolUse]) -> None:
         matched: list[tuple[Entry, Entry]] = []
@@ -313,6 +342,12 @@ class _ReceiptCalls:
                 self.findings.append(self._finding(match))
             if match.ours is not None and match.theirs is not None:
                 matched.append((match.ours, match.theirs))
+                self.unproven.update(
+                    f"tool_calls.{name}"
+                    for name in COMPARED
+                    if getattr(match.ours, name) is ABSENT
+                    and getattr(match.theirs, name) not in (ABSENT, None, [])
+                )
         self._check_order(matched)
 
     def _finding(self, match: Match) -> Finding:

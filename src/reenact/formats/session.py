@@ -38,6 +38,7 @@ class VerificationRun(NamedTuple):
     cwd: str | Absent = ABSENT
     duration_ms: int | float | Absent = ABSENT
     verification_delta: int | Absent = ABSENT
+    line: int = 0
 
 
 class Session(msgspec.Struct):
@@ -84,7 +85,7 @@ class Session(msgspec.Struct):
                 plan_hash = event.value.get("plan_hash")
                 self.plan_hash = plan_hash if isinstance(plan_hash, str) else ABSENT
             case current.Verification() | legacy.Verification():
-                self.verification += _verification_runs(event)
+                self.verification += _verification_runs(event, line)
 
     @property
     def policy(self) -> str | None:
@@ -129,13 +130,15 @@ def side_effects_of(result: ToolResult) -> list[Any] | Absent:
     return effects
 
 
-def _verification_runs(event: current.Verification | legacy.Verification) -> Iterator[VerificationRun]:
+def _verification_runs(
+    event: current.Verification | legacy.Verification, line: int
+) -> Iterator[VerificationRun]:
     if isinstance(event, current.Verification):
         yield VerificationRun(
-            event.command, event.exit_code, event.cwd, event.duration_ms, event.verification_delta
+            event.command, event.exit_code, event.cwd, event.duration_ms, event.verification_delta, line
         )
         return
     pairs = list(zip(event.commands, event.exit_codes, strict=False))
     for number, (command, exit_code) in enumerate(pairs, 1):
         delta = event.verification_delta if number == len(pairs) else ABSENT
-        yield VerificationRun(command, exit_code, verification_delta=delta)
+        yield VerificationRun(command, exit_code, verification_delta=delta, line=line)

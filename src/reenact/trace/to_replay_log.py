@@ -124,6 +124,11 @@ class _Projection:
             case "step_complete":
                 self._steps.pop(lane, None)
                 return [UnknownEvent({"type": "StepComplete", "ts": time, **facts})]
+            case "side_effect":
+                if not isinstance(event.data.parent, str):
+                    self._lose(None, "no tool was running, and a replay log has the effects of tools alone")
+                elif facts.keys() > {"tag"}:
+                    self._lose("details", "of a side effect a replay log has the tag alone")
         return []
 
     def _plan_step(self, lane: str | Absent) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def summary_of_log(
     yield from _section("Done", _tool_rows(uses, file))
     if reader is not None:
         yield from _section("Changed", _changes(reader, file))
-    yield from _section("Verified", _verifications(session), otherwise="Nothing was verified.")
+    yield from _section("Verified", _verifications(session, file), otherwise="Nothing was verified.")
     yield from _section("Result", _result(session, file))
 
 
@@ -129,12 +129,19 @@ def _changes(reader: CaptureReader, file: str) -> Iterator[str]:
             yield f"- {_text(str(facts.get('tag')))} ({_link(file, event.seq)})"
 
 
-def _verifications(session: Session) -> Iterator[str]:
+def _verifications(session: Session, file: str) -> Iterator[str]:
     for run in session.verification:
         verdict = "passed" if run.exit_code == 0 else f"failed with {run.exit_code}"
-        delta = run.verification_delta
-        change = "" if not isinstance(delta, int) or delta == 0 else f", {delta:+d} tests pass"
-        yield f"- `{_code(run.command)}` {verdict}{change}"
+        change = _change_of(run.verification_delta)
+        yield f"- `{_code(run.command)}` {verdict}{change} ({_link(file, run.line)})"
+
+
+def _change_of(delta: object) -> str:
+    """A delta is the number of failing tests before minus that after."""
+    if not isinstance(delta, int) or delta == 0:
+        return ""
+    tests = "test fails" if abs(delta) == 1 else "tests fail"
+    return f", {abs(delta)} {'fewer' if delta > 0 else 'more'} {tests} than before"
 
 
 def _result(session: Session, file: str) -> Iterator[str]:
