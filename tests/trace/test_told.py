@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import datetime
+import decimal
+import enum
 import json
 import pathlib
 import subprocess
+import uuid
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Annotated, Any
 
 import anthropic
+import msgspec
+import pydantic
 import pytest
 
 import reenact
@@ -287,13 +295,86 @@ def test_arguments_that_do_not_fit_never_reach_the_tool(tmp_path: Path) -> None:
 def test_the_signature_is_a_schema() -> None:
     """Names, types and what has a default; what has no JSON form may be anything."""
 
-    def find(query: str, limit: int = 3, *, tags: list[str] | None = None, where: Path = Path()) -> None: ...
+    def find(query: str, limit: int = 3, *, tags: list[str] | None = None, run: Thread | None) -> None: ...
 
     schema = schema_of_signature(find)
-    assert schema["required"] == ["query"]
+    assert schema["required"] == ["query", "run"]
     assert schema["properties"]["limit"] == {"type": "integer"}
-    assert schema["properties"]["where"] == {}
+    assert {"title": "Thread"} in schema["properties"]["run"]["anyOf"]
     assert schema["additionalProperties"] is False
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Order(pydantic.BaseModel):
+    name: str
+    count: int = 1
+
+
+FITTING: list[tuple[Any, Any]] = [
+    (datetime.datetime, datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)),
+    (datetime.date, datetime.date(2026, 1, 2)),
+    (datetime.timedelta, datetime.timedelta(days=1)),
+    (decimal.Decimal, decimal.Decimal("1.5")),
+    (uuid.UUID, uuid.UUID(int=1)),
+    (Colour, Colour.RED),
+    (Point, Point(1)),
+    (list[Point], [Point(1), {"x": 2}]),
+    (Order, Order(name="a")),
+    (dict[str, Order], {"one": Order(name="a")}),
+    (bytes, b"a"),
+    (tuple[int, str], (1, "a")),
+    (set[int], {1}),
+    (dict[int, str], {1: "a"}),
+    (Path, Path("a")),
+    (float, 1),
+    (Annotated[int, msgspec.Meta(ge=1)], 1),
+    (object, object()),
+]
+UNFIT: list[tuple[Any, Any]] = [
+    (int, "1"),
+    (Point, {"x": "one"}),
+    (list[Point], [{"y": 1}]),
+    (Order, {"count": 1}),
+    (dict[str, Order], {"one": {"name": 1}}),
+    (list[Path], "a"),
+    (Colour, "blue"),
+    (set[int], {"a"}),
+    (Annotated[int, msgspec.Meta(ge=1)], 0),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), FITTING + UNFIT, ids=lambda each: str(each)[:40])
+def test_the_signature_takes_what_the_function_takes(kind: Any, value: Any) -> None:
+    """Values of Python's types as JSON has them, and none that the annotation does not allow."""
+
+    def put(value: Any) -> str:
+        return "put"
+
+    put.__annotations__["value"] = kind
+    checked = reenact.tool(schema="signature")(put)
+    if (kind, value) in FITTING:
+        assert checked(value) == "put"
+    else:
+        with pytest.raises(InvalidArguments, match=r"put: \$\.value"):
+            checked(value)
+
+
+def test_an_annotation_that_cannot_be_resolved_allows_anything() -> None:
+    """It may be one for type checkers alone."""
+
+    def put(value: NeverImported, count: int) -> str:  # type: ignore[name-defined]  # noqa: F821
+        return "put"
+
+    assert reenact.tool(schema="signature")(put)(object(), 1) == "put"
 
 
 async def test_coroutines_are_validated_too(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import PurePath
 from typing import Any, Literal, NoReturn, TypeAlias, get_type_hints
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from reenact.canonical import child_path
 from reenact.errors import CheckFailed, UsageError
 from reenact.providers import read_request
 from reenact.values.codec import to_text
+from reenact.values.tags import plain
 
 JsonSchema: TypeAlias = dict[str, Any]
 ToolSchema: TypeAlias = JsonSchema | Literal["signature", "offered"] | None
@@ -55,7 +57,7 @@ def schema_of_signature(fn: Callable[..., Any]) -> JsonSchema:
     """What the annotations of *fn* say of its arguments; a parameter without one may be anything."""
     import inspect
 
-    hints = get_type_hints(inspect.unwrap(fn))
+    hints = _hints(inspect.unwrap(fn))
     properties: JsonSchema = {}
     required: list[str] = []
     definitions: JsonSchema = {}
@@ -75,11 +77,34 @@ def schema_of_signature(fn: Callable[..., Any]) -> JsonSchema:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the parameters; one that is a name which exists for type checkers alone says nothing."""
+    try:
+        return get_type_hints(fn, include_extras=True)
+    except NameError:
+        written = getattr(fn, "__annotations__", {})
+        return {name: hint for name, hint in written.items() if not isinstance(hint, str)}
+
+
 def _schema_of_type(kind: Any, definitions: JsonSchema) -> JsonSchema:
     """The schema of one type; an empty one, which allows anything, where there is none."""
+
+    def schema_of_class(known: type) -> JsonSchema:
+        """Of a class that msgspec does not know: a pydantic model says what it takes."""
+        if isinstance(known, type) and issubclass(known, PurePath):
+            return {"type": "string"}
+        describe = getattr(known, "model_json_schema", None)
+        if describe is None:
+            return {"title": str(getattr(known, "__name__", known))}  # msgspec takes an empty one for none
+        schema: JsonSchema = describe()
+        definitions.update(schema.pop("$defs", {}))
+        return schema
+
     try:
-        (schema,), found = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    except TypeError:
+        (schema,), found = msgspec.json.schema_components(
+            [kind], schema_hook=schema_of_class, ref_template="#/$defs/{name}"
+        )
+    except (TypeError, ValueError):
         return {}
     definitions |= found
     return schema
@@ -99,9 +124,30 @@ def _offered_schema(tool: str) -> JsonSchema | None:
 
 
 def _problems(arguments: Any, schema: JsonSchema) -> list[str]:
-    value = msgspec.json.decode(to_text(arguments))
+    value = _json_of(arguments)
     validator = _validator(msgspec.json.encode(schema))
     return sorted(_problem(error) for error in validator.iter_errors(value))
+
+
+def _json_of(arguments: Any) -> Any:
+    """*arguments* as a caller would write them in JSON: a date as its text, a data class as an object."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(arguments, enc_hook=_plain_form))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return plain(msgspec.json.decode(to_text(arguments)))
+
+
+def _plain_form(value: object) -> Any:
+    """A value that msgspec does not know; what has no form of its own in JSON is as a recording has it."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, PurePath):
+        return str(value)
+    for base in (str, int, float, dict, list, tuple):
+        if isinstance(value, base):
+            return base(value)
+    return plain(msgspec.json.decode(to_text(value)))
 
 
 @cache
