@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.analysis.sources.source import RunEvent, RunSource
+from reenact.analysis.sources.source import RunSource
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import digest
 from reenact.errors import FormatError, StoreError
+from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
 from reenact.providers import read_request
 from reenact.redaction import without_marks

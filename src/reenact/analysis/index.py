@@ -24,8 +24,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.sources.source import ASKING, OUTSIDE, EventHead, RunSource
+from reenact.analysis.sources.source import RunSource
 from reenact.errors import UsageError
+from reenact.formats.event import ASKING, OUTSIDE, EventHead
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
 STATES: Final[tuple[State, ...]] = ("ok", "error", "cancelled", "open")

@@ -11,8 +11,9 @@ import msgspec
 
 from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
 from reenact.analysis.index import STATES, State, StepIndex, Tokens
-from reenact.analysis.sources.source import RunEvent, RunSource
+from reenact.analysis.sources.source import RunSource
 from reenact.errors import ReenactError
+from reenact.formats.event import RunEvent
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
 from reenact.suite.settings import Price, find_price

@@ -32,6 +32,7 @@ from reenact.formats.capture import (
     read_manifest,
     write_manifest,
 )
+from reenact.formats.event import RunEvent, read_event
 from reenact.formats.record import ABSENT
 from reenact.recorder.recovery import recover
 from reenact.store.durable import unwritable
@@ -169,27 +170,13 @@ def _whole_lines(folder: Path) -> list[bytes]:
         return stream.read(scan(file).size_bytes).splitlines()
 
 
-class _Event(msgspec.Struct, omit_defaults=True):
-    captureId: str  # noqa: N815 — the wire's own names
-    data: dict[str, Any]
-    runId: str  # noqa: N815
-    seq: int
-    ts: int | float
-    type: str
-    version: int
-    order: list[str] = []
-
-
-_decode_event: Final = msgspec.json.Decoder(_Event).decode
-
-
 class _Log:
     """What one party recorded."""
 
     def __init__(self, path: Path, manifest: CaptureManifest, lines: Iterable[bytes]) -> None:
         self.path = path
         self.manifest = manifest
-        self.events = [_decode_event(line) for line in lines]
+        self.events = [read_event(line) for line in lines]
         name = path.name
         self.root = unquote(name.removeprefix(_PROCESS)) if name.startswith(_PROCESS) else None
         """The first lane of a process that has not the directory itself."""
@@ -219,7 +206,7 @@ class _Log:
                 process = process_of(lane)
                 process_of_call[call_id] = process
                 times[process] = max(times.get(process, 1), counts[_content(event)])
-        kept: list[_Event] = []
+        kept: list[RunEvent] = []
         numbers: dict[bytes, list[int]] = {}
         for event in self.events:
             content, lane = _content(event), event.data.get("lane")
@@ -250,10 +237,10 @@ class _Log:
     def tells_the_end(self) -> bool:
         return self.root in (None, ROOT)
 
-    def one(self, event_type: str) -> _Event | None:
+    def one(self, event_type: str) -> RunEvent | None:
         return next((event for event in self.events if event.type == event_type), None)
 
-    def between(self) -> Iterator[tuple[_Event, _Log]]:
+    def between(self) -> Iterator[tuple[RunEvent, _Log]]:
         return ((event, self) for event in self.events if event.type not in ("run_start", "run_end"))
 
     def process(self) -> dict[str, Any]:
@@ -290,13 +277,13 @@ def _ended(ends: list[dict[str, Any]], wrote: list[str]) -> dict[str, Any]:
     return told | {"status": "error" if any(end["status"] == "error" for end in ends) else "ok"}
 
 
-def _content(event: _Event) -> bytes:
+def _content(event: RunEvent) -> bytes:
     """What *event* says, wherever it stands in a log."""
     data = {name: value for name, value in event.data.items() if name != "opened"}
     return encode_clean([event.type, event.ts, data])
 
 
-def _line(event: _Event, seq: int, data: dict[str, Any]) -> bytes:
+def _line(event: RunEvent, seq: int, data: dict[str, Any]) -> bytes:
     return encode_clean(msgspec.to_builtins(msgspec.structs.replace(event, seq=seq, data=data)))
 
 

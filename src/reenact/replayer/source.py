@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,9 +25,11 @@ from reenact.formats.capture import (
     JOINED,
     PUT,
     STILL_RUNNING,
+    VERSION,
     CaptureEvent,
     CaptureManifest,
 )
+from reenact.formats.event import EventHead, EventHeadData, read_head
 from reenact.formats.record import ABSENT
 from reenact.replayer.egress import is_loopback
 from reenact.store.reader import CaptureReader, blobs_in
@@ -37,37 +39,6 @@ _NETWORK: Final = "network/"
 _PROBE: Final = "network/CONNECT tcp://"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """What the event of an instant says beside its request."""
-
-
-class _Data(msgspec.Struct):
-    callId: str | None = None  # noqa: N815 — the wire's own names
-    lane: str = "0"
-    parent: str | None = None
-    tool: str | None = None
-    source: str | None = None
-    key: str | None = None
-    provider: str | None = None
-    args: msgspec.Raw = msgspec.Raw()
-    request: msgspec.Raw = msgspec.Raw()
-    requestHash: str | None = None  # noqa: N815
-    derived: bool = False
-    beside: str = ""
-    background: bool = False
-    inline: bool = False
-    cancelled: bool = False
-    opened: int | None = None
-    opening: int = 0
-
-
-class _Head(msgspec.Struct):
-    captureId: str  # noqa: N815
-    runId: str  # noqa: N815
-    seq: int
-    ts: int | float
-    type: str
-    data: _Data
-    version: Literal[1]
-    order: list[str] = []
 
 
 class Act:
@@ -107,7 +78,6 @@ def lanes_of(root: str) -> LaneTest:
     return lambda lane: process_of(lane) == root
 
 
-_decode_head: Final = msgspec.json.Decoder(_Head).decode
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -137,7 +107,7 @@ class RecordedCall:
         "type",
     )
 
-    def __init__(self, head: _Head, name: str, request_digest: bytes | None, *, is_instant: bool) -> None:
+    def __init__(self, head: EventHead, name: str, request_digest: bytes | None, *, is_instant: bool) -> None:
         self.seq = head.seq
         self.type = head.type
         self.name = name
@@ -170,7 +140,7 @@ class RecordedCall:
         self.lent = False
         """Lenient replay has answered a call with it that was not recorded."""
 
-    def end(self, head: _Head) -> None:
+    def end(self, head: EventHead) -> None:
         """*head* is this call's outcome."""
         data = head.data
         self.outcome_seq = head.seq
@@ -300,6 +270,7 @@ class ReplaySource:
         for number, line in enumerate(self.reader.lines(), 1):
             head = self._head(number, line)
             if (head.captureId, head.runId) != (manifest.captureId, manifest.runId):
+                self.reader.event(number)
                 raise self._misplaced(number, "$.runId", manifest.runId, head.runId)
             if head.seq != number:
                 raise self._misplaced(number, "$.seq", number, head.seq)
@@ -311,7 +282,7 @@ class ReplaySource:
         if self.beside:
             self._take_back_busy()
 
-    def _index_order(self, head: _Head) -> None:
+    def _index_order(self, head: EventHead) -> None:
         for told in head.order:
             act = self._read_act(head.seq, told)
             if act is not None:
@@ -343,19 +314,24 @@ class ReplaySource:
             return None
         return Act(seq, lane + ENDED, 1, is_joined=is_joined, is_cancelled=is_cancelled)
 
-    def _head(self, number: int, line: bytes) -> _Head:
+    def _head(self, number: int, line: bytes) -> EventHead:
         try:
-            return _decode_head(line)
+            head = read_head(line)
         except msgspec.DecodeError as error:
             # The exact reading says what is wrong, unless it takes what cannot be replayed.
             self.reader.event(number)
             raise FormatError(str(error), file=self.reader.events_file, line=number) from None
+        if head.version != VERSION:
+            self.reader.event(number)
+            reason = f"expected version {VERSION}, found {head.version}"
+            raise FormatError(reason, file=self.reader.events_file, line=number, json_path="$.version")
+        return head
 
     def _misplaced(self, number: int, json_path: str, expected: object, found: object) -> FormatError:
         reason = f"the event belongs elsewhere: expected {expected}, found {found}; copy the capture again"
         return FormatError(reason, file=self.reader.events_file, line=number, json_path=json_path)
 
-    def _index_event(self, head: _Head, open_calls: dict[str, RecordedCall]) -> None:
+    def _index_event(self, head: EventHead, open_calls: dict[str, RecordedCall]) -> None:
         call_id = head.data.callId
         is_instant = head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None)
         if call_id is None and not is_instant:
@@ -397,7 +373,7 @@ def _is_below(lane: str, other: str) -> bool:
     return lane.startswith(tuple(other + mark for mark in "./~:"))
 
 
-def _name(head: _Head) -> str:
+def _name(head: EventHead) -> str:
     data = head.data
     if head.type == "nondeterministic":
         return f"{data.source}/{data.key}"
@@ -408,7 +384,7 @@ def _env_read(name: str) -> dict[str, Any]:
     return {"type": "env_read", "details": {"name": name}}
 
 
-def _request_digest(data: _Data) -> bytes:
+def _request_digest(data: EventHeadData) -> bytes:
     if data.requestHash is not None:
         return bytes.fromhex(data.requestHash.removeprefix("sha256:"))
     text = bytes(data.args) or bytes(data.request) or b"null"

@@ -20,6 +20,7 @@ import msgspec
 from reenact.canonical import is_digest
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
+from reenact.formats.event import read_head
 from reenact.store.rundir import RunDir, RunState
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -261,9 +262,9 @@ class EventReader:
     def _seq_of(self, call_id: str) -> int:
         while call_id not in self._calls and self._indexed < len(self):
             self._indexed += 1
-            head = _head(self.line(self._indexed))
-            if head is not None:
-                self._calls.setdefault(head, self._indexed)
+            asked = read_head(self.line(self._indexed)).request_call_id
+            if asked is not None:
+                self._calls.setdefault(asked, self._indexed)
         return self._calls[call_id]
 
 
@@ -302,24 +303,6 @@ class CaptureReader(EventReader):
                 f"the manifest counts {self.manifest.eventCount} events, the log has {len(self)}",
                 file=self.events_file,
             )
-
-
-class _CallHead(msgspec.Struct):
-    callId: str | None = None  # noqa: N815 — the wire's own name
-    request: msgspec.Raw = msgspec.Raw()
-
-
-class _EventHead(msgspec.Struct):
-    data: _CallHead
-
-
-_decode_head: Final = msgspec.json.Decoder(_EventHead).decode
-
-
-def _head(line: bytes) -> str | None:
-    """The id of the call that *line* makes; ``None`` for other events."""
-    data = _decode_head(line).data
-    return data.callId if bytes(data.request) else None
 
 
 def _refuse_unfinished(run: RunDir) -> None:

@@ -9,20 +9,18 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import EventHead, Header, LineFile, RunEvent, RunKind, RunSource
+from reenact.analysis.sources.source import Header, RunKind, RunSource
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import read_manifest, read_seed
+from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
+from reenact.store.line_file import LineFile
 from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import RunDir, RunState
 from reenact.values.tags import plain
 
-_decode_head: Final = msgspec.json.Decoder(EventHead).decode
-_decode_event: Final = msgspec.json.Decoder(RunEvent).decode
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_ASKING: Final = ("llm_request", "nondeterministic")
-"""The events whose requests later ones may refer to."""
 
 
 class _EventSource(ABC):
@@ -55,12 +53,12 @@ class _EventSource(ABC):
 
     def read_on(self) -> Iterator[EventHead]:
         for number, text in self._lines.read_on():
-            head = self._decoded(_decode_head, text, number)
+            head = self._decoded(read_head, text, number)
             if head.seq != number:
                 reason = f"expected {number}, found {head.seq}"
                 raise FormatError(reason, file=self.file, line=number, json_path="$.seq")
-            if head.type in _ASKING and head.data.callId is not None:
-                self._asked_at.setdefault(head.data.callId, number)
+            if (call_id := head.request_call_id) is not None:
+                self._asked_at.setdefault(call_id, number)
             yield head
 
     def find_alone(self, seq: int) -> Any:
@@ -73,7 +71,7 @@ class _EventSource(ABC):
         return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
 
     def event(self, seq: int) -> RunEvent:
-        event: RunEvent = self._decoded(_decode_event, self._lines.line(seq), seq)
+        event: RunEvent = self._decoded(read_event, self._lines.line(seq), seq)
         return event
 
     def resolved(self, value: Any) -> Any:
@@ -98,7 +96,7 @@ class _EventSource(ABC):
     def _edge(self, text: bytes) -> RunEvent | None:
         """The first or last event, where it can be read: the pass over all of them complains."""
         try:
-            return _decode_event(text) if text else None
+            return read_event(text) if text else None
         except _UNREADABLE:
             return None
 

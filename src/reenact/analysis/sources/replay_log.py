@@ -9,19 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import (
-    EventHead,
-    Header,
-    LineFile,
-    RunEvent,
-    RunKind,
-    WithoutBlobs,
-    head_of,
-)
+from reenact.analysis.sources.source import Header, RunKind, WithoutBlobs
 from reenact.errors import FormatError
 from reenact.formats.dialects import dialect_of
 from reenact.formats.dialects.common import HEADER
+from reenact.formats.event import EventHead, RunEvent
 from reenact.formats.json_text import read_json
+from reenact.store.line_file import LineFile
 
 _STATUSES: Final = {"success": "ok", "failure": "error", "failed": "error"}
 
@@ -92,7 +86,7 @@ class ReplayLogSource(WithoutBlobs):
 
     def _head(self, event: RunEvent) -> EventHead:
         try:
-            return head_of(event)
+            return event.head()
         except msgspec.ValidationError as error:
             raise FormatError(str(error), file=self.file, line=event.seq) from None
 

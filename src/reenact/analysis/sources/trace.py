@@ -9,18 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import (
-    ASKING,
-    REMARK,
-    EventHead,
-    Header,
-    RunEvent,
-    RunKind,
-    WithoutBlobs,
-    head_of,
-)
+from reenact.analysis.sources.source import Header, RunKind, WithoutBlobs
 from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
+from reenact.formats.event import ASKING, REMARK, EventHead, RunEvent
 from reenact.formats.trace import CODEC, Trace, TraceEvent, read_trace
 from reenact.trace.normalize import DEFAULT_AGENT_ID, normalize
 
@@ -73,7 +65,7 @@ class TraceSource(WithoutBlobs):
         first, self.count = self.count, len(self._events)
         for event in self._events[first:]:
             try:
-                yield head_of(event)
+                yield event.head()
             except msgspec.ValidationError as error:
                 path = f"$.events[{event.seq - 1}]"
                 raise FormatError(str(error), file=self.file, json_path=path) from None

@@ -1,0 +1,115 @@
+"""A file of lines that may still grow: read on from where one was, or at any line that has been read."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from reenact.errors import FormatError
+from reenact.formats.lines import MAX_LINE_BYTES
+
+_BLOCK_BYTES: Final = 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class LineFile:
+    """The lines of *stream*, numbered from 1; it is never mapped, because a file may also shrink.
+
+    With *takes_tail* a last line without its end is a line; else it is half of one and waited for.
+    """
+
+    def __init__(self, stream: BinaryIO, *, file: str, takes_tail: bool) -> None:
+        self._stream = stream
+        self.file = file
+        self._takes_tail = takes_tail
+        self._starts = array("Q", [0])
+
+    def __len__(self) -> int:
+        """How many lines have been read so far."""
+        return len(self._starts) - 1
+
+    @property
+    def size_bytes(self) -> int:
+        return os.fstat(self._stream.fileno()).st_size
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the file has been read: to the end of the last whole line."""
+        return self._starts[-1]
+
+    def read_on(self) -> Iterator[tuple[int, bytes]]:
+        """The next lines with their numbers; none where the file goes no further for now."""
+        end = self.read_bytes
+        for number, text in enumerate(self._whole_lines(self.read_bytes).split(b"\n")[:-1], len(self) + 1):
+            end += len(text) + 1
+            self._starts.append(end)
+            yield number, _stripped(text, is_first=number == 1)
+
+    def line(self, number: int) -> bytes:
+        """The text of a line that has been read."""
+        start, end = self._starts[number - 1], self._starts[number]
+        text = os.pread(self._stream.fileno(), end - start, start)
+        return _stripped(text.removesuffix(b"\n"), is_first=number == 1)
+
+    def find(self, number: int) -> bytes | None:
+        """The text of a line that may be far ahead; what is before it is counted and not kept."""
+        if number <= len(self):
+            return self.line(number)
+        at, start = len(self) + 1, self.read_bytes
+        while block := self._whole_lines(start):
+            ends = block.count(b"\n")
+            if at + ends > number:
+                line = block.split(b"\n", number - at + 1)[number - at]
+                return _stripped(line, is_first=number == 1)
+            at, start = at + ends, start + len(block)
+        return None
+
+    def first_line(self) -> bytes:
+        """The text of the file's first line, read or not; empty where there is none."""
+        length = _BLOCK_BYTES // 16
+        while True:
+            text = os.pread(self._stream.fileno(), length, 0)
+            line, end, _ = text.partition(b"\n")
+            if end or len(text) < length or length > MAX_LINE_BYTES:
+                return _stripped(line, is_first=True) if end or self._takes_tail else b""
+            length *= 4
+
+    def last_line(self) -> bytes:
+        """The text of the file's last whole line, found from its end; empty where there is none."""
+        size_bytes = self.size_bytes
+        length = _BLOCK_BYTES // 16
+        while True:
+            start = max(0, size_bytes - length)
+            text = os.pread(self._stream.fileno(), size_bytes - start, start)
+            if not self._takes_tail:
+                text = text[: text.rfind(b"\n") + 1]
+            text = text.rstrip(b"\r\n")
+            if start == 0 or b"\n" in text or length > MAX_LINE_BYTES:
+                return text.rpartition(b"\n")[2]
+            length *= 4
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _whole_lines(self, start: int) -> bytes:
+        """Some lines from *start* on, each with its end."""
+        length = _BLOCK_BYTES
+        while True:
+            text = os.pread(self._stream.fileno(), length, start)
+            end = text.rfind(b"\n") + 1
+            if end:
+                return text[:end]
+            if len(text) < length:
+                return text + b"\n" if text and self._takes_tail else b""
+            if length > MAX_LINE_BYTES:
+                reason = f"the line is longer than {MAX_LINE_BYTES} bytes"
+                raise FormatError(reason, file=self.file, line=len(self) + 1)
+            length *= 4
+
+
+def _stripped(text: bytes, *, is_first: bool) -> bytes:
+    """Without what is tolerated around a line, as :func:`reenact.formats.lines.read_lines` tolerates it."""
+    text = text.removesuffix(b"\r")
+    return text.removeprefix(_BOM) if is_first else text
