@@ -7,7 +7,8 @@ from reenact.formats.capture import ToolResult as ResultEvent
 from reenact.providers import read_response
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider, ToolCall
-from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_run import trace_of_run
+from reenact.trace.sources.capture import read_capture
 from tests.gateway.conftest import both, recording
 
 CALLS = [ToolCall("weather", {"city": "Oslo"}), ToolCall("weather", {"city": "Rome"})]
@@ -111,7 +112,7 @@ def test_calls_and_results_are_read_from_the_traffic(form, stream, client, tmp_p
         *("run_start", "llm_request", "llm_response", "tool_call", "tool_call"),
         *("tool_result", "tool_result", "llm_request", "llm_response", "run_end"),
     ]
-    trace = trace_of_capture(CaptureReader(tmp_path / "run"), trace_id="t", test_run_id="r")
+    trace = trace_of_run(read_capture(CaptureReader(tmp_path / "run")), trace_id="t", test_run_id="r")
     marked = [event.type for event in trace.events if event.data.get("derived")]
     assert marked == ["tool_call", "tool_call", "tool_result", "tool_result"]
     assert trace.metrics.tool_call_count == 2

@@ -9,7 +9,8 @@ from reenact.formats.testcase import read_test_case
 from reenact.store.reader import CaptureReader
 from reenact.suite.first_test import first_test
 from reenact.suite.runner import Plan, run_test
-from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_run import trace_of_run
+from reenact.trace.sources.capture import read_capture
 
 
 @pytest.fixture
@@ -30,7 +31,9 @@ def written(tmp_path):
                 send("ann")
         run.memory_write("notes.md", "x")
         run.final_output = "- see https://a.example/1"
-    trace = trace_of_capture(CaptureReader(tmp_path / "runs" / "one"), trace_id="t", test_run_id="r")
+    trace = trace_of_run(
+        read_capture(CaptureReader(tmp_path / "runs" / "one")), trace_id="t", test_run_id="r"
+    )
     file = tmp_path / "test.yaml"
     file.write_bytes(first_test(trace, test_id="one", capture=Path("runs/one")))
     return file

@@ -11,8 +11,9 @@ import pytest
 import reenact
 from reenact.errors import Diverged
 from reenact.store.reader import CaptureReader
-from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_run import trace_of_run
 from reenact.trace.replayed import with_receipt
+from reenact.trace.sources.capture import read_capture
 
 
 @reenact.tool
@@ -82,7 +83,9 @@ def replayed(path: Path, work: Callable[[], str], policy: Any) -> Any:
     except Diverged:
         pass
     assert again.receipt is not None
-    return with_receipt(trace_of_capture(CaptureReader(path), trace_id="t", test_run_id="r"), again.receipt)
+    return with_receipt(
+        trace_of_run(read_capture(CaptureReader(path)), trace_id="t", test_run_id="r"), again.receipt
+    )
 
 
 @pytest.mark.parametrize(("work", "calls", "output"), STRICT.values(), ids=STRICT)

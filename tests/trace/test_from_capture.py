@@ -12,8 +12,9 @@ from reenact.formats.testcase import read_test_case
 from reenact.formats.trace import read_trace, write_trace
 from reenact.store.reader import CaptureReader
 from reenact.testing import Fail, Reply, ScriptedProvider, ToolCall
-from reenact.trace.from_capture import trace_of_capture
+from reenact.trace.from_run import trace_of_run
 from reenact.trace.normalize import normalize
+from reenact.trace.sources.capture import read_capture
 from reenact.trace.to_bundle import bundle_of_trace
 from reenact.values.tags import plain
 from tests.trace.test_normalize import START
@@ -32,7 +33,7 @@ assertions: [{id: a, type: t}]
 
 
 def trace_in(path, case=None):
-    return trace_of_capture(CaptureReader(path), trace_id="t", test_run_id="r", case=case)
+    return trace_of_run(read_capture(CaptureReader(path)), trace_id="t", test_run_id="r", case=case)
 
 
 @pytest.fixture

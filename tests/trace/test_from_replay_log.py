@@ -1,10 +1,14 @@
 """From a REPLAY.jsonl to a trace, in either dialect."""
 
+import json
 from io import BytesIO
 
+from reenact.analysis.artifact import open_artifact
+from reenact.formats.capture import EVENT_TYPES
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.trace import read_trace, write_trace
-from reenact.trace.from_replay_log import trace_of_replay_log
+from reenact.trace.from_run import trace_of_run
+from reenact.trace.sources.replay_log import read_log
 
 HASH = "sha256:" + "0" * 64
 CURRENT = f"""\
@@ -26,7 +30,7 @@ LEGACY = f"""\
 
 def trace_of(text):
     lines = read_replay_log(BytesIO(text.encode()), file="REPLAY.jsonl")
-    return trace_of_replay_log(lines, trace_id="t", test_run_id="r")
+    return trace_of_run(read_log(lines), trace_id="t", test_run_id="r")
 
 
 def shape(trace):
@@ -74,3 +78,26 @@ def test_it_is_a_trace():
     for text in (CURRENT, LEGACY):
         trace = trace_of(text)
         assert read_trace(write_trace(trace), "trace.json") == trace
+
+
+def test_success_is_what_the_log_says_and_an_exit_code_is_shown(tmp_path):
+    """Assertions judge the log's own word; whoever looks at the run is told of the exit code."""
+    log = CURRENT.replace('"ok":false', '"exit_code":3,"ok":true')
+    result = next(event for event in trace_of(log).events if event.type == "tool_result")
+    assert result.data["success"] is True
+    file = tmp_path / "REPLAY.jsonl"
+    file.write_text(log)
+    with open_artifact(file) as artifact:
+        (call, *_) = artifact.steps()
+    assert (call.state, call.came) == ("error", "exit_code: 3")
+
+
+def test_an_unknown_event_under_a_name_of_ours_promises_nothing(tmp_path):
+    """It is listed as what it is, and is no call."""
+    odd = [{"type": name, "step_id": "9"} for name in (*EVENT_TYPES, "verification")]
+    log = CURRENT + "".join(json.dumps(line) + "\n" for line in odd)
+    assert shape(trace_of(log)) == shape(trace_of(CURRENT))
+    file = tmp_path / "REPLAY.jsonl"
+    file.write_text(log)
+    with open_artifact(file) as artifact:
+        assert artifact.steps()[2].kind == "other run_start"

@@ -30,15 +30,15 @@ import msgspec
 from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
-from reenact.analysis.sources.capture import CaptureSource, EventsSource
-from reenact.analysis.sources.replay_log import ReplayLogSource
-from reenact.analysis.sources.source import Header, RunSource
-from reenact.analysis.sources.trace import TraceSource
 from reenact.analysis.steps import Detail, RunStep, StepReader, total_cost
 from reenact.check.kinds import ArtifactKind, kind_or_events
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.suite.settings import Price
+from reenact.trace.sources.capture import CaptureSource, EventsSource
+from reenact.trace.sources.replay_log import ReplayLogSource
+from reenact.trace.sources.source import Header, RunSource
+from reenact.trace.sources.trace import TraceSource
 
 _AHEAD_BYTES: Final = 16 * 1024 * 1024
 """How far a page looks ahead for the outcomes of its calls."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.analysis.sources.source import RunSource
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import digest
 from reenact.errors import FormatError, StoreError
@@ -20,6 +19,7 @@ from reenact.formats.record import ABSENT
 from reenact.providers import read_request
 from reenact.redaction import without_marks
 from reenact.trace.model_calls import model_response
+from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
 _ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
@@ -60,11 +60,12 @@ class _Reading:
         outcome = ended.data if ended else {}
         response = self._whole(_first(ended, _CAME.get(ended.type, ("value",)))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
+        failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
         said = _conversation(began, request, outcome, response, pieces)
         return StepPayloads(
             request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
-            error=plain(self._whole(outcome.get("error", outcome.get("modelError")))),
+            error=plain(self._whole(failure)),
             pieces=plain(pieces) if isinstance(pieces, list) else None,
             conversation=said,
         )

@@ -30,10 +30,11 @@ from reenact.formats.trace import Trace, read_trace, write_trace
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.outfile import open_output
 from reenact.store.reader import CaptureReader
-from reenact.trace.from_capture import trace_of_capture
-from reenact.trace.from_replay_log import trace_of_replay_log
+from reenact.trace.from_run import trace_of_run
 from reenact.trace.model_calls import exchanges
 from reenact.trace.normalize import normalize
+from reenact.trace.sources.capture import read_capture
+from reenact.trace.sources.replay_log import read_log
 from reenact.trace.to_bundle import bundle_of_trace
 from reenact.trace.to_capture import write_capture
 from reenact.trace.to_receipt import receipt_of_log
@@ -206,7 +207,7 @@ def _trace(source: ConversionInput) -> Trace:
 
 def _of_capture(source: ConversionInput) -> Trace:
     reader = source.capture()
-    trace = trace_of_capture(reader, trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
+    trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
     names = ((event.seq, str(type(event).__struct_config__.tag)) for event in reader.events())
     _lose_missing(source, trace, names)
     return trace
@@ -214,7 +215,7 @@ def _of_capture(source: ConversionInput) -> Trace:
 
 def _of_log(source: ConversionInput) -> Trace:
     read: list[tuple[Line, Event]] = [*source.log()]
-    trace = trace_of_replay_log(read, trace_id=source.path.stem, test_run_id=_TEST_RUN_ID)
+    trace = trace_of_run(read_log(read), trace_id=source.path.stem, test_run_id=_TEST_RUN_ID)
     _lose_missing(source, trace, ((line.number, type(event).__name__) for line, event in read))
     return trace
 

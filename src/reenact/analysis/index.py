@@ -24,9 +24,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.sources.source import RunSource
 from reenact.errors import UsageError
 from reenact.formats.event import ASKING, OUTSIDE, EventHead
+from reenact.trace.sources.source import RunSource
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
 STATES: Final[tuple[State, ...]] = ("ok", "error", "cancelled", "open")
@@ -206,7 +206,8 @@ def _state_of(head: EventHead) -> State:
     data = head.data
     if data.cancelled:
         return "cancelled"
-    failed = not data.ok or data.error is not None or data.modelError is not None
+    failures = (data.error, data.modelError, data.exitCode)
+    failed = not data.ok or any(failure is not None for failure in failures)
     return "error" if failed else "ok"
 
 

@@ -11,12 +11,12 @@ import msgspec
 
 from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
 from reenact.analysis.index import STATES, State, StepIndex, Tokens
-from reenact.analysis.sources.source import RunSource
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
 from reenact.suite.settings import Price, find_price
+from reenact.trace.sources.source import RunSource
 
 
 class RunStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -193,8 +193,8 @@ def describe_outcome(event: RunEvent) -> str:
     data = event.data
     if data.get("cancelled"):
         text = "cancelled"
-    elif data.get("error") is not None:
-        text = brief_failure(data["error"])
+    elif event.failure is not None:
+        text = brief_failure(event.failure)
     elif data.get("ok") is False:
         text = "failed"
     else:

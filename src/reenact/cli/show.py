@@ -14,13 +14,13 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
-from reenact.analysis.sources.source import Header
 from reenact.analysis.steps import RunStep
 from reenact.cli.failure import report
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import TextLine, printer, progress_bar, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
+from reenact.trace.sources.source import Header
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0

@@ -8,11 +8,11 @@ from typing import Final
 
 from reenact.analysis.artifact import Counts, Moment
 from reenact.analysis.brief import brief, duration, plural
-from reenact.analysis.sources.source import Header
 from reenact.analysis.steps import RunStep
 from reenact.cli.failure import shell_line
 from reenact.cli.terminal import Cell, TextLine, width
 from reenact.formats.capture import NO_MODEL
+from reenact.trace.sources.source import Header
 
 _STATES: Final = {
     "open": ("being recorded", "yellow"),

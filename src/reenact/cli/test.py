@@ -156,7 +156,8 @@ def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
 def _init(capture: Path, paths: tuple[Path, ...]) -> int:
     from reenact.store.reader import CaptureReader
     from reenact.suite.first_test import first_test
-    from reenact.trace.from_capture import trace_of_capture
+    from reenact.trace.from_run import trace_of_run
+    from reenact.trace.sources.capture import read_capture
 
     if len(paths) > 1:
         raise UsageError("--init writes one test; name one PATH")
@@ -165,7 +166,7 @@ def _init(capture: Path, paths: tuple[Path, ...]) -> int:
     if file.exists() and not is_written_through(file):
         raise UsageError(f"{file}: exists already; name another PATH, or delete it")
     reader = CaptureReader(capture)
-    trace = trace_of_capture(reader, trace_id=reader.manifest.captureId, test_run_id="init")
+    trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id="init")
     beside = Path(os.path.relpath(capture, file.parent))
     write_output(file, first_test(trace, test_id=capture.resolve().name, capture=beside))
     click.echo(f"{printable(str(file))}: written; trim it, then run: reenact test {printable(str(file))}")

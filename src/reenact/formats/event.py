@@ -52,8 +52,9 @@ class EventHeadData(msgspec.Struct, gc=False):
     latencyMs: int | float | None = None  # noqa: N815
     """Where the artifact states how long a call took."""
     utility: int | float | None = None
-    exitCode: int | None = None  # noqa: N815
-    """What a log states of a tool; whoever shows runs takes it for a failure unless it is 0."""
+    exitCode: int | str | None = None  # noqa: N815
+    """What a log states of a tool beside *ok*, unless it is 0: a failure for whoever shows runs, but not for
+    assertions, which judge what the log says of success."""
 
 
 class EventHead(msgspec.Struct, gc=False):
@@ -116,10 +117,19 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
     """Milliseconds since the epoch."""
     type: str
     data: dict[str, Any]
+    time: str = ""
+    """*ts* as the artifact writes it, where that is a text."""
     captureId: str = ""  # noqa: N815
     runId: str = ""  # noqa: N815
     version: int = 0
     order: list[str] = []
+
+    @property
+    def failure(self) -> Any:
+        """What whoever shows runs takes for the failure of an outcome; ``None`` where there is none."""
+        if self.data.get("exitCode"):
+            return {"type": "exit_code", "message": str(self.data["exitCode"])}
+        return self.data.get("error")
 
     def head(self) -> EventHead:
         """Its head; :class:`msgspec.ValidationError` where a field is of another type."""

@@ -23,10 +23,11 @@ from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Trace
 from reenact.store.reader import CaptureReader
-from reenact.trace.from_capture import trace_of_capture
-from reenact.trace.from_replay_log import trace_of_replay_log
+from reenact.trace.from_run import trace_of_run
 from reenact.trace.normalize import normalize
 from reenact.trace.replayed import with_receipt
+from reenact.trace.sources.capture import read_capture
+from reenact.trace.sources.replay_log import read_log
 
 TIMEOUT_S: Final = 600
 
@@ -84,7 +85,7 @@ def read_trace_of(case: TestCase, test_file: Path, *, test_run_id: str, started_
         file = _existing(directory / source.replay_log, "replay_log")
         with file.open("rb") as stream:
             lines = read_replay_log(stream, file=str(file))
-            return trace_of_replay_log(lines, artifacts={"replay_log": str(file)}, **names)
+            return trace_of_run(read_log(lines), artifacts={"replay_log": str(file)}, **names)
     if source.capture is ABSENT:
         reason = "a command is replayed from a capture; name it as capture"
         raise FormatError(reason, json_path="$.adapter_input.command")
@@ -95,7 +96,7 @@ def _trace_of_capture(case: TestCase, directory: Path, names: Mapping[str, Any])
     source = case.adapter_input
     assert source.capture is not ABSENT
     path = _existing(directory / source.capture, "capture")
-    trace = trace_of_capture(CaptureReader(path), artifacts={"capture": str(path)}, **names)
+    trace = trace_of_run(read_capture(CaptureReader(path)), artifacts={"capture": str(path)}, **names)
     if source.command is ABSENT:
         return trace
     return with_receipt(trace, replay_command(path, source.command, directory))

@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact, find_runs, open_artifact
-from reenact.analysis.sources.source import Header
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL
 from reenact.formats.replay_receipt import SCHEMA, ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.store.rundir import EVENTS
 from reenact.suite.settings import Price
+from reenact.trace.sources.source import Header
 
 _LOOKED_AT_BYTES: Final = 64 * 1024 * 1024
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from reenact.errors import StoreError
 from reenact.formats.event import EventHead, RunEvent
+from reenact.formats.record import Absent
 
 RunKind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
 """``events`` is the log of a capture without the rest of it, as ``git difftool`` hands it over."""
@@ -43,6 +44,25 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     def is_open(self) -> bool:
         """Whether more events may come."""
         return self.state == "open"
+
+
+class RecordedRun(NamedTuple):
+    """A run that was read whole and found good, as its trace is made from it."""
+
+    events: Iterable[tuple[str, RunEvent]]
+    """Each event under the name that it has in a trace."""
+    adapter: str
+    session_id: str | Absent
+    status: str
+    """In the words of traces."""
+    duration_ms: int | float | None
+    """``None`` where the artifact does not say it: then it is what the tools took."""
+    is_whole: bool
+    """Whether model calls, memory and retries would be there if the run had any."""
+    resolved: Callable[[Any], Any]
+    """A payload of an event, put together from where its parts are stored."""
+    plain: Callable[[Any], Any]
+    """The same, without the tags of Python's types."""
 
 
 class WithoutBlobs:

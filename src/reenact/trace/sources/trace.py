@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import Header, RunKind, WithoutBlobs
 from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.event import ASKING, REMARK, EventHead, RunEvent
 from reenact.formats.trace import CODEC, Trace, TraceEvent, read_trace
 from reenact.trace.normalize import DEFAULT_AGENT_ID, normalize
+from reenact.trace.sources.source import Header, RunKind, WithoutBlobs
 
 _STATUSES: Final = {"success": "ok", "failed": "error"}
 _TYPES: Final = {"message_received": "message", "final_output": "run_end"}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from reenact.analysis.sources.source import Header, RunKind, RunSource
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
-from reenact.formats.capture import read_manifest, read_seed
+from reenact.formats.capture import event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.store.line_file import LineFile
 from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import RunDir, RunState
+from reenact.trace.model_calls import DerivedEvents
+from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
 from reenact.values.tags import plain
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -212,6 +214,39 @@ class EventsSource(_EventSource):
 
     def verify(self) -> None:
         """There is nothing to hold the events against."""
+
+
+def read_capture(reader: CaptureReader) -> RecordedRun:
+    """The run of a finished capture; an event that is not exactly of its form raises when it comes."""
+    manifest = reader.manifest
+    completed_at = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
+    return RecordedRun(
+        events=_recorded_and_derived(reader),
+        adapter="reenact",
+        session_id=manifest.runId,
+        status=_STATUSES[manifest.status],
+        duration_ms=max(0, completed_at - manifest.createdAt),
+        is_whole=True,
+        resolved=reader.resolved,
+        plain=lambda value: plain(reader.resolved(value)),
+    )
+
+
+_STATUSES: Final = {"ok": "success", "error": "failed"}
+
+
+def _recorded_and_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
+    derived = DerivedEvents(reader)
+    for recorded in reader.events():
+        event_id = f"evt-{recorded.seq}"
+        numbers = count(1)
+        for event in derived.around(recorded):
+            if event is recorded:
+                yield event_id, read_event(reader.line(recorded.seq))
+            else:
+                value = event_codec.to_json(event)
+                told = RunEvent(event.seq, event.ts, value["type"], value["data"])
+                yield f"{event_id}.tool{next(numbers)}", told
 
 
 def _or_none(value: Any) -> Any:
