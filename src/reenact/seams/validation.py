@@ -144,7 +144,8 @@ def _plain_form(value: object) -> Any:
         return dump(mode="json")
     if isinstance(value, PurePath):
         return str(value)
-    for base in (str, int, float, dict, list, tuple):
+    bases: tuple[type[Any], ...] = (str, int, float, dict, list, tuple)
+    for base in bases:
         if isinstance(value, base):
             return base(value)
     return plain(msgspec.json.decode(to_text(value)))
