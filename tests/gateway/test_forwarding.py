@@ -14,7 +14,7 @@ import zstandard
 
 from reenact.errors import UsageError
 from reenact.gateway.server import Gateway
-from reenact.seams.http.codings import decoder
+from reenact.seams.http.message import decoder
 from reenact.store.reader import CaptureReader
 from tests.gateway.conftest import both, recording, replaying
 from tests.seams.http.site import CHUNKS, CODINGS, PAGE

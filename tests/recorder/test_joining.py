@@ -17,8 +17,8 @@ from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.formats.capture import read_manifest, write_manifest
 from reenact.injected.first_call import FirstCallSink
+from reenact.recorder.eventlog import Names
 from reenact.recorder.joining import join_parts, part_of
-from reenact.recorder.names import Names
 from reenact.run.capturing import CaptureRun, Identity
 from reenact.seams import stdlib
 from reenact.store.reader import CaptureReader

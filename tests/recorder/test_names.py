@@ -3,7 +3,7 @@
 import pytest
 
 from reenact.boundary import Lane, process_of
-from reenact.recorder.names import Names
+from reenact.recorder.eventlog import Names
 
 NAMES = {
     "the first process": ("0", "0.1/2~", "0.1/2~", "c"),

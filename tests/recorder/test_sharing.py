@@ -14,7 +14,7 @@ from reenact.boundary import Call, crossing
 from reenact.canonical import digest, digest_of_bytes, encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import LlmRequest
-from reenact.recorder.sharing import Sharing
+from reenact.recorder.payloads import Sharing
 from reenact.store.reader import CaptureReader
 from tests.recorder.recording import recorded_by
 

@@ -20,10 +20,14 @@ from reenact.gateway.failures import Refusal, outside_base, refusal_for, refused
 from reenact.gateway.lane import BELOW, LANE, LANE_BELOW
 from reenact.gateway.request_body import RequestBody
 from reenact.gateway.upstreams import Upstreams
-from reenact.seams.http import headers as header_values
-from reenact.seams.http.codings import is_decodable
-from reenact.seams.http.headers import Pairs
-from reenact.seams.http.response import Head
+from reenact.seams.http.message import (
+    Head,
+    Pairs,
+    header_value,
+    headers_from_wire,
+    headers_to_wire,
+    is_decodable,
+)
 from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 
 _HOP_BY_HOP: Final = frozenset(
@@ -200,12 +204,12 @@ async def _following(chunks: AsyncIterator[bytes]) -> bytes | None:
 
 
 def _start(status: int, headers: Pairs) -> Message:
-    return {"type": "http.response.start", "status": status, "headers": header_values.encoded(headers)}
+    return {"type": "http.response.start", "status": status, "headers": headers_to_wire(headers)}
 
 
 def _length(headers: Pairs) -> int | None:
     """How many bytes the body has, where that is said."""
-    told = header_values.value_of(headers, "content-length")
+    told = header_value(headers, "content-length")
     return int(told) if told.isdecimal() else None
 
 
@@ -229,7 +233,7 @@ def _target(scope: Scope) -> str:
 
 
 def _head(scope: Scope, url: str) -> RequestHead:
-    headers = header_values.decoded(scope["headers"])
+    headers = headers_from_wire(scope["headers"])
     names = {name for name, _ in headers}
     # Of a request with both, the length counts for nothing.
     length = [pair for pair in headers if pair[0] == "content-length" and "transfer-encoding" not in names]

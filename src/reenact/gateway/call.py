@@ -15,10 +15,9 @@ import httpx2
 from reenact.boundary import Lane, outside, running_in
 from reenact.gateway.request_body import RequestBody
 from reenact.seams.http.exchange import Exchange
-from reenact.seams.http.headers import Pairs
 from reenact.seams.http.httpx import AsyncStream, head_of
+from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
-from reenact.seams.http.response import Head
 
 
 class RequestHead(NamedTuple):

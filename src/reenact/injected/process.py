@@ -40,8 +40,8 @@ from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
 from reenact.library import possible_agents
+from reenact.recorder.eventlog import Names
 from reenact.recorder.joining import process_part
-from reenact.recorder.names import Names
 from reenact.replayer.allow import Allow, read_allow
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import lanes_of

@@ -19,8 +19,8 @@ from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
 from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
+from reenact.recorder.eventlog import Names
 from reenact.recorder.joining import part_of
-from reenact.recorder.names import Names
 from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.replayer.source import RecordedCall
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places

@@ -44,10 +44,8 @@ from reenact.formats.capture import (
     Model,
     RunStatus,
 )
-from reenact.recorder.eventlog import EventLog
-from reenact.recorder.names import Names
-from reenact.recorder.payloads import Payloads
-from reenact.recorder.sharing import Sharing
+from reenact.recorder.eventlog import EventLog, Names
+from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor

@@ -9,13 +9,35 @@ from threading import RLock
 from time import time_ns
 from typing import Final
 
-from reenact.boundary import Lane
+import msgspec
+
+from reenact.boundary import ROOT, Lane
 from reenact.canonical import encode_clean
 from reenact.formats.capture import CaptureSeed, event_codec
 from reenact.recorder.sink import CaptureSink
 
 _MOST_ACTS: Final = 10_000
 """How many are noted between two events."""
+
+
+class Names(msgspec.Struct, frozen=True):
+    """What lanes and calls of one process are called in the capture, where several processes record.
+
+    In a process the first lane is always ``0``; in the capture that is its name in the first process only.
+    """
+
+    root: str = ROOT
+    """The lane from which those of this process descend."""
+    call_prefix: str = "c"
+    """What the ids of calls begin with."""
+
+    @classmethod
+    def of_process(cls, root: str) -> Names:
+        return cls() if root == ROOT else cls(root, f"{root}c")
+
+    def lane(self, lane: Lane) -> str:
+        # Not asked of the lane in the first process: this is on the path of every call.
+        return lane.name if self.root is ROOT else lane.placed(self.root)
 
 
 class EventLog:

@@ -27,7 +27,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import led_below, upstreams_of
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.names import Names
+from reenact.recorder.eventlog import Names
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import default_profile
 from reenact.replayer.allow import Allow

@@ -25,7 +25,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_below
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.names import Names
+from reenact.recorder.eventlog import Names
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine

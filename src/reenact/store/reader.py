@@ -49,7 +49,7 @@ _Sized: TypeAlias = tuple[Any, int, _Place]
 
 
 class References:
-    """Follows the references of one log; see :mod:`reenact.recorder.sharing` for how they are written.
+    """Follows the references of one log; see :mod:`reenact.recorder.payloads` for how they are written.
 
     *find* gives the number and the line of the event that made a call, *blob* the bytes of a digest.
     """

@@ -15,7 +15,7 @@ import httpx2
 import requests
 import urllib3
 
-from reenact.seams.http.codings import decoder
+from reenact.seams.http.message import decoder
 
 TIMEOUT_S = 0.05
 

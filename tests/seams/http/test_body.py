@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.seams.http.body import meaning
+from reenact.seams.http.message import meaning
 
 MEANINGS: dict[str, tuple[str, str, bytes, dict[str, Any]]] = {
     "nothing": ("application/json", "", b"", {}),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.seams.http.codings import Undecodable, decoder
+from reenact.seams.http.message import Undecodable, decoder
 from tests.seams.http.site import CODINGS
 
 

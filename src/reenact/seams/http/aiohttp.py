@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
 
-from reenact.seams.http import headers as header_values
 from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
-from reenact.seams.http.response import Head
 from reenact.seams.http.wire import is_chunked
 from reenact.seams.patches import Patch, is_own
 
@@ -94,7 +93,7 @@ class _Seam:
             reason=head.reason,
             version=self._aiohttp.HttpVersion(int(major), int(minor or 0)),
             headers=self._headers(type(request.headers)(head.headers)),
-            raw_headers=tuple(header_values.encoded(head.headers)),
+            raw_headers=tuple(headers_to_wire(head.headers)),
         )
         content = self._content(exchange, head, request)
         return await _new_response(request).start(_RecordedConnection(message, content))
@@ -168,7 +167,7 @@ async def _sent(request: Any) -> Sent:
 
 def _head(response: Any) -> Head:
     version = f"HTTP/{response.version.major}.{response.version.minor}"
-    return Head(response.status, response.reason or "", version, header_values.decoded(response.raw_headers))
+    return Head(response.status, response.reason or "", version, headers_from_wire(response.raw_headers))
 
 
 def _pull_from(content: Any, exchange: Exchange) -> Pull:

@@ -14,10 +14,8 @@ from typing import Any, Final
 
 from reenact.boundary import Context, crossing, current_lane
 from reenact.providers import Provider, read_response, response_fields
-from reenact.seams.http.body import text_or_bytes
-from reenact.seams.http.codings import Decode, Undecodable, decoder
+from reenact.seams.http.message import Decode, Head, Undecodable, decoder, from_piece, text_or_bytes, to_piece
 from reenact.seams.http.request import Asked, Sent
-from reenact.seams.http.response import Head, from_piece, to_piece
 
 _DONE: Final = b"data: [DONE]"
 

@@ -16,9 +16,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reenact.seams.http.exchange import Exchange, is_outermost
-from reenact.seams.http.headers import Pairs, value_of
+from reenact.seams.http.message import Head, Pairs, header_value
 from reenact.seams.http.request import Sent, whole_body
-from reenact.seams.http.response import Head
 from reenact.seams.http.wire import is_chunked, response_over
 from reenact.seams.patches import Patch, is_own
 
@@ -54,7 +53,7 @@ class _Asking:
         self.encode_chunked = encode_chunked
         self.pieces = [] if body is None else [body]
         has_more = "content-length" in {name.lower() for name, _ in self.headers} or self.is_chunked
-        self.is_open = body is None and has_more and value_of(self.headers, "content-length") != "0"
+        self.is_open = body is None and has_more and header_value(self.headers, "content-length") != "0"
         """Whether the body is still to be sent, piece by piece."""
         self.exchange: Exchange | None = None
         self.failure: BaseException | None = None
@@ -62,7 +61,7 @@ class _Asking:
 
     @property
     def is_chunked(self) -> bool:
-        return "chunked" in value_of(self.headers, "transfer-encoding").lower()
+        return "chunked" in header_value(self.headers, "transfer-encoding").lower()
 
     def sent(self) -> Sent:
         return Sent(self.method, self.url, self.headers, b"".join(map(bytes, self.pieces)))
@@ -204,7 +203,7 @@ class _Answer:
         self._exchange = exchange
         self._head = head
         self._live = live
-        length = value_of(head.headers, "content-length")
+        length = header_value(head.headers, "content-length")
         self._awaited = int(length) if length.isdecimal() and not is_chunked(head) else None
 
     def response(self, connection: Any, asking: _Asking) -> HTTPResponse:

@@ -15,10 +15,9 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.seams.http import headers as header_values
 from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
-from reenact.seams.http.response import Head
 from reenact.seams.patches import Patch, is_own
 
 _AT_ONCE_BYTES: Final = 64 * 1024
@@ -188,7 +187,7 @@ class _Transport:
         head, body = exchange.head, exchange.body
         return self._seam.response(
             head.status,
-            headers=header_values.encoded(head.headers),
+            headers=headers_to_wire(head.headers),
             stream=stream(exchange, None) if body is None else self._seam.whole(body),
             extensions={
                 "http_version": head.http_version.encode("ascii"),
@@ -199,7 +198,7 @@ class _Transport:
 
 def _sent(request: Any, body: bytes) -> Sent:
     url = str(request.url.copy_with(fragment=None) if request.url.fragment else request.url)
-    return Sent(request.method, url, header_values.decoded(request.headers.raw), body)
+    return Sent(request.method, url, headers_from_wire(request.headers.raw), body)
 
 
 def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
@@ -217,7 +216,7 @@ def head_of(response: Any) -> Head:
         response.status_code,
         response.reason_phrase,
         response.http_version,
-        header_values.decoded(response.headers.raw),
+        headers_from_wire(response.headers.raw),
     )
 
 

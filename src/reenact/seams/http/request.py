@@ -11,8 +11,7 @@ from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import Provider, recognise, request_fields
 from reenact.providers.empty import empty_answer
-from reenact.seams.http.body import meaning
-from reenact.seams.http.headers import Pairs, by_name
+from reenact.seams.http.message import Pairs, headers_by_name, meaning
 from reenact.seams.serving import is_served_here
 from reenact.seams.telemetry import traffic_beside
 
@@ -47,7 +46,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def by(cls, sent: Sent) -> Asked:
-        headers = by_name(sent.headers)
+        headers = headers_by_name(sent.headers)
         says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
         return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))
 

@@ -13,9 +13,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reenact.seams.http.exchange import Exchange, is_outermost
-from reenact.seams.http.headers import Pairs
+from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent, whole_body
-from reenact.seams.http.response import Head
 from reenact.seams.http.wire import response_over
 from reenact.seams.patches import Patch, is_own
 

@@ -12,8 +12,7 @@ from http.client import HTTPResponse
 from itertools import chain
 from typing import Any, NamedTuple
 
-from reenact.seams.http.headers import value_of
-from reenact.seams.http.response import Head
+from reenact.seams.http.message import Head, header_value
 
 
 def response_over(
@@ -39,7 +38,7 @@ def response_over(
 
 
 def is_chunked(head: Head) -> bool:
-    return "chunked" in value_of(head.headers, "transfer-encoding").lower()
+    return "chunked" in header_value(head.headers, "transfer-encoding").lower()
 
 
 def _first_lines(head: Head, *, has_length: bool) -> bytes:

@@ -1,0 +1,260 @@
+"""What HTTP messages are made of: headers, bodies, content codings, and the head of a response.
+
+Content codings are undone chunk by chunk: gzip and deflate, Brotli and Zstandard where the client can too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl
+
+import msgspec
+
+Pairs: TypeAlias = list[tuple[str, str]]
+Decode: TypeAlias = Callable[[bytes], bytes]
+_decode: Final = msgspec.json.Decoder().decode
+_BOUNDARY: Final = re.compile(r'boundary="?(?P<boundary>[^";,]+)"?', re.IGNORECASE)
+_TEXTUAL: Final = re.compile(r"text/|.*(?:json|xml|javascript|urlencoded)", re.IGNORECASE)
+_ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
+
+
+def headers_to_json(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """One object for each: they keep order, case and repetitions, and a name still tells what is secret."""
+    return [{name: value} for name, value in pairs]
+
+
+def headers_from_json(headers: list[dict[str, str]]) -> Pairs:
+    return [pair for header in headers for pair in header.items()]
+
+
+def header_value(pairs: Iterable[tuple[str, str]], name: str) -> str:
+    """The value of the header *name*, given in lower case; several are joined, none is empty."""
+    return ", ".join([value for key, value in pairs if key.lower() == name])
+
+
+def headers_by_name(pairs: Pairs) -> dict[str, str]:
+    """By name in lower case; values of equal names are joined."""
+    headers = {name.lower(): value for name, value in pairs}
+    if len(headers) < len(pairs):
+        headers = {name: header_value(pairs, name) for name in headers}
+    return headers
+
+
+def headers_from_wire(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    # Latin-1 takes any byte and gives it back.
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+
+
+def headers_to_wire(pairs: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
+
+
+class Head(NamedTuple):
+    """What comes before the body."""
+
+    status: int
+    reason: str
+    http_version: str
+    """Such as ``HTTP/1.1``."""
+    headers: Pairs
+
+    @property
+    def content_encoding(self) -> str:
+        return header_value(self.headers, "content-encoding")
+
+    @property
+    def is_textual(self) -> bool:
+        return _TEXTUAL.match(header_value(self.headers, "content-type")) is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "headers": headers_to_json(self.headers),
+            "httpVersion": self.http_version,
+            "reason": self.reason,
+            "status": self.status,
+        }
+
+    @classmethod
+    def from_json(cls, answer: dict[str, Any]) -> Head:
+        return cls(
+            answer["status"],
+            answer["reason"],
+            answer["httpVersion"],
+            headers_from_json(answer["headers"]),
+        )
+
+    def above(self, size_bytes: int | None) -> Head:
+        """This head above a body that is not coded, of *size_bytes* where that is known."""
+        headers = [(name, value) for name, value in self.headers if name.lower() not in _ABOUT_THE_BODY]
+        if size_bytes is not None:
+            headers.append(("content-length", str(size_bytes)))
+        return self._replace(headers=headers)
+
+
+def to_piece(chunk: bytes, *, is_textual: bool) -> str | bytes:
+    """A chunk of a stream; text may be cut within a character, so odd bytes are escaped, not replaced."""
+    return chunk.decode("utf-8", "surrogateescape") if is_textual else chunk
+
+
+def from_piece(piece: str | bytes) -> bytes:
+    return piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape")
+
+
+# Bodies
+
+
+def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, Any]:
+    """What must be equal of a request's body: ``body`` (of JSON), ``form``, ``parts``, ``text`` or ``bytes``.
+
+    JSON counts as its value, so that the order of keys and white space do not matter; a form as its pairs; a
+    multipart body as its parts, whatever boundary was drawn by lot. Nothing for no body.
+    """
+    if not body:
+        return {}
+    body = _decompressed(content_encoding, body)
+    media_type = content_type.partition(";")[0].strip().lower()
+    if "json" in media_type or not media_type:
+        try:
+            return {"body": _decode(body)}
+        except (ValueError, RecursionError):
+            pass
+    elif media_type == "application/x-www-form-urlencoded" and _is_form(body):
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="surrogateescape")
+        return {"form": [list(pair) for pair in pairs]}
+    elif media_type.startswith("multipart/") and (found := _BOUNDARY.search(content_type)):
+        return {"parts": _parts(found["boundary"].encode("latin-1"), body)}
+    text = text_or_bytes(body)
+    return {"text" if isinstance(text, str) else "bytes": text}
+
+
+def text_or_bytes(body: bytes) -> str | bytes:
+    """*body* as text where it is UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _is_form(body: bytes) -> bool:
+    """Some clients call every body a form whose kind they are not told."""
+    return body.isascii() and all(b"=" in field for field in body.split(b"&"))
+
+
+def _decompressed(content_encoding: str, body: bytes) -> bytes:
+    decode = decoder(content_encoding)
+    if decode is None:
+        return body
+    try:
+        return decode(body)
+    except Undecodable:
+        return body
+
+
+def _parts(boundary: bytes, body: bytes) -> list[dict[str, Any]]:
+    pieces = (b"\r\n" + body).split(b"\r\n--" + boundary)
+    # Before the first boundary stands nothing, behind the last one "--".
+    return [_part(piece.removeprefix(b"\r\n")) for piece in pieces[1:] if not piece.startswith(b"--")]
+
+
+def _part(piece: bytes) -> dict[str, Any]:
+    head, _, content = piece.partition(b"\r\n\r\n")
+    lines = (line.partition(":") for line in head.decode("utf-8", "replace").split("\r\n") if line)
+    headers = {name.lower(): value.strip() for name, _, value in lines}
+    return {"headers": headers, "content": text_or_bytes(content)}
+
+
+# Content codings
+
+
+class Undecodable(ValueError):
+    """The bytes are not what their content coding says."""
+
+
+def decoder(content_encoding: str) -> Decode | None:
+    """A function that takes the chunks of one body in turn; ``None`` without a coding or with an unknown one.
+
+    It raises :class:`Undecodable` at a chunk that does not fit.
+    """
+    if not content_encoding:
+        return None
+    names = [name.strip() for name in content_encoding.lower().split(",")]
+    codings = [name for name in reversed(names) if name not in ("", "identity")]
+    if not codings or not all(name in _MAKERS for name in codings):
+        return None
+    stages = [_MAKERS[name]() for name in codings]
+    if not all(stages):
+        return None
+
+    def decode(chunk: bytes) -> bytes:
+        try:
+            for stage in stages:
+                chunk = stage(chunk) if stage and chunk else chunk
+        except Exception as error:  # each library has errors of its own
+            raise Undecodable(str(error)) from error
+        return chunk
+
+    return decode
+
+
+def is_decodable(coding: str) -> bool:
+    """Whether *coding*, as ``Accept-Encoding`` names it, can be undone here."""
+    name = coding.partition(";")[0].strip().lower()
+    return name == "identity" or decoder(name) is not None
+
+
+def _gzip() -> Decode:
+    return zlib.decompressobj(31).decompress
+
+
+def _deflate() -> Decode:
+    """With a zlib header, as the standard says, or without, as some servers send it."""
+    inflater: Any = None
+
+    def decode(chunk: bytes) -> bytes:
+        nonlocal inflater
+        if inflater is None:
+            inflater = zlib.decompressobj(15 if chunk[0] & 0x0F == 8 else -15)
+        text: bytes = inflater.decompress(chunk)
+        return text
+
+    return decode
+
+
+def _brotli() -> Decode | None:
+    brotli = _loaded("brotli", "brotlicffi")
+    if brotli is None:
+        return None
+    inflater = brotli.Decompressor()
+    decode: Decode = getattr(inflater, "process", None) or inflater.decompress
+    return decode
+
+
+def _zstandard() -> Decode | None:
+    library = _loaded("zstandard", "compression.zstd", "backports.zstd")
+    if library is None:
+        return None
+    is_binding = hasattr(library, "ZstdDecompressionObj") or library.__name__ == "zstandard"
+    decode: Decode = (
+        library.ZstdDecompressor().decompressobj().decompress
+        if is_binding
+        else library.ZstdDecompressor().decompress
+    )
+    return decode
+
+
+def _loaded(*names: str) -> Any:
+    """The client decodes with the library it loaded; without one it would not have asked for the coding."""
+    return next((sys.modules[name] for name in names if name in sys.modules), None)
+
+
+_MAKERS: Final[dict[str, Callable[[], Decode | None]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstandard,
+}
