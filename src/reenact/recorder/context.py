@@ -162,7 +162,7 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
-        self._may_owe = getattr(sink, "settle", None) is None
+        self._may_defer = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers = itertools.count(first_call)
         self._first_call = first_call
@@ -484,9 +484,9 @@ class CaptureContext:
         if lane.within is not None:
             data["parent"] = lane.within
         if shape is _MODEL:
-            if call.may_leave_first and self._may_owe:
-                step.is_owed = True
-                self._events.owe(lambda: self._record_owed_call(step, data))
+            if call.may_leave_first and self._may_defer:
+                step.is_deferred = True
+                self._events.defer(lambda: self._record_deferred_call(step, data))
             else:
                 self._record_model_call(call, data)
             return
@@ -518,17 +518,17 @@ class CaptureContext:
             data["request"] = self._payloads.stored(shared)
             self._events.append(b"llm_request", encode_clean(data))
 
-    def _record_owed_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
+    def _record_deferred_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
         try:
             self._record_model_call(step.call, data)
         except Exception as error:
             self._fail(error)
-        step.is_owed = False
+        step.is_deferred = False
 
-    def record_owed(self) -> None:
+    def write_deferred(self) -> None:
         """Write the calls that have left before they were recorded, in the order in which they were made."""
         if self._failure is None:
-            self._events.pay()
+            self._events.write_deferred()
 
     def _record_instant(
         self,
@@ -569,7 +569,7 @@ class CaptureContext:
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         """The latest event, and which stream of the run this is: what tells its place in replay."""
-        self.record_owed()
+        self.write_deferred()
         self._open_streams[call_id] = leave
         return self.seq, next(self._openings)
 
@@ -584,9 +584,9 @@ class CaptureContext:
             shape = _SHAPES[step.call.kind]
             text = None
             if shape is _MODEL:
-                if step.is_owed:
-                    self.record_owed()
-                if step.is_owed:  # a Ctrl-C came in between; an outcome without its call could not be read
+                if step.is_deferred:
+                    self.write_deferred()
+                if step.is_deferred:  # after a Ctrl-C; an outcome without its call could not be read
                     return
                 text = self._whole_answer(step) if error is None else None
             self._events.append(

@@ -72,14 +72,14 @@ class EventLog:
         """What a signal handler or a collected generator recorded in the middle of an append."""
         self._order: list[tuple[Lane, str]] = []
         """What is to be written with the next event."""
-        self._owed: deque[Callable[[], None]] = deque()
+        self._deferred: deque[Callable[[], None]] = deque()
         """How to write what comes before any other event, in its order."""
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
         with self.lock:
-            if self._owed:
-                self.pay()
+            if self._deferred:
+                self.write_deferred()
             if self._is_writing:
                 self._interrupting.append((event_type, data))
                 return
@@ -103,20 +103,20 @@ class EventLog:
         if self._settle is not None:
             self._settle()
 
-    def owe(self, write: Callable[[], None]) -> None:
-        """Let *write* append its event later: when it is paid, or before anybody writes the next one."""
+    def defer(self, write: Callable[[], None]) -> None:
+        """Let *write* append its event later: when asked to, or before anybody writes the next one."""
         with self.lock:
-            self._owed.append(write)
+            self._deferred.append(write)
 
-    def pay(self) -> None:
-        """Write what is owed."""
+    def write_deferred(self) -> None:
+        """Write what is deferred."""
         with self.lock:
-            owed, self._owed = self._owed, deque()
+            deferred, self._deferred = self._deferred, deque()
             try:
-                while owed:
-                    owed.popleft()()
+                while deferred:
+                    deferred.popleft()()
             finally:
-                self._owed.extendleft(reversed(owed))
+                self._deferred.extendleft(reversed(deferred))
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""

@@ -15,7 +15,7 @@ from reenact.recorder.payloads import frozen_piece
 class Recorder(Protocol):
     """Who writes down what a step sees."""
 
-    def record_owed(self) -> None:
+    def write_deferred(self) -> None:
         """Write the calls that have left before they were recorded, in the order in which they were made."""
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
@@ -42,7 +42,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     """What a stream handed out so far; ``None`` for a call that is no stream."""
     opened: tuple[int, int] | None = None
     is_closed: bool = False
-    is_owed: bool = False
+    is_deferred: bool = False
     """Whether the call has left, or is about to, and is not recorded yet."""
     gave_way: bool | None = None
     """Whether the event loop went on before the outcome came; ``None`` outside of one."""
@@ -61,7 +61,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         self.gave_way = True
 
     def left(self) -> None:
-        self.recorder.record_owed()
+        self.recorder.write_deferred()
 
     def begin(self, leave: Callable[[], None]) -> None:
         """From here on others may have seen the answer begin."""

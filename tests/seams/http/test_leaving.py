@@ -36,7 +36,7 @@ def calls_on_disk(path: Path) -> int:
 
 def is_recorded(path: Path, call: int) -> bool:
     """Whether the call of that number is on disk, now or in a moment."""
-    # No clock: it would be recorded, and what is owed with it.
+    # No clock: it would be recorded, and what is deferred with it.
     pause = threading.Event()
     return any(calls_on_disk(path) >= call or pause.wait(0.001) for _ in range(PATIENCE_MS))
 
