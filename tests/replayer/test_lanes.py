@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 
 from reenact.boundary import ROOT, Lane
+from reenact.formats.event import EventHead, EventHeadData
 from reenact.formats.record import ABSENT
 from reenact.replayer.lanes import Key, Lanes
-from reenact.replayer.source import RecordedCall, _Data, _Head
+from reenact.replayer.source import RecordedCall
 
 
 class Nowhere:
@@ -18,8 +19,8 @@ class Nowhere:
 
 
 def call(seq: int, lane: str, what: str, parent: str | None = None) -> RecordedCall:
-    data = _Data(callId=f"c{seq}", lane=lane, parent=parent)
-    head = _Head(captureId="", runId="", seq=seq, ts=0, type="tool_call", version=1, data=data)
+    data = EventHeadData(callId=f"c{seq}", lane=lane, parent=parent)
+    head = EventHead(seq, 0, "tool_call", data)
     return RecordedCall(head, "say", what.encode(), is_instant=False)
 
 
