@@ -17,13 +17,14 @@ from asyncio import _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from string import ascii_letters, digits
 from sys import modules
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
+
+from reenact.lane_name import ROOT
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
@@ -269,21 +270,11 @@ class Lane(msgspec.Struct, eq=False):
         return "/" not in self.name and not self.name.endswith("~")
 
 
-ROOT: Final = "0"
 UNCLAIMED: Final = -1
 """The owner of a lane whose task is being made."""
 
 OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
 """The lane of code that belongs to no run although it was started in one, such as a library's transport."""
-
-_ROOT_MARKS: Final = ascii_letters + digits
-
-
-def process_of(lane: str) -> str:
-    """The first lane of the process in which *lane* is: ``0.1:2`` for ``0.1:2.3/4~``."""
-    starter, mark, own = lane.rpartition(":")
-    return starter + mark + own[: len(own) - len(own.lstrip(_ROOT_MARKS))]
-
 
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}

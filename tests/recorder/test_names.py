@@ -2,7 +2,8 @@
 
 import pytest
 
-from reenact.boundary import Lane, process_of
+from reenact.boundary import Lane
+from reenact.lane_name import LaneName
 from reenact.recorder.eventlog import Names
 
 NAMES = {
@@ -18,4 +19,4 @@ def test_a_lane_is_named_after_its_process(root, live, name, prefix):
     """And from its name the process is known again."""
     names = Names.of_process(root)
     assert (names.lane(Lane(None, live)), names.call_prefix) == (name, prefix)
-    assert process_of(name) == root
+    assert LaneName(name).process == root

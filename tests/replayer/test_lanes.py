@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from reenact.boundary import ROOT, Lane
+from reenact.boundary import Lane
 from reenact.formats.event import EventHead, EventHeadData
 from reenact.formats.record import ABSENT
+from reenact.lane_name import ROOT
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.source import RecordedCall
 

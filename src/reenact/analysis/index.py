@@ -26,6 +26,7 @@ import msgspec
 
 from reenact.errors import UsageError
 from reenact.formats.event import ASKING, OUTSIDE, EventHead
+from reenact.lane_name import LaneName
 from reenact.trace.sources.source import RunSource
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
@@ -275,7 +276,7 @@ def _is_tool(index: StepIndex, place: int, value: str) -> bool:
 
 def _is_in_lane(index: StepIndex, place: int, value: str) -> bool:
     lane = index.lanes[index.lane[place]]
-    return fnmatchcase(lane, value) or lane.startswith(tuple(f"{value}{mark}" for mark in "./:"))
+    return fnmatchcase(lane, value) or LaneName(lane).is_within(value)
 
 
 def _is_in_state(index: StepIndex, place: int, value: str) -> bool:

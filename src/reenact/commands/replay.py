@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from reenact.boundary import ROOT
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import PrintedLines, ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
@@ -24,6 +23,7 @@ from reenact.injected.launch import addressed, diverted, handover_folder, inject
 from reenact.injected.output import Printed, differing_line
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
+from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow
 from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.replayer.report import left_over

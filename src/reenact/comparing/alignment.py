@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
+from reenact.lane_name import LaneName
+
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the one sequence and in the other, both rising."""
 
@@ -193,9 +195,6 @@ _MIN_SIMILARITY: Final = 0.2
 _LIKE: Final = 0.3
 """What calls of the same kind and name have in common at least, where their words are compared."""
 
-_UNORDERED: Final = "~"
-"""The end of the name of a lane in which order means nothing."""
-
 Pair: TypeAlias = tuple[int | None, int | None]
 Similarity: TypeAlias = Callable[[int, int], float]
 """How much two calls of the same kind and name have in common, 0 to 1."""
@@ -254,7 +253,7 @@ class _Alignment:
             ours = _did(self._left, self._left_trees, lefts)
             theirs = _did(self._right, self._right_trees, rights)
             for left_lane, right_lane in bind_tasks(ours, theirs):
-                is_set = left_lane is not None and left_lane.endswith(_UNORDERED)
+                is_set = left_lane is not None and LaneName(left_lane).is_loose
                 side_by_side = self._set if is_set else self._sequence
                 here = [] if left_lane is None else lefts[left_lane]
                 there = [] if right_lane is None else rights[right_lane]
@@ -376,8 +375,8 @@ def _inner_lane(item: Item, items: Sequence[Item]) -> str:
     """The lane inside the call around it: calls are numbered, and the number of that one may differ."""
     if item.parent < 0:
         return item.lane
-    inner = item.lane.removeprefix(items[item.parent].lane + "/")
-    return inner.lstrip("0123456789") if inner != item.lane else item.lane
+    place = LaneName(item.lane).inside_of(items[item.parent].lane)
+    return item.lane if place is None else place[1]
 
 
 def _did(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:

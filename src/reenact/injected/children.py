@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from reenact.boundary import Lane, current_lane, forget_runs
+from reenact.lane_name import LaneName
 from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import Patch
 
@@ -80,8 +81,8 @@ def _born() -> Born | None:
         _parent.settle()
     except OSError:  # the command is over, and left this process behind
         return None
-    ordinal = lane.child().name.rpartition(".")[2]
-    return Born(f"{_parent.lane_name(lane)}:{ordinal}", lane.within)
+    ordinal = LaneName(lane.child().name).ordinal or 0
+    return Born(LaneName(_parent.lane_name(lane)).started_process(ordinal), lane.within)
 
 
 def _before_fork() -> None:

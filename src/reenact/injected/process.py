@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane, forget_runs
+from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.injected.children import Born, Parent, follow, is_bearing
@@ -39,6 +39,7 @@ from reenact.injected.handover import (
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
+from reenact.lane_name import ROOT
 from reenact.library import possible_agents
 from reenact.recorder.eventlog import Names
 from reenact.recorder.joining import process_part

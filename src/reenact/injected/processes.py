@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reenact.boundary import ROOT
 from reenact.formats.capture import ProcessData, RunStart, RunStartData
 from reenact.formats.record import ABSENT
+from reenact.lane_name import ROOT
 from reenact.store.reader import EventReader
 
 

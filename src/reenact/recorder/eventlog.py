@@ -11,9 +11,10 @@ from typing import Final
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane
+from reenact.boundary import Lane
 from reenact.canonical import encode_clean
 from reenact.formats.capture import CaptureSeed, event_codec
+from reenact.lane_name import ROOT
 from reenact.recorder.sink import CaptureSink
 
 _MOST_ACTS: Final = 10_000

@@ -19,7 +19,6 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from reenact.boundary import ROOT, process_of
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import (
@@ -34,6 +33,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.event import RunEvent, read_event
 from reenact.formats.record import ABSENT
+from reenact.lane_name import ROOT, LaneName
 from reenact.recorder.recovery import recover
 from reenact.store.durable import unwritable
 from reenact.store.journal import scan
@@ -199,21 +199,19 @@ class _Log:
         """
         counts = Counter(map(_content, self.events))
         times: dict[str, int] = {}
-        process_of_call: dict[str, str] = {}
+        process_of_call: dict[str, LaneName] = {}
         for event in self.events:
             call_id, lane = event.data.get("callId"), event.data.get("lane")
             if isinstance(call_id, str) and isinstance(lane, str):
-                process = process_of(lane)
+                process = LaneName(lane).process
                 process_of_call[call_id] = process
                 times[process] = max(times.get(process, 1), counts[_content(event)])
         kept: list[RunEvent] = []
         numbers: dict[bytes, list[int]] = {}
         for event in self.events:
             content, lane = _content(event), event.data.get("lane")
-            if isinstance(lane, str):
-                process = process_of(lane)
-            else:
-                process = process_of_call.get(str(event.data.get("callId")), "")
+            made_by = process_of_call.get(str(event.data.get("callId")), LaneName())
+            process = LaneName(lane).process if isinstance(lane, str) else made_by
             places = numbers.setdefault(content, [])
             if len(places) < max(1, counts[content] // times.get(process, 1)):
                 kept.append(event)

@@ -10,9 +10,10 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane
+from reenact.boundary import Lane
 from reenact.comparing.differences import MAX_DIFFERENCES, Difference, differences
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
+from reenact.lane_name import ROOT
 from reenact.replayer.frames import calling_frames
 from reenact.replayer.lanes import Key
 from reenact.replayer.likeness import RunLikeness

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane, process_of
+from reenact.boundary import Lane
 from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import (
@@ -31,6 +31,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.event import EventHead, EventHeadData, read_head
 from reenact.formats.record import ABSENT
+from reenact.lane_name import ROOT, LaneName
 from reenact.replayer.egress import is_loopback
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
@@ -75,7 +76,7 @@ def every_lane(_name: str) -> bool:
 
 def lanes_of(root: str) -> LaneTest:
     """The lanes of one process of the run."""
-    return lambda lane: process_of(lane) == root
+    return lambda lane: LaneName(lane).process == root
 
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -357,7 +358,7 @@ class ReplaySource:
         """A thread that asked a model or a tool was not a library's own: all it did belongs to the run."""
         busy = {call.lane for call in self.calls if call.type in ("llm_request", "tool_call")}
         lanes = {call.lane for call in self.beside if call.is_background}
-        shared = {lane for lane in lanes if any(other == lane or _is_below(other, lane) for other in busy)}
+        shared = {lane for lane in lanes if any(LaneName(other).is_within(lane) for other in busy)}
         taken_back = [call for call in self.beside if call.is_background and call.lane in shared]
         for call in taken_back:
             call.beside = ""
@@ -367,10 +368,6 @@ class ReplaySource:
         if taken_back:
             self.beside = [call for call in self.beside if call.beside]
             self.calls = sorted([*self.calls, *taken_back], key=lambda call: call.seq)
-
-
-def _is_below(lane: str, other: str) -> bool:
-    return lane.startswith(tuple(other + mark for mark in "./~:"))
 
 
 def _name(head: EventHead) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact._version import __version__
-from reenact.boundary import ROOT
 from reenact.canonical import encode_clean
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -26,6 +25,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import is_below
+from reenact.lane_name import ROOT
 from reenact.recorder.sink import Ending, finished_manifest
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.store.blobs import BlobStore

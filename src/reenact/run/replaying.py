@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import ROOT, RunMode, current_lane, entered, lane_var, open_contexts
+from reenact.boundary import RunMode, current_lane, entered, lane_var, open_contexts
 from reenact.errors import Diverged, ReenactError, StoreError
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
@@ -33,6 +33,7 @@ from reenact.formats.replay_receipt import (
     receipt_codec,
 )
 from reenact.formats.volatile import VolatileRule
+from reenact.lane_name import ROOT
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
 from reenact.replayer.engine import OnUnmatched, Policy, ReplayEngine, diverged

@@ -18,12 +18,13 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import ROOT, Call, Instant, Lane, RunMode, Step, entered, process_of
+from reenact.boundary import Call, Instant, Lane, RunMode, Step, entered
 from reenact.errors import UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_below
+from reenact.lane_name import ROOT, LaneName
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import Names
 from reenact.recorder.sink import Ending
@@ -45,7 +46,6 @@ from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
-_INSIDE: Final = re.compile(r"/(\d+)(.*)")
 """What the lane of something that happened inside a call has behind the call's own."""
 
 
@@ -232,15 +232,17 @@ class MatchingFirst(ReplayEngine):
         """By number: every recorded call that is part of the new run, and its lane there."""
         kept: dict[int, str] = {}
         for placed in self.placed.values():
-            self._keep(placed.call, placed.lane, str(placed.ordinal), kept)
+            self._keep(placed.call, placed.lane, placed.ordinal, kept)
         return kept
 
-    def _keep(self, call: RecordedCall, lane: str, ordinal: str | None, kept: dict[int, str]) -> None:
+    def _keep(self, call: RecordedCall, lane: str, ordinal: int | None, kept: dict[int, str]) -> None:
         """*ordinal* is the call's own in its lane, where that may be another than in the recording."""
         kept[call.seq] = lane
         for nested in self._nested.get(call.call_id or "", ()):
-            behind = _INSIDE.fullmatch(nested.lane.removeprefix(call.lane))
-            inside = nested.lane if behind is None else f"{lane}/{ordinal or behind[1]}{behind[2]}"
+            place = LaneName(nested.lane).inside_of(call.lane)
+            inside = nested.lane
+            if place is not None:
+                inside = LaneName(lane).in_call(place[0] if ordinal is None else ordinal, place[1])
             self._keep(nested, inside, None, kept)
 
 
@@ -334,7 +336,7 @@ class UpdateRun(Run):
         root = ROOT if part is None else part.root
         is_ours = (lambda lane: not is_below(lane)) if part is None else part.is_ours
         source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
-        if part is None and any(process_of(call.lane) != ROOT for call in source.calls):
+        if part is None and any(LaneName(call.lane).process != ROOT for call in source.calls):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact update {path} -- COMMAND"
             )

@@ -19,6 +19,7 @@ from reenact.formats.dialects.conversion import Conversion
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.record import ABSENT, Absent
+from reenact.lane_name import LaneName
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import DerivedEvents, as_text, error_of
 from reenact.trace.normalize import rfc3339_of_ms
@@ -133,7 +134,7 @@ class _Projection:
 
     def _plan_step(self, lane: str | Absent) -> dict[str, Any]:
         """The step of the plan in which a call in *lane* was made: that of the nearest task above it."""
-        within = [name for name in self._steps if isinstance(lane, str) and _is_below(lane, name)]
+        within = [name for name in self._steps if isinstance(lane, str) and LaneName(lane).is_within(name)]
         return {"plan_step_id": self._steps[max(within, key=len)]} if within else {}
 
     def _lose(self, field: str | None, reason: str) -> None:
@@ -299,11 +300,6 @@ def _effect_of(event: CaptureEvent) -> str | None:
         case capture.StateMutation():
             return _STATE_EFFECTS.get(event.data.type)
     return None
-
-
-def _is_below(lane: str, name: str) -> bool:
-    """Whether *lane* is the lane *name*, or of a task that it started."""
-    return lane == name or (lane.startswith(name) and not lane[len(name)].isalnum())
 
 
 def _step_utilities(reader: CaptureReader) -> dict[str, float]:

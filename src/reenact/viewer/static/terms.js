@@ -6,7 +6,7 @@ const KEYS = {
   tool: (step, fits) => step.kind === "tool" && fits(step.name),
   state: (step, fits) => fits(step.state),
   lane: (step, fits, value) =>
-    fits(step.lane) || step.lane.startsWith(`${value}.`) || step.lane.startsWith(`${value}/`),
+    fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value}${mark}`)),
 };
 const STATES = ["ok", "error", "cancelled", "open"];
 

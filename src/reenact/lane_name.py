@@ -1,0 +1,89 @@
+"""What a lane, one logical task of a run, is called in captures, and what its name tells.
+
+    0            the first lane of the first process         0.1      the second task that it started
+    0.1:2        the first lane of a process it started      0/4      what happened inside its fourth call
+    0.1~         code that ran in its name in no known order  g~      what came through the gateway
+
+Names nest: ``0.1:2.3/4~`` is loose code inside the fourth call of a task of the process ``0.1:2``.
+"""
+
+from __future__ import annotations
+
+from string import ascii_letters, digits
+from typing import Final, Literal, TypeAlias
+
+LaneKind: TypeAlias = Literal["process", "task", "inside", "loose"]
+
+ROOT: Final = "0"
+_PROCESS: Final = ":"
+_TASK: Final = "."
+_INSIDE: Final = "/"
+_LOOSE: Final = "~"
+_MARKS: Final = (_TASK, _INSIDE, _LOOSE, _PROCESS)
+_ROOT_MARKS: Final = ascii_letters + digits
+_KINDS: Final[dict[str, LaneKind]] = {_TASK: "task", _INSIDE: "inside", _LOOSE: "loose"}
+
+
+class LaneName(str):
+    """A lane's name; whoever needs a part of it asks here."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> LaneKind:
+        """How it hangs on its parent; ``process`` where it is the first lane of one."""
+        return _KINDS.get(self.rstrip(digits)[-1:], "process")
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether what it does comes in no known order."""
+        return self.endswith(_LOOSE)
+
+    @property
+    def parent(self) -> LaneName | None:
+        """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``; the first lane of a process has none."""
+        if self.endswith(_LOOSE):
+            return LaneName(self[:-1])
+        cut = self._cut()
+        return None if cut is None else LaneName(self[:cut])
+
+    @property
+    def process(self) -> LaneName:
+        """The first lane of its process: ``0.1:2`` for ``0.1:2.3/4~``."""
+        starter, mark, own = self.rpartition(_PROCESS)
+        return LaneName(starter + mark + own[: len(own) - len(own.lstrip(_ROOT_MARKS))])
+
+    @property
+    def ordinal(self) -> int | None:
+        """Which task of its parent it is, or inside which of its calls; ``None`` for a loose one."""
+        last = self[max(self.rfind(_TASK), self.rfind(_INSIDE)) + 1 :]
+        return int(last) if last.isdigit() else None
+
+    @property
+    def around(self) -> LaneName:
+        """The lane inside a call from which it descends: ``0/3.1/2`` for ``0/3.1/2.0~``."""
+        before, _, behind = self.rpartition(_INSIDE)
+        return LaneName(f"{before}{_INSIDE}{behind[: len(behind) - len(behind.lstrip(digits))]}")
+
+    def is_within(self, other: str) -> bool:
+        """Whether it is *other* or descends from it, by tasks, calls or processes."""
+        return self == other or self.startswith(tuple(other + mark for mark in _MARKS))
+
+    def inside_of(self, caller: str) -> tuple[int, str] | None:
+        """Inside which call of the lane *caller* it is, and what stands behind that; ``None`` for none."""
+        start = f"{caller}{_INSIDE}"
+        behind = self[len(start) :] if self.startswith(start) else ""
+        rest = behind.lstrip(digits)
+        return (int(behind[: len(behind) - len(rest)]), rest) if rest != behind else None
+
+    def in_call(self, ordinal: int, rest: str = "") -> str:
+        """What happens inside its call of that *ordinal*; *rest* is as :meth:`inside_of` gives it."""
+        return f"{self}{_INSIDE}{ordinal}{rest}"
+
+    def started_process(self, ordinal: int) -> str:
+        """The first lane of the process that it starts in the place of its next task."""
+        return f"{self}{_PROCESS}{ordinal}"
+
+    def _cut(self) -> int | None:
+        cut = max(self.rfind(_TASK), self.rfind(_INSIDE))
+        return cut if cut > max(0, self.rfind(_PROCESS)) else None
