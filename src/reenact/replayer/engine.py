@@ -18,7 +18,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from reenact.boundary import (
-    ROOT,
     Call,
     CallKind,
     DescribeEnd,
@@ -37,6 +36,7 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import Absent
 from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.volatile import VolatileRule
+from reenact.lane_name import ROOT
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes

@@ -23,9 +23,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from reenact.boundary import ROOT, Lane
+from reenact.boundary import Lane
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks, TaskMatch
+from reenact.lane_name import ROOT, LaneName
 from reenact.replayer.source import RecordedCall
 
 _LOOKED_AT: Final = 64
@@ -114,12 +115,12 @@ class Lanes:
         for call in calls:
             self._lane(call.lane).calls.append(call)
             if call.parent is not None and call.parent not in self._inside:
-                self._inside[call.parent] = _inside_name(call.lane)
+                self._inside[call.parent] = LaneName(call.lane).around
 
     def _lane(self, name: str) -> RecordedLane:
         lane = self._lanes.get(name)
         if lane is None:
-            parent_name = _parent_name(name)
+            parent_name = LaneName(name).parent
             parent = self._lane(parent_name) if parent_name is not None else None
             lane = self._lanes[name] = RecordedLane(name, parent)
             if parent is not None:
@@ -329,7 +330,7 @@ class Lanes:
         above = list(self._places_above(lane))
         if not above:
             return None
-        ordinal = _last_ordinal(lane.name) or 0
+        ordinal = LaneName(lane.name).ordinal or 0
         if lane.recorded is None:
             shifted = self._shifted(lane, key)
             if shifted is not None:
@@ -360,7 +361,7 @@ class Lanes:
         return None
 
     def _shifted_places(self, lane: Lane) -> Iterator[RecordedLane]:
-        ordinal = _last_ordinal(lane.name) or 0
+        ordinal = LaneName(lane.name).ordinal or 0
         parent = self._parent_of(lane)
         if parent is not None:
             yield from self._places_below(parent, ordinal)
@@ -368,8 +369,8 @@ class Lanes:
         last = around.spawned - 1 if around is not None else 0
         while around is not None and around.recorded is None and _is_task(around):
             # What the tasks of *around* are now, those of the one above it were, from its ordinal on.
-            ordinal += _last_ordinal(around.name) or 0
-            last += _last_ordinal(around.name) or 0
+            ordinal += LaneName(around.name).ordinal or 0
+            last += LaneName(around.name).ordinal or 0
             above = self._parent_of(around)
             place = self._lanes.get(f"{above.name}.{ordinal}") if above is not None else None
             if above is not None and place is not None and f"{above.name}.{last}" in self._lanes:
@@ -420,7 +421,7 @@ class Lanes:
             place += 1
             lane.place = place
             stack.append((lane, True))
-            children = sorted(lane.children.values(), key=lambda child: _last_ordinal(child.name) or 0)
+            children = sorted(lane.children.values(), key=lambda child: LaneName(child.name).ordinal or 0)
             stack.extend((child, False) for child in reversed(children))
 
     def _note_across(self, lane: Lane, call: RecordedCall) -> None:
@@ -454,7 +455,7 @@ class _Index:
                     self._add(call, lane)
             elif lane.is_untouched:
                 first = lane.calls[0]
-                for ordinal in {None, _last_ordinal(lane.name)}:
+                for ordinal in {None, LaneName(lane.name).ordinal}:
                     where = first.parent, key_of(first), ordinal
                     self.beginnings.setdefault(where, _Beginnings()).append(lane)
             else:
@@ -515,23 +516,4 @@ class _Beginnings:
 
 def _is_task(lane: Lane) -> bool:
     """Whether its place is an ordinal; not for a first lane, a loose one, and what is inside a call."""
-    return lane.parent is not None and lane.name[len(lane.parent.name)] == "."
-
-
-def _last_ordinal(name: str) -> int | None:
-    ordinal = name[max(name.rfind("."), name.rfind("/")) + 1 :]
-    return int(ordinal) if ordinal.isdigit() else None
-
-
-def _parent_name(name: str) -> str | None:
-    """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``; what begins a process, as ``0.1:2`` does, has none here."""
-    if name.endswith("~"):
-        return name[:-1]
-    cut = max(name.rfind("."), name.rfind("/"))
-    return name[:cut] if cut > max(0, name.rfind(":")) else None
-
-
-def _inside_name(name: str) -> str:
-    """``0/3.1/2.0~`` → ``0/3.1/2``: the lane inside a call from which the others there descend."""
-    before, _, behind = name.rpartition("/")
-    return f"{before}/{behind[: len(behind) - len(behind.lstrip('0123456789'))]}"
+    return lane.parent is not None and LaneName(lane.name).kind == "task"
