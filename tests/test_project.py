@@ -41,6 +41,7 @@ def test_public_names_are_pinned():
         "Diverged",
         "FileCaptureSink",
         "FormatError",
+        "ImportReport",
         "KeygenReport",
         "LiveCallBlocked",
         "PublishReport",
@@ -62,6 +63,7 @@ def test_public_names_are_pinned():
         "convert",
         "diff",
         "disclose",
+        "import_runs",
         "keygen",
         "open_artifact",
         "prove",
@@ -366,6 +368,7 @@ EXECUTED = (
     "docs/howto/record-and-replay.md",
     "docs/howto/update-and-review.md",
     "docs/howto/volatile-values.md",
+    "docs/importing.md",
 )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
     from reenact.formats.seal import Disclosure
+    from reenact.importers.importing import ImportReport, import_runs
     from reenact.recorder.sink import CaptureSink, FileCaptureSink
     from reenact.recovery import RecoverReport, recover
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
@@ -48,6 +49,7 @@ _HOMES = {
     "Diverged": "errors",
     "FileCaptureSink": "recorder.sink",
     "FormatError": "errors",
+    "ImportReport": "importers.importing",
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
     "PublishReport": "check.seals.runs",
@@ -68,6 +70,7 @@ _HOMES = {
     "convert": "analysis.convert",
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
+    "import_runs": "importers.importing",
     "keygen": "check.seals.keys",
     "open_artifact": "analysis.artifact",
     "prove": "check.seals.runs",
@@ -94,6 +97,7 @@ __all__ = [
     "Diverged",
     "FileCaptureSink",
     "FormatError",
+    "ImportReport",
     "KeygenReport",
     "LiveCallBlocked",
     "PublishReport",
@@ -115,6 +119,7 @@ __all__ = [
     "convert",
     "diff",
     "disclose",
+    "import_runs",
     "keygen",
     "open_artifact",
     "prove",

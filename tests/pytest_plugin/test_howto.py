@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,27 @@ def test_the_page_s_files_and_commands(suite: Suite, page: str, expected: int) -
             result.stdout.fnmatch_lines(output.splitlines())
             commands += 1
     assert commands == expected
+
+
+def test_the_page_on_leaving_vcrpy(suite: Suite) -> None:
+    """Its test, with the cassette that pytest-recording made of it, passes after the commands of the page."""
+    fixture = Path(__file__).parents[1] / "importers" / "fixtures" / "pytest-recording" / "cassettes"
+    page = (HOWTO / "from-vcrpy.md").read_text(encoding="utf-8")
+    [(_, program), (_, commands)] = BLOCK.findall(page)
+    (suite.path / "test_agent.py").write_text(program, encoding="utf-8")
+    tapes = suite.path / "cassettes" / "test_agent"
+    tapes.mkdir(parents=True)
+    shutil.copy(fixture / "test_agent" / "test_it_answers.yaml", tapes)
+    for part in re.split(r"^\$ ", commands, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        if command.startswith("pytest "):
+            suite.run(*shlex.split(command)[1:]).stdout.fnmatch_lines(output.splitlines())
+        else:
+            words = command.replace("reenact ", f"{sys.executable} -m reenact ", 1)
+            done = subprocess.run(
+                words, shell=True, cwd=suite.path, capture_output=True, text=True, check=True
+            )
+            assert done.stdout == output
 
 
 @pytest.mark.parametrize("mode", MODES)

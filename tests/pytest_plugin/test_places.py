@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reenact
-from reenact.pytest_plugin.places import folder_name
+from reenact.store.paths import folder_name
 from reenact.store.place import staging_folder
 from reenact.store.rundir import RunDir
 from tests.pytest_plugin.conftest import Suite

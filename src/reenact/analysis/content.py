@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
-from reenact.providers import read_request
 from reenact.redaction import without_marks
-from reenact.trace.model_calls import model_response
+from reenact.trace.model_calls import model_request, model_response
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
@@ -97,9 +95,7 @@ def _conversation(
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
         return None
-    asked = None
-    if isinstance(request, dict) and isinstance(request.get("url"), str):
-        asked = read_request(urlsplit(request["url"]).path, request.get("body"))
+    asked = model_request(request)
     said = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and said is None:
         return None

@@ -23,6 +23,7 @@ VERBS = {
     "disclose": "Tell what chosen fields of a sealed event say, with proof",
     "doctor": "Find what differs from run to run, and write rules for it",
     "hash": "Print the canonical digest of JSON files",
+    "import": "Make captures of recordings that other tools wrote",
     "keygen": "Make a pair of keys to seal with",
     "prove": "Prove that an event stands at its place in a sealed run",
     "prune": "Take away captures that need not be kept",

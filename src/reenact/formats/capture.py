@@ -44,6 +44,9 @@ R = TypeVar("R")
 Mode: TypeAlias = Literal["capture", "replay"]
 RedactionProfile: TypeAlias = Literal["none", "default", "strict"]
 RunStatus: TypeAlias = Literal["ok", "error"]
+Fidelity: TypeAlias = Literal["replayable", "tools", "judgeable", "viewable"]
+"""How much of a run an imported capture holds: raw requests and answers; calls and results; what assertions
+ask for; what can be looked at. Each holds what the ones behind it hold."""
 
 
 class Model(Record, frozen=True):
@@ -98,6 +101,41 @@ class PrintedLines(Record, frozen=True):
     """The beginning of each line's digest, in hex, for as many lines as are told."""
 
 
+class ImportedSource(Record, frozen=True):
+    """The file, or the folder, that a capture was imported from."""
+
+    name: str
+    """As it was given, below the folder that was imported; never an absolute path."""
+    bytes: Count
+    digest: str
+    """Over the file's bytes; of a folder, over the names and digests of its files."""
+
+
+class ImportLoss(Record, frozen=True):
+    """A part of the source that is not in the capture."""
+
+    reason: str
+    line: Count | Absent = ABSENT
+
+
+class Imported(Record, frozen=True):
+    """Where an imported capture comes from, and how faithful it is."""
+
+    format: str
+    importer: str
+    """Name and version of the code that read it, such as ``reenact.vcr 1``."""
+    fidelity: Fidelity
+    source: ImportedSource
+    missing: list[str]
+    """What runs have and this source does not hold."""
+    unknown: dict[str, Count]
+    """Fields of the source that the importer does not know, and how often each occurred."""
+    losses: list[ImportLoss]
+    """The first of them, in their order."""
+    lossCount: Count  # noqa: N815
+    """How many there were."""
+
+
 class CaptureManifest(Record, frozen=True):
     """What a finished capture says of itself."""
 
@@ -125,6 +163,8 @@ class CaptureManifest(Record, frozen=True):
     """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
     stdout: PrintedLines | Absent = ABSENT
     """What the recorded command printed."""
+    imported: Imported | Absent = ABSENT
+    """Present where the run was not recorded by us."""
 
 
 class CaptureSeed(Record, frozen=True):

@@ -18,6 +18,7 @@ from reenact.providers.meaning import (
     Usage,
 )
 from reenact.providers.registry import read_request, read_response, recognise, request_fields, response_fields
+from reenact.providers.told import read_told_request, read_told_response
 from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "pair_tool_results",
     "read_request",
     "read_response",
+    "read_told_request",
+    "read_told_response",
     "recognise",
     "request_fields",
     "response_fields",

@@ -10,7 +10,8 @@ import pytest
 
 from reenact.analysis.brief import plural
 from reenact.pytest_plugin.marker import is_used_by
-from reenact.pytest_plugin.places import CAPTURES, folder_name, place_of, shown
+from reenact.pytest_plugin.places import CAPTURES, place_of, shown
+from reenact.store.paths import folder_name
 
 _OUTPUT: Final = "reenact_orphans"
 

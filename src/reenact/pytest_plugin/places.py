@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from reenact.pytest_plugin.marker import is_used_by, path_of
+from reenact.store.paths import folder_name
 
 CAPTURES: Final = "captures"
 _SHARED: Final = pytest.StashKey[frozenset[str]]()
-_LONGEST: Final = 100
-_DIGEST_DIGITS: Final = 12
-
-_PLAIN: Final = re.compile(r"\w[\w.-]*(\[[a-z0-9_.-]*\])?", re.ASCII)
-"""Names that are their own folder's name. Parameters that differ in case alone must not meet on file
-systems that ignore it, hence no capitals between the brackets."""
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.\[-]+")
 
 
 def place_of(item: pytest.Item) -> Path:
@@ -48,15 +40,6 @@ def note_shared(session: pytest.Session) -> None:
 def is_shared(place: Path, config: pytest.Config) -> bool:
     """Whether another of the collected tests has its capture at *place*, on any file system."""
     return str(place).casefold() in config.stash.get(_SHARED, frozenset())
-
-
-def folder_name(name: str) -> str:
-    """*name* itself where any file system takes it, else its readable part and a digest of the whole."""
-    if _PLAIN.fullmatch(name) and len(name) <= _LONGEST:
-        return name
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_DIGITS]
-    readable = _UNSAFE.sub("_", name.removesuffix("]"))[: _LONGEST - _DIGEST_DIGITS - 2]
-    return f"{readable}~{digest}" + "]" * ("[" in readable)
 
 
 def shown(place: Path, config: pytest.Config) -> str:

@@ -41,9 +41,11 @@ from reenact.formats.capture import (
     STILL_RUNNING,
     CaptureManifest,
     CaptureSeed,
+    Imported,
     Model,
     RunStatus,
 )
+from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, Names
 from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending
@@ -386,8 +388,12 @@ class CaptureContext:
         confidence: float | None = None,
         wrote: Sequence[str] = (),
         entered: Sequence[str] = (),
+        imported: Imported | Absent = ABSENT,
     ) -> CaptureManifest | None:
-        """End the run, which *wrote* and *entered* these files; ``None`` where that could not be written."""
+        """End the run, which *wrote* and *entered* these files; ``None`` where that could not be written.
+
+        *imported* says where a run comes from that was not recorded by us.
+        """
         if self._is_forked:
             return None
         if self._failure is None:
@@ -406,7 +412,8 @@ class CaptureContext:
             status, error = "error", self._failure or self._missed
         elif error is not None:
             error = self._redactor.redact_text(error)
-        ending = Ending(status, self._now_ns() // 1_000_000, self._model, error, tuple(self.warnings))
+        ended_ms = self._now_ns() // 1_000_000
+        ending = Ending(status, ended_ms, self._model, error, tuple(self.warnings), imported)
         try:
             return self._sink.finalize(ending)
         except Exception as failure:

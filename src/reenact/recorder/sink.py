@@ -12,6 +12,7 @@ from reenact.errors import StoreError
 from reenact.formats.capture import (
     CaptureManifest,
     CaptureSeed,
+    Imported,
     Integrity,
     Model,
     RunStatus,
@@ -19,7 +20,7 @@ from reenact.formats.capture import (
     with_own_digest,
     write_manifest,
 )
-from reenact.formats.record import ABSENT
+from reenact.formats.record import ABSENT, Absent
 from reenact.store.durable import Durability
 from reenact.store.rundir import RunDir
 
@@ -32,6 +33,7 @@ class Ending(msgspec.Struct, frozen=True):
     model: Model
     error: str | None = None
     warnings: tuple[str, ...] = ()
+    imported: Imported | Absent = ABSENT
 
 
 class CaptureSink(Protocol):
@@ -122,6 +124,7 @@ def finished_manifest(
         standIns=seed.standIns,
         volatile=seed.volatile,
         warnings=list(ending.warnings) or ABSENT,
+        imported=ending.imported,
         extra=seed.extra,
     )
     return with_own_digest(manifest)

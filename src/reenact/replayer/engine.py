@@ -33,7 +33,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
 from reenact.formats.capture import ENDED, FIRED, PUT
 from reenact.formats.divergence import ReplayDivergence
-from reenact.formats.record import Absent
+from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
@@ -139,6 +139,7 @@ class ReplayEngine:
 
     def _read(self, source: ReplaySource) -> None:
         self.source = source
+        self._is_imported = source.manifest().imported is not ABSENT
         self._volatile = VolatileKeys(source, self._rules)
         self._lanes = Lanes(source.calls, self._key_of, source.root)
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
@@ -224,6 +225,9 @@ class ReplayEngine:
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         if self._beyond and lane.within in self._beyond:
             return produce()
+        if self._is_imported:
+            # Foreign recordings hold exchanges alone. What is plain is a pause between attempts: skipped.
+            return None if instant.is_plain else produce()
         if instant.is_read:
             lane.next_call()
         request = self._as_recorded(instant)

@@ -153,6 +153,16 @@ class RecordedCall:
         self.never_ends = data.cancelled and data.opened is None
 
 
+def _refuse_unfaithful(manifest: CaptureManifest, path: str | Path) -> None:
+    imported = manifest.imported
+    if imported is not ABSENT and imported.fidelity != "replayable":
+        reason = (
+            f"was imported from {imported.format} and is {imported.fidelity}, not replayable: what was asked "
+            "and answered is not in it as it was sent; look at it, test it and compare it instead"
+        )
+        raise FormatError(reason, file=str(path))
+
+
 class ReplaySource:
     """A capture opened for replay; raises at once where it is missing, damaged or not replayable.
 
@@ -168,6 +178,7 @@ class ReplaySource:
         beside_hosts: tuple[str, ...] = (),
     ) -> None:
         self.reader = CaptureReader(path)
+        _refuse_unfaithful(self.reader.manifest, path)
         self.is_ours = is_ours
         self.root = root
         self.beside_hosts = beside_hosts

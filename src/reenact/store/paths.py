@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -14,6 +15,13 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a planted pipe would wait for ever.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST: Final = 100
+_DIGEST_DIGITS: Final = 12
+
+_PLAIN: Final = re.compile(r"\w[\w.-]*(\[[a-z0-9_.-]*\])?", re.ASCII)
+"""Names that are their own folder's name. Parameters that differ in case alone must not meet on file
+systems that ignore it, hence no capitals between the brackets."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.\[-]+")
 
 
 def inside(root: Path, name: str) -> Path:
@@ -98,3 +106,12 @@ def _is_link(path: Path) -> bool:
         raise StoreError(
             f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"
         ) from error
+
+
+def folder_name(name: str) -> str:
+    """*name* itself where any file system takes it, else its readable part and a digest of the whole."""
+    if _PLAIN.fullmatch(name) and len(name) <= _LONGEST:
+        return name
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_DIGITS]
+    readable = _UNSAFE.sub("_", name.removesuffix("]"))[: _LONGEST - _DIGEST_DIGITS - 2]
+    return f"{readable}~{digest}" + "]" * ("[" in readable)

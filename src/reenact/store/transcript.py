@@ -17,7 +17,17 @@ import msgspec
 
 from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
-from reenact.providers import ModelResponse, Part, Text, ToolCall, ToolResult, read_request, read_response
+from reenact.providers import (
+    ModelResponse,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    read_request,
+    read_response,
+    read_told_request,
+    read_told_response,
+)
 from reenact.providers.meaning import Provider
 from reenact.store.reader import EventReader
 
@@ -175,6 +185,8 @@ class _Writer:
 
     def _response(self, data: dict[str, Any]) -> ModelResponse | None:
         answer, pieces = self._value(data.get("response")), self._value(data.get("pieces"))
+        if pieces is None and (told := read_told_response(str(data.get("provider")), answer)) is not None:
+            return told
         body = answer.get("body") if isinstance(answer, dict) else None
         chunks = pieces if isinstance(pieces, list) else [body]
         text = "".join(chunk for chunk in chunks if isinstance(chunk, str))
@@ -186,7 +198,11 @@ class _Writer:
 def _messages(request: Any) -> Iterator[_Section]:
     """What a request says to the model, a section per message."""
     is_http = isinstance(request, dict) and isinstance(request.get("url"), str)
-    asked = read_request(urlsplit(request["url"]).path, request.get("body")) if is_http else None
+    asked = (
+        read_request(urlsplit(request["url"]).path, request.get("body"))
+        if is_http
+        else read_told_request(request)
+    )
     if asked is None:
         yield from _items(request.get("body", request) if isinstance(request, dict) else request)
         return

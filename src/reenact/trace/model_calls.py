@@ -12,7 +12,16 @@ from reenact.formats.bundle import Message
 from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
-from reenact.providers import DerivedTools, ModelRequest, ModelResponse, Text, read_request, read_response
+from reenact.providers import (
+    DerivedTools,
+    ModelRequest,
+    ModelResponse,
+    Text,
+    read_request,
+    read_response,
+    read_told_request,
+    read_told_response,
+)
 from reenact.providers.meaning import Message as ModelMessage
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
@@ -29,9 +38,9 @@ _PROVIDERS: Final = frozenset({"anthropic", "openai_chat", "openai_responses", "
 
 
 def model_request(request: Any) -> ModelRequest | None:
-    """What a resolved request asks; ``None`` where it is no known wire format."""
+    """What a resolved request asks; ``None`` where it is no known wire format, and nobody tells of it."""
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
-        return None
+        return read_told_request(request)
     return read_request(urlsplit(request["url"]).path, request.get("body"))
 
 
@@ -56,6 +65,8 @@ def output_text(provider: str, response: Any, pieces: Any) -> str | None:
 
 def model_response(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
     """What a resolved answer says, streamed or whole; ``None`` where the bytes are not at hand."""
+    if pieces is ABSENT and (told := read_told_response(provider, response)) is not None:
+        return told
     if provider not in _PROVIDERS or not isinstance(response, dict):
         return None
     body = _bytes(pieces if pieces is not ABSENT else [response.get("body")])

@@ -69,6 +69,10 @@ class Exchange:
         """Whether the call cannot be recorded, or is elsewhere; to be asked before it is opened."""
         return self._asked.is_left_alone
 
+    @property
+    def asks_model(self) -> bool:
+        return self._asked.provider is not None
+
     def open(self) -> None:
         """Cross the boundary; in replay, raises what the recorded call raised."""
         self._entered(self._crossing.__enter__())

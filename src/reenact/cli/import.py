@@ -1,0 +1,85 @@
+"""``reenact import``: foreign recordings as captures."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import click
+import msgspec
+
+from reenact.analysis.brief import plural
+from reenact.cli.failure import DIFFERS, INVALID, printable, say
+from reenact.cli.terminal import progress_bar
+from reenact.formats.capture import RedactionProfile
+from reenact.formats.record import ABSENT
+from reenact.importers.building import ImportedRun
+from reenact.importers.importing import ImportReport, import_runs
+from reenact.redaction import PROFILES
+
+_SHOWN: Final = 5
+"""So many losses of one run are told to a person; the manifest has them all."""
+
+
+@click.command("import")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--from", "format_", metavar="FORMAT", help="What PATH is; found by content if not given.")
+@click.option("-o", "--out", metavar="DIR", required=True, help="Where the captures go; new or empty.")
+@click.option(
+    "--redact", type=click.Choice(PROFILES), help="What is hidden; default as for recordings: default."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    paths: tuple[str, ...], format_: str | None, out: str, redact: RedactionProfile | None, as_json: bool
+) -> int:
+    """Make captures of recordings that other tools wrote.
+
+    PATH is a file, or a folder with such files at any depth. One file that holds one run becomes DIR itself;
+    everything else gets folders below DIR, named as the sources are. Each manifest says where the run comes
+    from and how faithful it is: replayable, tools, judgeable or viewable. The exit status is 1 where a part
+    of a source could not be read, 2 where nothing could.
+    """
+    report = import_runs(paths, out, format=format_, redact=redact, progress_bar=progress_bar)
+    if as_json:
+        value = msgspec.to_builtins(report) | {"verdict": report.verdict}
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    else:
+        _tell(report)
+    if report.verdict == "nothing":
+        return INVALID
+    return 0 if report.verdict == "whole" else DIFFERS
+
+
+def _tell(report: ImportReport) -> None:
+    for run in report.runs:
+        click.echo(printable(f"{run.path}  {run.fidelity}  {_counted(run)}, from {run.format} {run.source}"))
+        if run.missing:
+            click.echo(printable(f"  not in the source: {', '.join(run.missing)}"))
+        if run.unknown:
+            names = ", ".join(f"{name} ({count})" for name, count in [*run.unknown.items()][:_SHOWN])
+            more = f" and {len(run.unknown) - _SHOWN} others" if len(run.unknown) > _SHOWN else ""
+            click.echo(printable(f"  not known here: {names}{more}"))
+        _tell_losses(run)
+    for failed in report.failed:
+        say(f"{failed.source}: {failed.reason}")
+    if report.skipped:
+        say(f"passed over, of no known format: {plural(len(report.skipped), 'file')}")
+
+
+def _counted(run: ImportedRun) -> str:
+    counts = run.counts
+    kinds = (
+        (counts.model_calls, "model call"),
+        (counts.tool_calls, "tool call"),
+        (counts.requests, "request"),
+        (counts.notes, "note"),
+    )
+    return ", ".join(plural(count, kind) for count, kind in kinds if count) or "no calls"
+
+
+def _tell_losses(run: ImportedRun) -> None:
+    for loss in run.losses[:_SHOWN]:
+        place = run.source if loss.line is ABSENT else f"{run.source}:{loss.line}"
+        say(f"{place}: {loss.reason}")
+    if run.loss_count > _SHOWN:
+        say(f"{run.source}: {plural(run.loss_count - _SHOWN, 'further place')} could not be read; see --json")

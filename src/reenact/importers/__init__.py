@@ -1,0 +1,1 @@
+"""Foreign recordings as captures, with a declared fidelity: one importer per file."""

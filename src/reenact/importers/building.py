@@ -1,0 +1,459 @@
+"""A capture being made of a foreign recording: what an importer says becomes events, redacted as always.
+
+Everything goes through the recorder's own context, so nothing reaches the disk that a recording would hide.
+What the source does not hold, does not fit or is not known is counted here and ends up in the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from reenact._version import __version__
+from reenact.boundary import Call, Lane, entered
+from reenact.errors import StoreError
+from reenact.formats.capture import (
+    BLOB_THRESHOLD_BYTES,
+    EVENT_LOG_NAME,
+    NO_MODEL,
+    RECORDING_FAILED,
+    CaptureSeed,
+    Fidelity,
+    Imported,
+    ImportedSource,
+    ImportLoss,
+    Redaction,
+    RunStatus,
+)
+from reenact.formats.record import ABSENT
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.sink import FileCaptureSink
+from reenact.redaction import Redactor, default_profile
+from reenact.run.capturing import Identity
+from reenact.run.redact import Redact, make_redactor, profile_and_secrets
+from reenact.seams.http.exchange import Exchange
+from reenact.seams.http.message import Head, Undecodable, decoder, header_value
+from reenact.seams.http.request import Sent
+from reenact.seams.stdlib import NOTHING
+
+JsonValue = Any
+Fields = Mapping[str, JsonValue]
+
+FIDELITIES: Final[tuple[Fidelity, ...]] = ("replayable", "tools", "judgeable", "viewable")
+_MAX_LOSSES: Final = 1_000
+"""So many are listed in a manifest; all are counted."""
+_MAX_UNKNOWN: Final = 1_000
+_OTHERS: Final = "…"
+"""Counts the unknown fields beyond that many names."""
+_NS_PER_MS: Final = 1_000_000
+
+
+class ToolRequest(msgspec.Struct, frozen=True):
+    """A tool call that a model asked for."""
+
+    name: str
+    arguments: JsonValue
+    id: str | None = None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        named = {"name": self.name, "arguments": self.arguments}
+        return named if self.id is None else {"id": self.id, **named}
+
+
+class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call as a transcript tells it: what was new to the model, and what it answered."""
+
+    messages: list[dict[str, JsonValue]] = []
+    """Since the answer before, in the same lane: objects with ``role`` and ``content``."""
+    text: str = ""
+    reasoning: str = ""
+    tools: tuple[ToolRequest, ...] = ()
+    provider: str = "unknown"
+    model: str = "unknown"
+    usage: dict[str, JsonValue] | None = None
+    """Under the names of a capture: ``inputTokens``, ``outputTokens`` and so on."""
+    stop_reason: str | None = None
+    error: str | None = None
+    asked_ms: float | None = None
+    answered_ms: float | None = None
+    lane: str = "0"
+
+
+class ImportCounts(msgspec.Struct):
+    """What was found in a source."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    requests: int = 0
+    """HTTP requests that ask no model."""
+    notes: int = 0
+
+
+class ImportedRun(msgspec.Struct, frozen=True):
+    """One capture that was made of a source."""
+
+    path: str
+    source: str
+    format: str
+    fidelity: Fidelity
+    counts: ImportCounts
+    missing: list[str]
+    unknown: dict[str, int]
+    losses: list[ImportLoss]
+    loss_count: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the source holds and the importer knows is in the capture."""
+        return self.loss_count == 0
+
+
+class ImportSource(Protocol):
+    """Where a run comes from."""
+
+    name: str
+    started_ms: int
+    """When it was last changed, for sources that tell no times."""
+
+    def identity(self) -> ImportedSource:
+        """Name, size and digest, when all of it has been read."""
+
+
+class RunBuilder:
+    """One capture under way; :meth:`finish` completes it, :meth:`abandon` takes it away."""
+
+    def __init__(
+        self,
+        path: Path,
+        source: ImportSource,
+        *,
+        format: str,  # noqa: A002 — what it is called everywhere
+        importer: str,
+        fidelity: Fidelity,
+        started_ms: float | None = None,
+        redact: Redact = None,
+    ) -> None:
+        self.path = path
+        self.counts = ImportCounts()
+        self._source = source
+        self._format = format
+        self._importer = importer
+        self._fidelity: Fidelity = fidelity
+        self._missing: dict[str, None] = {}
+        self._unknown: Counter[str] = Counter()
+        self._losses: list[ImportLoss] = []
+        self._loss_count = 0
+        self._now_ms = int(source.started_ms if started_ms is None else started_ms)
+        self._open_tools: dict[str, tuple[str, str]] = {}
+        """By the source's own id: the call's id here, and its lane."""
+        self._told_ids: set[str] = set()
+        named, values = profile_and_secrets(redact)
+        profile = named or default_profile(os.environ)
+        identity = Identity.new()
+        self._redactor: Redactor = make_redactor(profile, values, identity.salt)
+        seed = CaptureSeed(
+            version=1,
+            captureId=identity.capture_id,
+            runId=identity.run_id,
+            createdAt=self._now_ms,
+            mode="capture",
+            model=NO_MODEL,
+            eventLogPath=EVENT_LOG_NAME,
+            redaction=Redaction(enabled=profile != "none", profile=profile, salt=identity.salt.hex()),
+            producer=f"reenact {__version__}",
+            blobThresholdBytes=BLOB_THRESHOLD_BYTES,
+            standIns=NOTHING,
+        )
+        self._context = CaptureContext(FileCaptureSink(path), seed, self._redactor, now_ns=self._clock_ns)
+        self._lanes: dict[str, Lane] = {}
+        self._latest_model: dict[str, str] = {}
+        """By lane: the latest model call."""
+        self.final_output: JsonValue = None
+        self.error: str | None = None
+        """How the run failed, if it did."""
+        self._context.start()
+        self._context.record_event("run_start", {})
+
+    def _clock_ns(self) -> int:
+        return self._now_ms * _NS_PER_MS
+
+    def at(self, time_ms: float | None) -> None:
+        """What follows happened then; times never run backwards."""
+        if time_ms is not None:
+            self._now_ms = max(self._now_ms, int(time_ms))
+
+    # What is not in the capture
+
+    def missing(self, *what: str) -> None:
+        """The source does not hold this, which recordings do."""
+        self._missing.update(dict.fromkeys(what))
+
+    def unknown(self, place: str, fields: Iterable[str]) -> None:
+        """The importer does not know these fields of *place*."""
+        for field in fields:
+            name = f"{place}.{field}" if place else str(field)
+            if name not in self._unknown and len(self._unknown) >= _MAX_UNKNOWN:
+                name = _OTHERS
+            self._unknown[name] += 1
+
+    def check_fields(self, place: str, value: Fields, known: AbstractSet[str]) -> None:
+        """Count what is in *value* beyond what is *known*."""
+        if not value.keys() <= known:
+            self.unknown(place, value.keys() - known)
+
+    def lose(self, reason: str, line: int | None = None) -> None:
+        """A part of the source could not be read."""
+        self._loss_count += 1
+        if len(self._losses) < _MAX_LOSSES:
+            told = self._redactor.redact_text(reason)
+            self._losses.append(ImportLoss(reason=told, line=ABSENT if line is None else line))
+
+    def lower(self, fidelity: Fidelity) -> None:
+        """The run is at most that faithful."""
+        if FIDELITIES.index(fidelity) > FIDELITIES.index(self._fidelity):
+            self._fidelity = fidelity
+
+    # What is
+
+    def exchange(self, sent: Sent, head: Head, body: bytes, *, is_decoded: bool = False) -> None:
+        """An HTTP request and its answer, recorded as the clients' own would be.
+
+        *is_decoded* where the content coding that *head* names was undone already. Server-sent events become
+        pieces, one per event; a body whose coding cannot be undone here is not taken, because nobody could
+        look for secrets in it.
+        """
+        self.at(_date_ms(head))
+        plain = body if is_decoded else self._decoded(head, body)
+        if plain is None:
+            self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
+            return
+        is_coded = plain is not body
+        media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
+        chunks = _stream_chunks(media_type, plain)
+        with entered(self._context):
+            exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
+            exchange.open()
+            if chunks is not None:
+                exchange.began(head.above(None) if head.content_encoding else head)
+                for chunk in chunks:
+                    exchange.received(chunk)
+                exchange.ended()
+            elif head.content_encoding and not is_coded:
+                exchange.answered(head, plain)
+            else:
+                exchange.began(head)
+                exchange.received(body)
+                exchange.ended()
+        if exchange.asks_model:
+            self.counts.model_calls += 1
+        else:
+            self.counts.requests += 1
+
+    def _decoded(self, head: Head, body: bytes) -> bytes | None:
+        """*body* without its content coding, itself where that was undone before; ``None`` if unknown."""
+        names = [name.strip().lower() for name in head.content_encoding.split(",")]
+        codings = [name for name in names if name not in ("", "identity")]
+        if not codings or not body:
+            return body
+        _load_coders(codings)
+        decode = decoder(head.content_encoding)
+        if decode is None:
+            return None
+        try:
+            plain = decode(body)
+        except Undecodable:
+            return body
+        return plain if plain or not body else body
+
+    def model_turn(self, turn: ModelTurn) -> None:
+        """A model call that somebody tells of."""
+        self.counts.model_calls += 1
+        self.at(turn.asked_ms)
+        request: dict[str, JsonValue] = {"messages": turn.messages}
+        before = self._latest_model.get(turn.lane)
+        if before is not None:
+            request["after"] = before
+        named = {"provider": turn.provider, "model": turn.model}
+        call = Call("llm", turn.model, request, facts={**named, "derived": True})
+        step = self._context.step(call, self._lane(turn.lane))
+        self._latest_model[turn.lane] = step.call_id
+        self.at(turn.answered_ms)
+        answer: dict[str, JsonValue] = {}
+        if turn.reasoning:
+            answer["reasoning"] = turn.reasoning
+        if turn.text:
+            answer["text"] = turn.text
+        if turn.tools:
+            answer["tool_calls"] = [each.to_json() for each in turn.tools]
+        step.answer = answer
+        step.facts = {
+            **named, "stopReason": turn.stop_reason, "usage": turn.usage or None, "derived": True
+        }  # fmt: skip
+        if turn.error is not None:
+            step.facts["modelError"] = {"type": "error", "message": turn.error}
+        step.close(None)
+        if turn.text:
+            self.final_output = turn.text
+
+    def tool_call(
+        self, own_id: str, tool: str, args: JsonValue, *, time_ms: float | None = None, lane: str = "0"
+    ) -> bool:
+        """A tool was called; false where the source has told of that id already."""
+        if own_id in self._told_ids:
+            return False
+        self._told_ids.add(own_id)
+        self.counts.tool_calls += 1
+        self.at(time_ms)
+        call = Call("tool", tool or "unknown", args, facts={"derived": True})
+        step = self._context.step(call, self._lane(lane))
+        self._open_tools[own_id] = step.call_id, lane
+        return True
+
+    def tool_result(
+        self,
+        own_id: str,
+        result: JsonValue,
+        *,
+        is_error: bool = False,
+        time_ms: float | None = None,
+        line: int | None = None,
+    ) -> bool:
+        """What a tool gave; one whose call was not told is a loss, and false."""
+        call_id, _ = self._open_tools.pop(own_id, (None, ""))
+        if call_id is None:
+            told = "a second result" if own_id in self._told_ids else "the result of a call that is not there"
+            self.lose(f"{told}: {own_id}", line)
+            return False
+        self.counts.tool_results += 1
+        self.at(time_ms)
+        outcome: dict[str, JsonValue] = {"callId": call_id, "ok": not is_error, "derived": True}
+        if is_error:
+            message = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+            outcome["error"] = {"type": "ToolError", "message": message}
+        else:
+            outcome["result"] = result
+        self._context.record_event("tool_result", outcome)
+        return True
+
+    def is_open(self, own_id: str) -> bool:
+        """Whether a call of that id waits for its result."""
+        return own_id in self._open_tools
+
+    def note(self, kind: str, details: JsonValue, *, time_ms: float | None = None, lane: str = "0") -> None:
+        """Something else that the source tells."""
+        self.counts.notes += 1
+        self.at(time_ms)
+        told = {"type": kind, "details": details, "lane": lane, "derived": True}
+        self._context.record_event("state_mutation", told)
+
+    def _lane(self, name: str) -> Lane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = Lane(self._context, name)
+        return lane
+
+    def finish(self) -> ImportedRun:
+        """Complete the capture."""
+        if self._open_tools:
+            self.missing("results of tool calls that the source does not answer")
+        if self._loss_count == 0 and self._context.warnings:
+            self.lose(self._context.warnings[0].removeprefix(f"{RECORDING_FAILED}, "))
+        redact = self._redactor.redact_text
+        imported = Imported(
+            format=self._format,
+            importer=self._importer,
+            fidelity=self._fidelity,
+            source=self._source.identity(),
+            missing=list(self._missing),
+            unknown={redact(name): count for name, count in self._unknown.items()},
+            losses=self._losses,
+            lossCount=self._loss_count,
+        )
+        status: RunStatus = "ok" if self.error is None else "error"
+        manifest = self._context.finalize(status, self.error, self.final_output, imported=imported)
+        if manifest is None:
+            raise StoreError(f"{self.path}: the capture could not be completed; import it again elsewhere")
+        return ImportedRun(
+            path=str(self.path),
+            source=imported.source.name,
+            format=self._format,
+            fidelity=self._fidelity,
+            counts=self.counts,
+            missing=imported.missing,
+            unknown=dict(imported.unknown),
+            losses=self._losses,
+            loss_count=self._loss_count,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found so far."""
+        return self.counts == ImportCounts()
+
+
+def text_of(content: JsonValue) -> str:
+    """The text in a message's content: a text, or the text parts of a list."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(text_of, content)))
+    if isinstance(content, dict):
+        text = content.get("text")
+        return text if isinstance(text, str) else ""
+    return ""
+
+
+def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> dict[str, int] | None:
+    """Token counts under the names of a capture, by the *names* that the source has for them."""
+    if not isinstance(usage, dict):
+        return None
+    found = {
+        ours: usage[theirs]
+        for theirs, ours in names.items()
+        if isinstance(usage.get(theirs), int) and not isinstance(usage[theirs], bool) and usage[theirs] >= 0
+    }
+    return found or None
+
+
+def _date_ms(head: Head) -> float | None:
+    date = header_value(head.headers, "date")
+    if not date:
+        return None
+    try:
+        return parsedate_to_datetime(date).timestamp() * 1000
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _load_coders(codings: Collection[str]) -> None:
+    """The decoders take the library that is loaded, as a client's own would be."""
+    for coding, modules in (("br", ("brotli", "brotlicffi")), ("zstd", ("zstandard",))):
+        if coding in codings:
+            for module in modules:
+                try:
+                    __import__(module)
+                except ImportError:
+                    continue
+                break
+
+
+def _stream_chunks(media_type: str, body: bytes) -> list[bytes] | None:
+    """The events of a stream that came whole; ``None`` for what is no stream."""
+    if media_type == "text/event-stream":
+        # Where one ends is not recorded; an empty line ends an event whatever the line ends are.
+        mark = b"\r\n\r\n" if b"\r\n\r\n" in body else b"\n\n"
+    elif media_type in ("application/x-ndjson", "application/jsonl", "application/stream+json"):
+        mark = b"\n"
+    else:
+        return None
+    parts = body.split(mark)
+    chunks = [part + mark for part in parts[:-1]]
+    return [*chunks, parts[-1]] if parts[-1] else chunks

@@ -1,0 +1,170 @@
+"""HAR 1.2: what browsers, proxies and API tools save of HTTP traffic."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder
+from reenact.importers.importing import ForeignSource, Importer, Runs, read_value, whole_items
+from reenact.seams.http.message import Head, Pairs
+from reenact.seams.http.request import Sent
+
+_LOG: Final = frozenset({"version", "creator", "browser", "pages", "entries", "comment"})
+_ENTRY: Final = frozenset({
+    "pageref", "startedDateTime", "time", "request", "response", "cache", "timings", "serverIPAddress",
+    "connection", "comment",
+})  # fmt: skip
+_REQUEST: Final = frozenset({
+    "method", "url", "httpVersion", "cookies", "headers", "queryString", "postData", "headersSize",
+    "bodySize", "comment",
+})  # fmt: skip
+_RESPONSE: Final = frozenset({
+    "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize",
+    "bodySize", "comment",
+})  # fmt: skip
+_POST_DATA: Final = frozenset({"mimeType", "params", "text", "encoding", "comment"})
+_CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encoding", "comment"})
+_VERSIONS: Final = {"h2": "HTTP/2", "http/2.0": "HTTP/2", "h3": "HTTP/3", "http/3.0": "HTTP/3"}
+_ABOUT_THE_WIRE: Final = ("content-encoding", "content-length", "transfer-encoding")
+
+
+def _recognises(source: ForeignSource) -> bool:
+    return source.head.lstrip().startswith(b"{") and source.has("log", "entries") and source.has("creator")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    text = source.read().removeprefix(b"\xef\xbb\xbf")
+    lost: list[tuple[str, int | None]] = []
+    try:
+        document = read_value(text)
+        log = document["log"]
+        entries = log["entries"]
+        if not isinstance(log, dict) or not isinstance(entries, list):
+            raise TypeError
+    except json.JSONDecodeError as error:
+        log, entries = {}, whole_items(text, "entries")
+        if not entries:
+            raise FormatError(f"no JSON: {error.msg}", file=source.name, line=error.lineno) from None
+        lost.append((f"the rest is no JSON: {error.msg}", error.lineno))
+    except (LookupError, TypeError):
+        raise FormatError("no HAR: expected log.entries", file=source.name) from None
+    except ValueError as error:
+        raise FormatError(f"no JSON: {error}", file=source.name) from None
+    run = runs.open()
+    for reason, line in lost:
+        run.lose(reason, line)
+    run.check_fields("log", log, _LOG)
+    if log and str(log.get("version")) not in ("1.1", "1.2"):
+        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2")
+    run.missing("boundaries of streamed chunks", "tasks that made the calls")
+    # A file lists what came by page; what was asked first comes first.
+    order = sorted(range(len(entries)), key=lambda each: (_started(entries[each]), each))
+    for number in order:
+        try:
+            _import_entry(run, entries[number], number)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            run.lose(f"entry {number + 1} cannot be read: {error}")
+
+
+def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int) -> None:
+    request, response = entry["request"], entry["response"]
+    run.check_fields("entry", entry, _ENTRY)
+    run.check_fields("request", request, _REQUEST)
+    run.check_fields("response", response, _RESPONSE)
+    run.at(_started(entry) or None)
+    status, url = response["status"], request["url"]
+    if not isinstance(url, str) or not isinstance(status, int):
+        raise ValueError("it has no address or no status")
+    if not url.startswith(("http://", "https://")):
+        run.lose(f"entry {number + 1}: only HTTP can be imported, not {url.partition(':')[0]}")
+        return
+    if status == 0:
+        run.lose(f"entry {number + 1}: {request['method']} {url} was never answered")
+        return
+    content = response.get("content") or {}
+    run.check_fields("content", content, _CONTENT)
+    body = _content_of(content)
+    if body is None:
+        if _tells_size(response, content):
+            run.lose(f"entry {number + 1}: the body of {url} was not saved")
+        body = b""
+    headers = _without_wire(_pairs(response.get("headers")), len(body))
+    version = str(response.get("httpVersion") or "HTTP/1.1")
+    named = _VERSIONS.get(
+        version.lower(), version.upper() if version.lower().startswith("http/") else "HTTP/1.1"
+    )
+    head = Head(status, str(response.get("statusText") or ""), named, headers)
+    # Browsers keep bodies as they are shown, with their coding undone.
+    sent = Sent(
+        str(request["method"]).upper(),
+        url.partition("#")[0],
+        _pairs(request.get("headers")),
+        _post(run, request),
+    )
+    run.exchange(sent, head, body, is_decoded=True)
+
+
+def _post(run: RunBuilder, request: dict[str, Any]) -> bytes:
+    data = request.get("postData") or {}
+    run.check_fields("postData", data, _POST_DATA)
+    text = data.get("text")
+    if isinstance(text, str) and text:
+        if data.get("encoding") == "base64":
+            return _from_base64(text)
+        return text.encode("utf-8", "surrogateescape")
+    params = data.get("params") or []
+    if params and all("value" in each and "fileName" not in each for each in params):
+        return urlencode([(each["name"], each["value"]) for each in params]).encode()
+    if params or (isinstance(request.get("bodySize"), int) and request["bodySize"] > 0 and not text):
+        raise ValueError("the body of the request was not saved")
+    return b""
+
+
+def _content_of(content: dict[str, Any]) -> bytes | None:
+    text = content.get("text")
+    if not isinstance(text, str):
+        return None
+    return (
+        _from_base64(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogateescape")
+    )
+
+
+def _tells_size(response: dict[str, Any], content: dict[str, Any]) -> bool:
+    sizes = (content.get("size"), response.get("bodySize"))
+    return any(isinstance(size, int) and size > 0 for size in sizes)
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"a body is no base64: {error}") from None
+
+
+def _pairs(headers: Any) -> Pairs:
+    found = [(str(each["name"]), str(each["value"])) for each in headers or ()]
+    return [(name, value) for name, value in found if not name.startswith(":")]  # of HTTP/2's own
+
+
+def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:
+    kept = [(name, value) for name, value in headers if name.lower() not in _ABOUT_THE_WIRE]
+    return [*kept, ("content-length", str(size_bytes))]
+
+
+def _started(entry: Any) -> float:
+    try:
+        began = datetime.fromisoformat(str(entry["startedDateTime"]))
+        return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1000
+    except (LookupError, TypeError, ValueError):
+        return 0.0
+
+
+IMPORTER: Final = Importer(
+    name="har", title="HAR 1.2", version=1, fidelity="replayable", recognises=_recognises, read=_read
+)

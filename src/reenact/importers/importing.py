@@ -1,0 +1,473 @@
+"""Importing: finding out what a file is, reading it by the importer for that, and telling what came of it.
+
+An importer is a value :class:`Importer` called ``IMPORTER`` in a module of its own, here or in another
+package that names it under the entry point ``reenact.importers``. It knows its format by content and reads a
+:class:`ForeignSource` into runs that it opens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+import msgspec
+
+from reenact.errors import FormatError, ReenactError, StoreError, UsageError
+from reenact.formats.capture import Fidelity, ImportedSource
+from reenact.formats.lines import read_lines
+from reenact.importers.building import ImportedRun, RunBuilder
+from reenact.progress import Progress, ProgressBar, no_progress_bar
+from reenact.run.redact import Redact
+from reenact.store.paths import folder_name
+
+PLUGINS: Final = "reenact.importers"
+"""The group of entry points under which other packages name their importers."""
+_BUILT_IN: Final = ("vcr", "har")
+"""In the order in which they are asked; the module of each has its name."""
+_HEAD_BYTES: Final = 64 * 1024
+_SUFFIXES: Final = frozenset({
+    ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
+})  # fmt: skip
+"""What stands behind the name of a source, and not behind that of its run."""
+_SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache__"})
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def read_value(text: bytes) -> Any:
+    """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        pass
+    try:
+        # Lone surrogates and NaN are no JSON, and are written all the same.
+        return json.loads(text.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def whole_items(text: bytes, *names: str) -> list[Any]:
+    """The items before the place where a JSON text was cut off, of the first list with one of the *names*."""
+    decode = json.JSONDecoder().raw_decode
+    read = text.decode("utf-8", "replace")
+    place = next((read.find(f'"{name}"') for name in names if f'"{name}"' in read), -1)
+    place = read.find("[", place) + 1 if place >= 0 else 0
+    found = []
+    while place > 0:
+        while place < len(read) and read[place] in " \t\r\n,":
+            place += 1
+        try:
+            value, place = decode(read, place)
+        except (ValueError, RecursionError):
+            break
+        found.append(value)
+    return found
+
+
+class ForeignSource:
+    """A file, or a folder, to import; it takes its own digest while it is read."""
+
+    def __init__(self, path: Path, name: str, progress: Progress = lambda _: None) -> None:
+        self.path = path
+        self.name = name
+        """What it is called in manifests and messages: below what was given, never absolute."""
+        stat = path.stat()
+        self.started_ms = int(stat.st_mtime * 1000)
+        self.is_folder = path.is_dir()
+        self._progress = progress
+        self._files: dict[str, tuple[int, str]] = {}
+        """Size and digest of what was read, by name below the folder; a file's own name is empty."""
+
+    @cached_property
+    def head(self) -> bytes:
+        """How it begins; a folder has no beginning."""
+        if self.is_folder:
+            return b""
+        with self.path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
+
+    @cached_property
+    def first_line(self) -> Any:
+        """The JSON value of the first line that says something; ``None`` where that is none."""
+        line = self.head.lstrip().partition(b"\n")[0]
+        if not line.startswith((b"{", b"[")) or (len(line) >= _HEAD_BYTES and not line.endswith(b"}")):
+            return None
+        try:
+            return read_value(line)
+        except ValueError:
+            return None
+
+    def first_lines(self, most: int = 20) -> list[dict[str, Any]]:
+        """The objects in its first lines, as far as they are whole."""
+        found = []
+        for line in self.head.split(b"\n")[:most]:
+            try:
+                value = read_value(line) if line.strip().startswith(b"{") else None
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+        return found
+
+    def has(self, *names: str) -> bool:
+        """Whether the beginning names all these members of JSON objects."""
+        return all(b'"%b"' % name.encode() in self.head for name in names)
+
+    def read(self, below: str = "") -> bytes:
+        """The whole of it, or of a file in the folder."""
+        text = (self.path / below if below else self.path).read_bytes()
+        self._files[below] = len(text), sha256(text).hexdigest()
+        self._progress(len(text))
+        return text
+
+    def lines(self, lose: Callable[[str, int | None], None], below: str = "") -> Iterator[tuple[int, bytes]]:
+        """Its lines with their numbers, in constant memory; one that is far too long goes to *lose*."""
+        with (self.path / below if below else self.path).open("rb") as stream:
+            counting = _Hashing(stream, self._progress)
+            try:
+                file: BinaryIO = counting  # type: ignore[assignment]  # as much of one as is needed
+                for line in read_lines(
+                    file, file=self.name, on_error=lambda error: lose(error.reason, error.line)
+                ):
+                    yield line.number, line.text
+            finally:
+                counting.drain()
+                self._files[below] = counting.size, counting.hash.hexdigest()
+
+    def objects(
+        self, lose: Callable[[str, int | None], None], below: str = ""
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects of a file with one JSON object a line; lines that are none go to *lose*."""
+        for number, text in self.lines(lose, below):
+            try:
+                value = read_value(text)
+            except ValueError:
+                lose("the line is no JSON; the file may have been cut off here", number)
+                continue
+            if isinstance(value, dict):
+                yield number, value
+            else:
+                lose("the line is no JSON object", number)
+
+    def document(self) -> Any:
+        """The one JSON value of the file; :class:`FormatError` with the line where it is none."""
+        try:
+            text = self.read().removeprefix(b"\xef\xbb\xbf")
+            return read_value(text)
+        except json.JSONDecodeError as error:
+            raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
+        except ValueError as error:
+            raise FormatError(f"no JSON: {error}", file=self.name) from None
+
+    def identity(self) -> ImportedSource:
+        """Name, size and digest of what was read."""
+        if not self.is_folder and "" not in self._files:
+            self.read()
+        size = sum(size for size, _ in self._files.values())
+        if not self.is_folder:
+            return ImportedSource(name=self.name, bytes=size, digest=f"sha256:{self._files[''][1]}")
+        rows = "".join(f"{digest}  {name}\n" for name, (_, digest) in sorted(self._files.items()))
+        return ImportedSource(
+            name=self.name, bytes=size, digest=f"sha256:{sha256(rows.encode()).hexdigest()}"
+        )
+
+
+class _Hashing:
+    """A file that takes its digest while its lines are read."""
+
+    def __init__(self, stream: BinaryIO, progress: Progress) -> None:
+        self._stream = stream
+        self._progress = progress
+        self._untold = 0
+        self.hash = sha256()
+        self.size = 0
+
+    def readline(self, most: int) -> bytes:
+        return self._seen(self._stream.readline(most))
+
+    def drain(self) -> None:
+        while self._seen(self._stream.read(1 << 20)):
+            pass
+        self._progress(self._untold)
+
+    def _seen(self, text: bytes) -> bytes:
+        self.hash.update(text)
+        self.size += len(text)
+        self._untold += len(text)
+        if self._untold > 1 << 20:
+            self._progress(self._untold)
+            self._untold = 0
+        return text
+
+
+class Runs:
+    """Opens the captures that an importer makes of one source."""
+
+    def __init__(self, importer: Importer, source: ForeignSource, out: Path, redact: Redact) -> None:
+        self._importer = importer
+        self._source = source
+        self._out = out
+        self._redact = redact
+        self._opened: list[RunBuilder] = []
+        self._names: set[str] = set()
+
+    def open(
+        self, name: str = "", *, started_ms: float | None = None, fidelity: Fidelity | None = None
+    ) -> RunBuilder:
+        """A new capture; sources that hold many runs give each a *name*."""
+        run = RunBuilder(
+            self._place(name),
+            self._source,
+            format=self._importer.name,
+            importer=self._importer.label,
+            fidelity=fidelity or self._importer.fidelity,
+            started_ms=started_ms,
+            redact=self._redact,
+        )
+        self._opened.append(run)
+        return run
+
+    def _place(self, name: str) -> Path:
+        if not self._importer.holds_many:
+            return self._out
+        plain = folder_name(name or "run")
+        unique, number = plain, 1
+        while unique.casefold() in self._names:
+            number += 1
+            unique = f"{plain}-{number}"
+        self._names.add(unique.casefold())
+        return self._out / unique
+
+    def finish(self) -> list[ImportedRun]:
+        """Complete what was opened."""
+        return [run.finish() for run in self._opened]
+
+    def lose(self, reason: str, line: int | None = None) -> None:
+        """A part of the source could not be read, which belongs to no run, or to the latest."""
+        if not self._opened:
+            raise FormatError(reason, file=self._source.name, line=line)
+        self._opened[-1].lose(reason, line)
+
+
+class Importer(msgspec.Struct, frozen=True, kw_only=True):
+    """How one format is recognised and read."""
+
+    name: str
+    """What ``--from`` calls it."""
+    title: str
+    """What people call it."""
+    version: int
+    fidelity: Fidelity
+    """The best that it gives; a run may be lower."""
+    recognises: Callable[[ForeignSource], bool]
+    """By content; asked of folders too, where it *reads_folders*."""
+    read: Callable[[ForeignSource, Runs], None]
+    """Opens runs and fills them; raises :class:`FormatError` where nothing can be read."""
+    holds_many: bool = False
+    """One source may hold several runs; each gets a folder of its own."""
+    reads_folders: bool = False
+    package: str = "reenact"
+
+    @property
+    def label(self) -> str:
+        """What a manifest says of who read the source."""
+        return f"{self.package}.{self.name} {self.version}"
+
+
+class SkippedSource(msgspec.Struct, frozen=True):
+    """A file that was not imported."""
+
+    source: str
+    reason: str
+
+
+class ImportReport(msgspec.Struct, frozen=True):
+    """What came of an import."""
+
+    out: str
+    runs: list[ImportedRun]
+    failed: list[SkippedSource]
+    """Sources that nothing could be read from."""
+    skipped: list[str]
+    """Files in folders that no importer recognises."""
+
+    @property
+    def verdict(self) -> Literal["whole", "partly", "nothing"]:
+        if not self.runs:
+            return "nothing"
+        return "whole" if not self.failed and all(run.is_whole for run in self.runs) else "partly"
+
+
+def importers() -> dict[str, Importer]:
+    """Every importer by its name: those of other packages first, then ours, in the order they are asked."""
+    found: dict[str, Importer] = {}
+    for point in entry_points(group=PLUGINS):
+        try:
+            made = point.load()
+        except Exception as error:
+            raise UsageError(f"{point.value}: this importer cannot be loaded: {error}") from error
+        if not isinstance(made, Importer):
+            raise UsageError(f"{point.value}: is no reenact.importers.importing.Importer; ask its authors")
+        package = point.dist.name if point.dist is not None else point.module.partition(".")[0]
+        found[made.name] = msgspec.structs.replace(made, package=package)
+    for name in _BUILT_IN:
+        importer: Importer = import_module(f"reenact.importers.{name.replace('-', '_')}").IMPORTER
+        found.setdefault(importer.name, importer)
+    return found
+
+
+def import_runs(
+    paths: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 — what it is called everywhere
+    redact: Redact = None,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> ImportReport:
+    """Make captures of foreign recordings, in folders below *out*.
+
+    One file whose format holds one run becomes *out* itself; everything else gets folders below it, named as
+    the sources are below the folders that were given. The *format* is found by content where none is named.
+    What could not be read is told in the report; only wrong usage raises.
+    """
+    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    if not given:
+        raise UsageError("nothing to import; name files or folders")
+    known = importers()
+    if format is not None and format not in known:
+        raise UsageError(f"{format!r} is no format that can be imported; known: {', '.join(sorted(known))}")
+    chosen = list(known.values()) if format is None else [known[format]]
+    job = _Job(Path(out), chosen, redact, is_named=format is not None)
+    for path in given:
+        job.find(path, is_alone=len(given) == 1)
+    with progress_bar(job.size_bytes, "importing") as progress:
+        job.run(progress)
+    return ImportReport(str(out), job.runs, job.failed, job.skipped)
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A source and who reads it."""
+
+    path: Path
+    name: str
+    importer: Importer
+    out: Path
+
+
+class _Job:
+    """One import of any number of sources."""
+
+    def __init__(self, out: Path, chosen: list[Importer], redact: Redact, *, is_named: bool) -> None:
+        self._out = out
+        self._chosen = chosen
+        self._redact = redact
+        self._is_named = is_named
+        self._found: list[_Found] = []
+        self._places: set[str] = set()
+        self.size_bytes = 0
+        self.runs: list[ImportedRun] = []
+        self.failed: list[SkippedSource] = []
+        self.skipped: list[str] = []
+
+    def find(self, path: Path, *, is_alone: bool) -> None:
+        """Note what is to be imported at *path*."""
+        if not path.exists():
+            raise FormatError("there is no such file or folder", file=str(path))
+        importer = self._importer_of(path, path.name)
+        if importer is not None:
+            self._add(path, path.name, importer, self._out if is_alone else self._place(path.name))
+        elif path.is_dir():
+            self._find_below(path, self._out if is_alone else self._place(path.name))
+        else:
+            self.failed.append(SkippedSource(str(path), _unrecognised(path)))
+
+    def _find_below(self, folder: Path, out: Path) -> None:
+        before = len(self._found)
+        for parent, folders, files in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+            for name in list(folders):
+                path = Path(parent, name)
+                below = str(path.relative_to(folder))
+                if (importer := self._importer_of(path, below)) is not None:
+                    folders.remove(name)
+                    self._add(path, below, importer, self._place(below, out))
+            for name in sorted(files):
+                path = Path(parent, name)
+                below = str(path.relative_to(folder))
+                importer = self._importer_of(path, below)
+                if importer is None:
+                    self.skipped.append(below)
+                else:
+                    self._add(path, below, importer, self._place(below, out))
+        if len(self._found) == before and not self.failed:
+            self.failed.append(SkippedSource(str(folder), "there is nothing in it that can be imported"))
+
+    def _importer_of(self, path: Path, name: str) -> Importer | None:
+        is_folder = path.is_dir()
+        if not is_folder and not path.is_file():
+            return None
+        asked = [each for each in self._chosen if each.reads_folders or not is_folder]
+        try:
+            source = ForeignSource(path, name)
+            if not is_folder and not source.head.strip():
+                return None
+            if self._is_named and not is_folder:
+                return self._chosen[0]
+            return next((each for each in asked if each.recognises(source)), None)
+        except OSError as error:
+            self.failed.append(SkippedSource(name, f"cannot be read: {error.strerror}"))
+            return None
+
+    def _place(self, below: str, out: Path | None = None) -> Path:
+        """A folder of its own for a source of that name."""
+        plain = Path(below)
+        stem = plain.stem if plain.suffix.lower() in _SUFFIXES else plain.name
+        parts = [folder_name(part) for part in (*plain.parent.parts, stem)]
+        base = (out or self._out).joinpath(*parts)
+        place, number = base, 1
+        while str(place).casefold() in self._places:
+            number += 1
+            place = base.with_name(f"{base.name}-{number}")
+        self._places.add(str(place).casefold())
+        return place
+
+    def _add(self, path: Path, name: str, importer: Importer, out: Path) -> None:
+        self.size_bytes += 0 if path.is_dir() else path.stat().st_size
+        self._found.append(_Found(path, name, importer, out))
+
+    def run(self, progress: Progress) -> None:
+        """Import what was found."""
+        for found in self._found:
+            source = ForeignSource(found.path, found.name, progress)
+            runs = Runs(found.importer, source, found.out, self._redact)
+            try:
+                found.importer.read(source, runs)
+                made = runs.finish()
+            except StoreError as error:
+                self.failed.append(SkippedSource(found.name, str(error)))
+            except OSError as error:
+                self.failed.append(SkippedSource(found.name, f"cannot be read: {error.strerror or error}"))
+            except ReenactError as error:
+                self.failed.append(SkippedSource(found.name, _without_name(error, found.name)))
+            else:
+                self.runs += made
+                if not made:
+                    self.failed.append(SkippedSource(found.name, "there is no run in it"))
+
+
+def _without_name(error: ReenactError, name: str) -> str:
+    return str(error).removeprefix(f"{name}: ")
+
+
+def _unrecognised(path: Path) -> str:
+    if path.stat().st_size == 0:
+        return "is empty"
+    return "is of no format that can be imported; name it with --from if it is"

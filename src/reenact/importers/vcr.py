@@ -1,0 +1,328 @@
+"""Cassettes of vcrpy and pytest-recording (YAML, JSON), of cassetter, Betamax and Ruby's VCR.
+
+The first holds bodies as they came, as text or base64, or under ``parsed_body`` as values; cassetter holds
+JSON bodies as values. A test that ran with the cassette replays the capture: a request is matched as a whole,
+not by its address alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder
+from reenact.importers.importing import ForeignSource, Importer, Runs, read_value, whole_items
+from reenact.seams.http.message import Head, Pairs
+from reenact.seams.http.request import Sent
+
+_VERSION: Final = 1
+_INTERACTIONS: Final = ("interactions", "http_interactions")
+_YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
+_ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
+_MEMBER: Final = re.compile(rb"^[A-Za-z_]+:", re.MULTILINE)
+_OTHER_PROTOCOLS: Final = ("grpc_interactions", "ws_interactions", "websocket_interactions")
+_TOP: Final = frozenset({*_INTERACTIONS, *_OTHER_PROTOCOLS, "version", "recorded_with", "metadata"})
+_INTERACTION: Final = frozenset({"request", "response", "recorded_at"})
+_REQUEST: Final = frozenset({"method", "uri", "url", "body", "headers", "parsed_body"})
+_STORED: Final = frozenset({"string", "base64_string", "encoding"})
+_KINDS: Final = ("json", "text", "binary", "none")
+_RESPONSE: Final = frozenset(
+    {"body", "headers", "status", "parsed_body", "protocol", "http_version", "status_code", "url", "uri"}
+)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two
+    """Reads what cassettes hold; nothing of the file is ever run.
+
+    Only what both YAML 1.1 and 1.2 take for a number, a truth or nothing is one: cassetter writes ``12:30``
+    and ``on`` without quotes, and they are texts.
+    """
+
+
+_CORE: Final = {
+    "tag:yaml.org,2002:null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    "tag:yaml.org,2002:bool": (re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
+    "tag:yaml.org,2002:int": (re.compile(r"[-+]?(?:0|[1-9][0-9]*)"), list("-+0123456789")),
+    "tag:yaml.org,2002:float": (
+        re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan"),
+        list("-+0123456789."),
+    ),
+    "tag:yaml.org,2002:merge": (re.compile(r"<<"), ["<"]),
+}
+_Loader.yaml_implicit_resolvers = {}
+for _tag, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(_tag, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
+
+
+def _text_node(loader: Any, node: Any) -> str:
+    return str(loader.construct_scalar(node))
+
+
+def _sequence_node(loader: Any, node: Any) -> list[Any]:
+    return list(loader.construct_sequence(node, deep=True))
+
+
+def _buffer_node(loader: Any, node: Any) -> bytes:
+    state = loader.construct_mapping(node, deep=True).get("state") or (b"",)
+    content = state[0]
+    return content.encode() if isinstance(content, str) else bytes(content)
+
+
+def _iterator_node(loader: Any, node: Any) -> list[Any]:
+    args = loader.construct_mapping(node, deep=True).get("args") or [[]]
+    return list(args[0])
+
+
+_Loader.add_constructor("tag:yaml.org,2002:python/str", _text_node)
+_Loader.add_constructor("tag:yaml.org,2002:python/unicode", _text_node)
+_Loader.add_constructor("tag:yaml.org,2002:python/tuple", _sequence_node)
+_Loader.add_constructor("tag:yaml.org,2002:python/object/new:_io.BytesIO", _buffer_node)
+_Loader.add_constructor("tag:yaml.org,2002:python/object/apply:builtins.iter", _iterator_node)
+
+
+def _recognises(source: ForeignSource) -> bool:
+    head = source.head
+    if head.lstrip().startswith((b"{", b"[")):
+        return source.has("request") and any(source.has(name) for name in _INTERACTIONS)
+    return _YAML_LIST.search(head) is not None and (
+        b"request:" in head or re.search(rb"interactions: *\[ *\]", head) is not None
+    )
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    text = source.read()
+    try:
+        document, lost = _parse(text, source.name)
+    except RecursionError:
+        raise FormatError("the cassette is nested too deeply", file=source.name) from None
+    run = runs.open()
+    for reason, line in lost:
+        run.lose(reason, line)
+    run.check_fields("", document, _TOP)
+    version = document.get("version")
+    if version is not None and version != _VERSION:
+        run.lose(f"version {version!r} of cassettes is not known; it was read as version {_VERSION}")
+    elif version is None and "recorded_with" not in document and not lost:
+        run.lose("the cassette does not say its version; it may have been cut off at its end")
+    for name in _OTHER_PROTOCOLS:
+        for _ in document.get(name) or ():
+            run.lose(f"{name}: only HTTP can be imported")
+    run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
+    interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
+    for number, interaction in _in_order(interactions if isinstance(interactions, list) else []):
+        try:
+            _import_interaction(run, interaction)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            run.lose(f"interaction {number} cannot be read: {error}")
+
+
+def _in_order(interactions: list[Any]) -> list[tuple[int, Any]]:
+    """With their numbers, as they were made: cassetter sorts them by address, and tells the times."""
+    numbered = list(enumerate(interactions, 1))
+    times = [_time_ms(each.get("recorded_at")) if isinstance(each, dict) else None for each in interactions]
+    if all(time is not None for time in times):
+        numbered.sort(key=lambda each: times[each[0] - 1] or 0)
+    return numbered
+
+
+_Lost = list[tuple[str, int | None]]
+
+
+def _parse(text: bytes, name: str) -> tuple[dict[str, Any], _Lost]:
+    """The cassette, and what of it could not be read."""
+    if text.lstrip().startswith((b"{", b"[")):
+        try:
+            return _as_document(read_value(text)), []
+        except json.JSONDecodeError as error:
+            found = whole_items(text, *_INTERACTIONS)
+            if not found:
+                raise FormatError(f"no JSON: {error.msg}", file=name, line=error.lineno) from None
+            return {"version": _VERSION, "interactions": found}, [(f"no JSON: {error.msg}", error.lineno)]
+        except ValueError as error:
+            raise FormatError(f"no JSON: {error}", file=name) from None
+    try:
+        # libyaml takes bytes; a decoded text would be copied for each look ahead.
+        return _as_document(yaml.load(text, _Loader)), []
+    except (yaml.YAMLError, ValueError) as error:
+        document, lost = _yaml_items(text)
+        if not document["interactions"]:
+            mark = getattr(error, "problem_mark", None)
+            reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
+            line = None if mark is None else mark.line + 1
+            raise FormatError(f"no cassette: {reason}", file=name, line=line) from None
+        return document, lost
+
+
+def _as_document(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):  # before version 1 a cassette was the list alone
+        return {"version": 0, "interactions": value}
+    if not isinstance(value, dict):
+        raise ValueError("expected an object with interactions")
+    return {str(name): child for name, child in value.items()}
+
+
+def _yaml_items(text: bytes) -> tuple[dict[str, Any], _Lost]:
+    """What can be read of a damaged YAML list, item by item."""
+    began = _YAML_LIST.search(text)
+    first = _ITEM.search(text, began.end()) if began else None
+    if began is None or first is None:
+        return {"interactions": []}, []
+    mark = b"\n" + text[first.start() : first.end()]
+    items: list[Any] = []
+    lost: _Lost = []
+    line = text.count(b"\n", 0, first.start()) + 1
+    # Below the list other members may stand, at the beginning of their lines.
+    after = _MEMBER.search(text, first.end())
+    for part in _split_before(text[first.start() : after.start() if after else len(text)], mark):
+        try:
+            value = yaml.load(part, _Loader)
+            items += value if isinstance(value, list) else []
+        except (yaml.YAMLError, ValueError) as error:
+            problem = getattr(error, "problem_mark", None)
+            place = line + (problem.line if problem is not None else 0)
+            lost.append((f"no YAML: {getattr(error, 'problem', None) or 'unreadable value'}", place))
+        line += part.count(b"\n")
+    return {"interactions": items}, lost or [("the end of the cassette is missing", line)]
+
+
+def _split_before(text: bytes, mark: bytes) -> Iterator[bytes]:
+    start = 0
+    while (end := text.find(mark, start)) >= 0:
+        yield text[start : end + 1]
+        start = end + 1
+    yield text[start:]
+
+
+def _import_interaction(run: RunBuilder, interaction: Any) -> None:
+    request, response = interaction["request"], interaction["response"]
+    run.check_fields("interaction", interaction, _INTERACTION)
+    run.check_fields("request", request, _REQUEST)
+    run.check_fields("response", response, _RESPONSE)
+    run.at(_time_ms(interaction.get("recorded_at")))
+    headers = _headers(request.get("headers"))
+    url = request.get("uri", request.get("url"))
+    if not isinstance(url, str):
+        raise ValueError("the request has no address")
+    answer = _body(response)
+    head = _head(response)
+    if answer.is_remade:
+        run.missing("exact bytes of JSON bodies")
+    if answer.is_remade or (answer.is_decoded and head.content_encoding):
+        # The lengths that the cassette tells are those of the bytes that came.
+        head = head.above(len(answer.content))
+    sent = Sent(str(request["method"]).upper(), url, headers, _body(request).content)
+    run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
+
+
+def _head(response: dict[str, Any]) -> Head:
+    status = response.get("status", response.get("status_code"))
+    code, phrase = (status.get("code"), status.get("message")) if isinstance(status, dict) else (status, None)
+    if not isinstance(code, int):
+        raise ValueError("the response has no status; the cassette may have been cut off here")
+    if not isinstance(phrase, str):
+        phrase = HTTPStatus(code).phrase if code in HTTPStatus._value2member_map_ else ""
+    version = response.get("http_version") or response.get("protocol")
+    named = str(version) if isinstance(version, str) and version.startswith("HTTP/") else "HTTP/1.1"
+    return Head(code, phrase, named, _headers(response.get("headers")))
+
+
+def _headers(headers: Any) -> Pairs:
+    """By name a value or a list of them, or pairs."""
+    pairs = headers.items() if isinstance(headers, dict) else headers or ()
+    found: Pairs = []
+    for name, value in pairs:
+        for each in value if isinstance(value, list | tuple) else [value]:
+            found.append((_plain(name), _plain(each)))
+    return found
+
+
+def _plain(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+class _Body(NamedTuple):
+    content: bytes
+    is_decoded: bool = False
+    """Its content coding was undone before it was saved."""
+    is_remade: bool = False
+    """It was saved as a value; these bytes are made of it here."""
+
+
+def _body(message: dict[str, Any]) -> _Body:
+    if message.get("parsed_body") is not None:
+        return _Body(_encoded(message["parsed_body"]), is_decoded=True, is_remade=True)
+    body = message.get("body")
+    if not isinstance(body, dict):
+        return _Body(_bytes(body))
+    if "base64_string" in body and body.keys() <= _STORED:
+        return _Body(_from_base64(body["base64_string"]))
+    if "string" in body and body.keys() <= _STORED:
+        return _Body(_bytes(body["string"]))
+    if "type" in body and body.keys() <= {"type", "content"} and body["type"] in _KINDS:
+        return _typed_body(body["type"], body.get("content"))
+    return _Body(_encoded(body), is_decoded=True, is_remade=True)  # of aiohttp vcrpy saves the value
+
+
+def _typed_body(kind: str, content: Any) -> _Body:
+    """As cassetter holds it, with its content coding undone."""
+    if kind == "json":
+        return _Body(_encoded(content), is_decoded=True, is_remade=True)
+    if kind == "binary" and not isinstance(content, bytes):
+        return _Body(_from_base64(content), is_decoded=True)
+    return _Body(_bytes(content), is_decoded=True)
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _from_base64(text: Any) -> bytes:
+    try:
+        return base64.b64decode(_bytes(text), validate=False)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"a body is no base64: {error}") from None
+
+
+def _bytes(body: Any) -> bytes:
+    if body is None:
+        return b""
+    if isinstance(body, bytes | bytearray):
+        return bytes(body)
+    if isinstance(body, BytesIO):
+        return body.getvalue()
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogateescape")
+    if isinstance(body, list | tuple):
+        return b"".join(map(_bytes, body))
+    return _encoded(body)
+
+
+def _time_ms(value: Any) -> float | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000
+
+
+IMPORTER: Final = Importer(
+    name="vcr",
+    title="cassettes of vcrpy, pytest-recording, cassetter and Betamax",
+    version=1,
+    fidelity="replayable",
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,102 @@
+"""Model calls that somebody tells of, in the form in which captures hold them: no bytes, no wire format.
+
+A request is ``{"messages": [...], "after": "c3"}``: what is new since the call *after*, each message with
+``role`` and ``content``, and where it has them ``tool_calls``, ``tool_call_id`` and ``is_error``. An answer
+is ``{"text", "reasoning", "tool_calls"}``; a tool call has ``id``, ``name`` and ``arguments``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from reenact.canonical import digest
+from reenact.errors import FormatError
+from reenact.providers.meaning import (
+    Message,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Provider,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+
+def read_told_request(request: Any) -> ModelRequest | None:
+    """What a told request asks; ``None`` where it is none."""
+    if not isinstance(request, dict) or "url" in request or not isinstance(request.get("messages"), list):
+        return None
+    said = [message for message in request["messages"] if isinstance(message, dict)]
+    system = "\n".join(_text(message.get("content")) for message in said if message.get("role") == "system")
+    messages = tuple(
+        Message(role=str(message.get("role") or "user"), parts=tuple(_parts(message)))
+        for message in said
+        if message.get("role") != "system"
+    )
+    try:
+        input_hash = digest(request)
+    except FormatError:
+        input_hash = digest(None)
+    return ModelRequest(
+        provider=cast(Provider, "unknown"),
+        model=None,
+        stream=False,
+        input_hash=input_hash,
+        messages=messages,
+        system=system or None,
+    )
+
+
+def read_told_response(provider: str, response: Any) -> ModelResponse | None:
+    """What a told answer says; ``None`` where it is none."""
+    if not isinstance(response, dict) or not response.keys() <= {"text", "reasoning", "tool_calls"}:
+        return None
+    parts: list[Part] = []
+    if isinstance(reasoning := response.get("reasoning"), str):
+        parts.append(Thinking(text=reasoning))
+    if isinstance(text := response.get("text"), str):
+        parts.append(Text(text=text))
+    parts += _calls(response.get("tool_calls"))
+    return ModelResponse(provider=cast(Provider, provider), status=200, complete=True, parts=tuple(parts))
+
+
+def _parts(message: dict[str, Any]) -> list[Part]:
+    content = message.get("content")
+    call_id = message.get("tool_call_id")
+    if message.get("role") == "tool" or call_id is not None:
+        named = message.get("name")
+        is_error = message.get("is_error") is True
+        return [
+            ToolResult(
+                content=content,
+                call_id=None if call_id is None else str(call_id),
+                name=named if isinstance(named, str) else None,
+                is_error=is_error,
+            )
+        ]
+    found: list[Part] = [Text(text=text)] if (text := _text(content)) else []
+    return found + _calls(message.get("tool_calls"))
+
+
+def _calls(calls: Any) -> list[Part]:
+    return [
+        ToolCall(
+            name=str(call.get("name") or "unknown"),
+            arguments=call.get("arguments"),
+            id=call["id"] if isinstance(call.get("id"), str) else None,
+        )
+        for call in calls or ()
+        if isinstance(call, dict)
+    ]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_text, content)))
+    if isinstance(content, dict) and isinstance(content.get("text"), str):
+        return str(content["text"])
+    return ""

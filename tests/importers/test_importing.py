@@ -1,0 +1,174 @@
+"""What all importers share: finding sources, refusing replays, importers of other packages, HAR."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import reenact
+from reenact.importers import importing
+from tests.cli.commands import agent
+from tests.cli.commands import run as run_command
+
+PAGE = Path(__file__).parents[2] / "docs" / "importing.md"
+
+
+def entry(url: str, text: str | None, **content: Any) -> dict[str, Any]:
+    return {
+        "startedDateTime": f"2026-01-01T00:00:0{len(url) % 10}Z",
+        "time": 1,
+        "request": {
+            "method": "POST",
+            "url": url,
+            "httpVersion": "HTTP/2.0",
+            "headers": [
+                {"name": ":authority", "value": "x"},
+                {"name": "content-type", "value": "text/plain"},
+            ],
+            "postData": {"mimeType": "text/plain", "text": "asked"},
+        },
+        "response": {
+            "status": 200,
+            "statusText": "OK",
+            "httpVersion": "h2",
+            "headers": [
+                {"name": "content-encoding", "value": "br"},
+                {"name": "content-length", "value": "3"},
+            ],
+            "content": {
+                "size": 9,
+                "mimeType": "text/plain",
+                **({} if text is None else {"text": text}),
+                **content,
+            },
+        },
+        "cache": {},
+        "timings": {},
+    }
+
+
+def har(*entries: Any, **log: Any) -> str:
+    return json.dumps({"log": {"version": "1.2", "creator": {"name": "t"}, "entries": entries, **log}})
+
+
+def post(url: str) -> bytes:
+    with httpx.Client() as client:
+        return client.post(url, content="asked", headers={"content-type": "text/plain"}).content
+
+
+def test_a_har_replays_strictly(tmp_path):
+    """Bodies as text and base64, with the coding undone as browsers save them; in the order of the times."""
+    coded = base64.b64encode(bytes(range(256))).decode()
+    one, two = entry("https://x.test/ab", "grün"), entry("https://x.test/a", coded, encoding="base64")
+    (tmp_path / "it.har").write_text(har(one, two))
+    report = reenact.import_runs(tmp_path / "it.har", tmp_path / "run")
+    assert (report.verdict, report.runs[0].fidelity) == ("whole", "replayable")
+    with reenact.replay(tmp_path / "run"):
+        assert post("https://x.test/a") == bytes(range(256))
+        assert post("https://x.test/ab") == "grün".encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        (har(entry("https://x.test/a", None)), 1, "was not saved"),
+        (har(entry("wss://x.test/a", "x")), 1, "only HTTP can be imported, not wss"),
+        (har(entry("https://x.test/a", "x"), 3), 1, "entry 2 cannot be read"),
+        (
+            har(entry("https://x.test/a", "x"), entry("https://x.test/b", "y"))[:-200],
+            1,
+            "the rest is no JSON",
+        ),
+        (har(entry("https://x.test/a", "x"), version="3"), 1, "version '3' of HAR is not known"),
+        (har(entry("https://x.test/a", "x"), odd=1), 0, "not known here: log.odd (1)"),
+        (har(entry("https://x.test/a", "x", encoding="base64")), 1, "no base64"),
+        ('{"log": {"creator": 1, "entries": 3}}', 2, "expected log.entries"),
+        ('{"log": {"creator": 1, "entries": [', 2, "no JSON"),
+    ],
+)
+def test_bad_har_is_told(tmp_path, text, status, said):
+    """What can be read is read."""
+    (tmp_path / "it").write_text(text)
+    done = run_command("import", "it", "-o", "run", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stdout + done.stderr
+
+
+TOLD = '{"made_by": "diary"}\n{"asked": "Why?", "said": "Because.", "mood": 3}\nno json\n'
+
+
+@pytest.fixture
+def diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The importer of the page, as another package brings it, and a diary."""
+    [program] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "diary_importer.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("diary", "diary_importer:IMPORTER", importing.PLUGINS)
+    monkeypatch.setattr(
+        importing, "entry_points", lambda group: [point] if group == importing.PLUGINS else []
+    )
+    monkeypatch.delitem(sys.modules, "diary_importer", raising=False)
+    (tmp_path / "diary.txt").write_text(TOLD)
+    return tmp_path / "diary.txt"
+
+
+def test_another_package_brings_an_importer(tmp_path, diary):
+    """It is found by content; what it does not know and cannot read is counted."""
+    (run,) = reenact.import_runs(diary, tmp_path / "run").runs
+    assert (run.format, run.fidelity, run.counts.model_calls) == ("diary", "judgeable", 1)
+    assert (run.unknown, run.missing) == ({"entry.mood": 1}, ["tools", "times"])
+    assert [(loss.line, loss.reason[:19]) for loss in run.losses] == [(3, "the line is no JSON")]
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["imported"]["importer"] == "diary_importer.diary 1"
+    assert "Because." in (tmp_path / "run" / "transcript.md").read_text()
+
+
+def test_what_is_not_replayable_is_not_replayed(tmp_path, diary):
+    """In Python and by the command; it says why and what can be done instead."""
+    reenact.import_runs(diary, tmp_path / "run")
+    with pytest.raises(reenact.FormatError, match="is judgeable, not replayable"):
+        reenact.replay(tmp_path / "run").__enter__()
+    done = run_command("replay", "run", "--", *agent("asking"), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "was imported from diary and is judgeable, not replayable" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["none", "-o", "out"], 2, "there is no such file or folder"),
+        (["empty", "-o", "out"], 2, "nothing in it that can be imported"),
+        (["a.har", "--from", "tape", "-o", "out"], 3, "'tape' is no format"),
+        (["a.har"], 3, "-o"),
+        (["a.har", "-o", "full"], 2, "full"),
+        (["a.har", "b.har", "empty", "-o", "out"], 1, "empty: there is nothing in it"),
+    ],
+)
+def test_wrong_usage_is_told(tmp_path, words, status, said):
+    """With the exit status of the command line."""
+    for name in ("a.har", "b.har"):
+        (tmp_path / name).write_text(har(entry("https://x.test/a", "x")))
+    for name in ("empty", "full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "file").touch()
+    done = run_command("import", *words, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stderr
+
+
+def test_two_sources_of_one_name_get_two_folders(tmp_path):
+    """None overwrites the other."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "it.har").write_text(har(entry("https://x.test/a", name)))
+    paths = [tmp_path / "a" / "it.har", tmp_path / "b" / "it.har"]
+    report = reenact.import_runs(paths, tmp_path / "out")
+    assert sorted(Path(run.path).name for run in report.runs) == ["it", "it-2"]
