@@ -58,9 +58,13 @@ class BlobStore:
 
     def _open(self, digest: str) -> BinaryIO:
         name = _name_of(digest)
-        if not self.path_of(digest).exists() and (self.root.parent / PRUNED).exists():
-            raise StoreError(f"{self.root / name}: was pruned; the payload is gone, record the run again")
-        return open_inside(self.root, name)
+        try:
+            return open_inside(self.root, name)
+        except StoreError:
+            if not self.path_of(digest).exists() and (self.root.parent / PRUNED).exists():
+                what = "was pruned; the payload is gone, record the run again"
+                raise StoreError(f"{self.root / name}: {what}") from None
+            raise
 
     def _refuse_other(self, digest: str, found: str) -> None:
         if found != digest:

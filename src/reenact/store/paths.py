@@ -52,14 +52,15 @@ def find_inside(root: Path, name: str) -> int | None:
     Each part is opened relative to the one before, never following a link, so that nothing can be
     swapped in between check and use.
     """
-    path = inside(root, name)
+    parts = _parts(root, name)
     try:
-        return _open_regular(root, _parts(root, name))
-    except FileNotFoundError:
-        return None
-    except PermissionError as error:
-        raise StoreError(f"{path}: {error.strerror}") from error
+        return _open_regular(root, parts)
     except OSError as error:
+        path = inside(root, name)  # says which part is a link, where one is
+        if isinstance(error, FileNotFoundError):
+            return None
+        if isinstance(error, PermissionError):
+            raise StoreError(f"{path}: {error.strerror}") from error
         raise StoreError(f"{path}: cannot be read: {error.strerror or error}; use a real file") from error
 
 

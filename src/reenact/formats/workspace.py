@@ -1,0 +1,219 @@
+"""Trees of files: each folder is one blob that lists what is in it (see docs/formats/workspace.md).
+
+Names and link targets are bytes. Those that are UTF-8 are written as text, others in hex: none changes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.canonical import encode_clean, is_digest
+from reenact.errors import FormatError, UnknownVersion
+
+VERSION: Final = 1
+WORKSPACE: Final = "workspace"
+"""The type of a ``state_mutation`` that tells a tree."""
+MODE_BITS: Final = 0o777
+_DIGITS: Final = "0123456789abcdef"
+
+EntryKind: TypeAlias = Literal["file", "folder", "link", "left-out"]
+Why: TypeAlias = Literal[
+    "ignored", "git", "secret", "too-large", "special", "unreadable", "changing", "capture", "too-deep"
+]
+"""Why something is not in a tree."""
+
+
+class TreeEntry(msgspec.Struct, frozen=True):
+    """What a folder holds under one name."""
+
+    name: bytes
+    kind: EntryKind
+    mode: int = 0
+    """Permission bits of a file or folder."""
+    digest: str = ""
+    """The blob of a file's content, or of a folder's tree."""
+    size_bytes: int = 0
+    target: bytes = b""
+    is_inside: bool = False
+    """Whether *target* is a path from the tree's root: the link was absolute and led there."""
+    is_hidden: bool = False
+    """Whether secrets in the file were replaced by placeholders before it was stored."""
+    git: str = ""
+    """The object of git's that has the content, where the capture does not."""
+    why: str = ""
+    """Why it is left out."""
+
+
+Tree: TypeAlias = tuple[TreeEntry, ...]
+"""The entries of one folder, in the order of their names' bytes."""
+
+
+class _EntryRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """An entry as it is written."""
+
+    kind: EntryKind
+    name: str | None = None
+    nameHex: str | None = None  # noqa: N815 — the wire's own names
+    blob: str | None = None
+    bytes: int | None = None
+    git: str | None = None
+    hidden: bool = False
+    inside: bool = False
+    mode: str | None = None
+    target: str | None = None
+    targetHex: str | None = None  # noqa: N815
+    tree: str | None = None
+    why: str | None = None
+
+
+class _TreeRecord(msgspec.Struct):
+    entries: list[_EntryRecord]
+    version: int
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_decode: Final = msgspec.json.Decoder(_TreeRecord).decode
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
+
+
+def write_entry(entry: TreeEntry) -> bytes:
+    """The canonical text of one entry; a folder's tree is made of these."""
+    told: dict[str, object] = {"kind": entry.kind} | _written("name", entry.name)
+    if entry.kind == "file":
+        told |= {"blob": entry.digest, "bytes": entry.size_bytes, "mode": f"{entry.mode:03o}"}
+        told |= {"hidden": True} if entry.is_hidden else {}
+        told |= {"git": entry.git} if entry.git else {}
+    elif entry.kind == "folder":
+        told |= {"tree": entry.digest, "mode": f"{entry.mode:03o}"}
+    elif entry.kind == "link":
+        told |= _written("target", entry.target) | ({"inside": True} if entry.is_inside else {})
+    else:
+        told |= {"why": entry.why} | ({"bytes": entry.size_bytes} if entry.size_bytes else {})
+    return encode_clean(told)
+
+
+def join_entries(texts: list[bytes]) -> bytes:
+    """The text of a tree whose entries have these *texts*, in the order of their names."""
+    return b'{"entries":[%b],"version":%d}' % (b",".join(texts), VERSION)
+
+
+def read_tree(text: bytes, *, file: str) -> Tree:
+    """A folder's entries; :class:`FormatError` for what no recorder writes, such as a name that leads out."""
+    try:
+        record = _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        _refuse_newer(text, file)
+        raise FormatError(f"is no tree of files: {error}; copy the capture again", file=file) from None
+    if record.version != VERSION:
+        _refuse_newer(text, file)
+        raise FormatError(f"version {record.version} of a tree is unknown", file=file, json_path="$.version")
+    entries = tuple(
+        _read_entry(entry, file, f"$.entries[{number}]") for number, entry in enumerate(record.entries)
+    )
+    for number, (one, other) in enumerate(pairwise(entries), 1):
+        if one.name >= other.name:
+            path = f"$.entries[{number}]"
+            raise FormatError("the names are not in order, or one is there twice", file=file, json_path=path)
+    return entries
+
+
+def _refuse_newer(text: bytes, file: str) -> None:
+    try:
+        version = _decode_version(text).version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if version > VERSION:
+        raise UnknownVersion(f"tree version {version} is newer than {VERSION}; upgrade reenact", file=file)
+
+
+def _written(name: str, value: bytes) -> dict[str, object]:
+    try:
+        return {name: value.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}Hex": value.hex()}
+
+
+def _read_entry(record: _EntryRecord, file: str, path: str) -> TreeEntry:
+    name = _read_bytes(record.name, record.nameHex, file, f"{path}.name")
+    if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
+        raise FormatError(f"{name!r} is no name of a file: refused", file=file, json_path=f"{path}.name")
+    match record.kind:
+        case "file":
+            entry = TreeEntry(
+                name,
+                "file",
+                mode=_read_mode(record.mode, file, path),
+                digest=_read_digest(record.blob, file, f"{path}.blob"),
+                size_bytes=record.bytes or 0,
+                is_hidden=record.hidden,
+                git=_read_git(record.git, file, path),
+            )
+        case "folder":
+            mode = _read_mode(record.mode, file, path)
+            entry = TreeEntry(
+                name, "folder", mode=mode, digest=_read_digest(record.tree, file, f"{path}.tree")
+            )
+        case "link":
+            target = _read_bytes(record.target, record.targetHex, file, f"{path}.target")
+            if not target or b"\0" in target or (record.inside and is_leading_out(target)):
+                raise FormatError(
+                    f"{target!r} is no target of a link: refused", file=file, json_path=f"{path}.target"
+                )
+            entry = TreeEntry(name, "link", target=target, is_inside=record.inside)
+        case "left-out":
+            entry = TreeEntry(name, "left-out", size_bytes=record.bytes or 0, why=record.why or "")
+    if entry.size_bytes < 0:
+        raise FormatError("must not be negative", file=file, json_path=f"{path}.bytes")
+    return entry
+
+
+def is_leading_out(target: bytes, depth: int = 0) -> bool:
+    """Whether a link with *target*, so many folders below the root, leads out of its tree by its words."""
+    if target.startswith(b"/"):
+        return True
+    for part in target.split(b"/"):
+        depth += -1 if part == b".." else part not in (b"", b".")
+        if depth < 0:
+            return True
+    return False
+
+
+def _read_bytes(text: str | None, in_hex: str | None, file: str, path: str) -> bytes:
+    if (text is None) == (in_hex is None):
+        raise FormatError("must be given once, as text or in hex", file=file, json_path=path)
+    if text is not None:
+        return text.encode("utf-8")
+    try:
+        value = bytes.fromhex(in_hex or "")
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+    except ValueError:
+        raise FormatError("is not hex", file=file, json_path=f"{path}Hex") from None
+    raise FormatError("is UTF-8, and must be written as text", file=file, json_path=f"{path}Hex")
+
+
+def _read_mode(mode: str | None, file: str, path: str) -> int:
+    if mode is None or len(mode) != 3 or any(digit not in "01234567" for digit in mode):
+        raise FormatError("must be three octal digits", file=file, json_path=f"{path}.mode")
+    return int(mode, 8)
+
+
+def _read_digest(digest: str | None, file: str, path: str) -> str:
+    if digest is None or not is_digest(digest):
+        raise FormatError("must be a digest", file=file, json_path=path)
+    return digest
+
+
+def _read_git(git: str | None, file: str, path: str) -> str:
+    if git is None:
+        return ""
+    if len(git) not in (40, 64) or any(digit not in _DIGITS for digit in git):
+        raise FormatError("must be the name of an object of git's", file=file, json_path=f"{path}.git")
+    return git

@@ -1,0 +1,1 @@
+"""The files among which a run works: looked at, restored and compared."""

@@ -1,0 +1,186 @@
+"""What differs between two trees, and how that reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from difflib import unified_diff
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.errors import FormatError
+from reenact.formats.workspace import Tree, TreeEntry
+
+ReadTree: TypeAlias = Callable[[str], Tree]
+ReadContent: TypeAlias = Callable[[TreeEntry], bytes]
+How: TypeAlias = Literal["added", "removed", "changed", "mode", "renamed"]
+
+MAX_ENTRIES: Final = 4_000_000
+"""More are in no tree that was recorded; one that was made up may hold one folder any number of times."""
+MAX_DEPTH: Final = 220
+_MAX_DIFF_BYTES: Final = 1 << 20
+_MAX_DIFF_LINES: Final = 400
+_EMPTY: Final[Tree] = ()
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """One path that is not the same in both trees."""
+
+    path: bytes
+    how: How
+    before: TreeEntry | None = None
+    after: TreeEntry | None = None
+    came_from: bytes = b""
+    """The path that a renamed file had."""
+
+    @property
+    def text(self) -> str:
+        """The path for people, and with a slash behind it for a folder."""
+        entry = self.after or self.before
+        is_folder = entry is not None and entry.kind == "folder"
+        return printable_path(self.path) + ("/" if is_folder else "")
+
+    def __str__(self) -> str:
+        came_from = f" (was {printable_path(self.came_from)})" if self.came_from else ""
+        return f"{self.how:<8}{self.text}{came_from}"
+
+
+def printable_path(path: bytes) -> str:
+    """*path* as text, with what is not UTF-8 escaped."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
+    """Everything below the tree *digest* with its path, folders before what is in them."""
+    count = 0
+    waiting = [(b"", digest, 0)]
+    while waiting:
+        prefix, digest, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise FormatError(f"{digest}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
+        entries = read(digest)
+        count += len(entries)
+        if count > MAX_ENTRIES:
+            raise FormatError(f"{digest}: has more than {MAX_ENTRIES} files; nobody recorded that")
+        below = []
+        for entry in entries:
+            path = prefix + entry.name
+            yield path, entry
+            if entry.kind == "folder":
+                below.append((path + b"/", entry.digest, depth + 1))
+        waiting.extend(reversed(below))
+
+
+def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:
+    """What the tree *digest* has at *path*."""
+    found: TreeEntry | None = None
+    for part in path.strip(b"/").split(b"/"):
+        if found is not None and found.kind != "folder":
+            return None
+        entries = read(digest if found is None else found.digest)
+        found = next((entry for entry in entries if entry.name == part), None)
+        if found is None:
+            return None
+    return found
+
+
+def compare_trees(read: ReadTree, before: str | None, after: str | None) -> list[FileChange]:
+    """The paths that differ, in order; what either tree leaves out is not compared."""
+    changes = list(_compare(read, before, after, b"", 0)) if before != after else []
+    return sorted(_with_renames(changes), key=lambda change: change.path)
+
+
+def _compare(
+    read: ReadTree, before: str | None, after: str | None, prefix: bytes, depth: int
+) -> Iterator[FileChange]:
+    if depth > MAX_DEPTH:
+        raise FormatError(f"{after}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
+    old = {entry.name: entry for entry in (read(before) if before else _EMPTY)}
+    new = {entry.name: entry for entry in (read(after) if after else _EMPTY)}
+    for name in sorted(old.keys() | new.keys()):
+        one, other = old.get(name), new.get(name)
+        if one == other or "left-out" in (one and one.kind, other and other.kind):
+            continue
+        yield from _compare_entries(read, one, other, prefix + name, depth)
+
+
+def _compare_entries(
+    read: ReadTree, one: TreeEntry | None, other: TreeEntry | None, path: bytes, depth: int
+) -> Iterator[FileChange]:
+    old_folder = one.digest if one is not None and one.kind == "folder" else None
+    new_folder = other.digest if other is not None and other.kind == "folder" else None
+    if one is None or other is None:
+        yield FileChange(path, "added" if one is None else "removed", one, other)
+    elif one.kind != other.kind or _content(one) != _content(other):
+        if not (old_folder and new_folder):
+            yield FileChange(path, "changed", one, other)
+        elif one.mode != other.mode:
+            yield FileChange(path, "mode", one, other)
+    elif one.mode != other.mode:
+        yield FileChange(path, "mode", one, other)
+    if (old_folder or new_folder) and old_folder != new_folder:
+        yield from _compare(read, old_folder, new_folder, path + b"/", depth + 1)
+
+
+def _content(entry: TreeEntry) -> tuple[str, bytes, bool]:
+    return entry.digest, entry.target, entry.is_inside
+
+
+def _with_renames(changes: list[FileChange]) -> Iterator[FileChange]:
+    """A file that went from one path and came at another with the same content was renamed."""
+    gone: dict[str, list[FileChange]] = {}
+    for change in changes:
+        if change.how == "removed" and change.before is not None and change.before.kind == "file":
+            gone.setdefault(change.before.digest, []).append(change)
+    renamed: set[bytes] = set()
+    found: list[FileChange] = []
+    for change in changes:
+        after = change.after
+        if change.how == "added" and after is not None and after.kind == "file" and gone.get(after.digest):
+            source = gone[after.digest].pop(0)
+            renamed.add(source.path)
+            change = FileChange(change.path, "renamed", source.before, after, source.path)
+        found.append(change)
+    return (change for change in found if not (change.how == "removed" and change.path in renamed))
+
+
+def describe_change(change: FileChange, content: ReadContent) -> list[str]:
+    """The change as the lines of a unified diff, or in words where there is no text to show."""
+    before, after = change.before, change.after
+    heads = [str(change)]
+    if before is not None and after is not None and before.mode != after.mode and before.kind == after.kind:
+        heads.append(f"mode {before.mode:03o} → {after.mode:03o}")
+    if "link" in (before and before.kind, after and after.kind):
+        return [*heads, *_link_lines(before, after)]
+    files = [entry if entry is not None and entry.kind == "file" else None for entry in (before, after)]
+    if not any(files) or _same_content(*files):
+        return heads
+    old, new = (content(entry) if entry is not None and _is_shown(entry) else b"" for entry in files)
+    if any(entry is not None and not _is_shown(entry) for entry in files) or b"\0" in old or b"\0" in new:
+        sizes = ", ".join(f"{entry.size_bytes:,} bytes" if entry else "none" for entry in files)
+        return [*heads, f"binary or large: {sizes}"]
+    return [*heads, *_diff_lines(old, new)]
+
+
+def _same_content(one: TreeEntry | None, other: TreeEntry | None) -> bool:
+    return one is not None and other is not None and one.digest == other.digest
+
+
+def _is_shown(entry: TreeEntry) -> bool:
+    return entry.size_bytes <= _MAX_DIFF_BYTES
+
+
+def _link_lines(before: TreeEntry | None, after: TreeEntry | None) -> Iterable[str]:
+    for sign, entry in (("-", before), ("+", after)):
+        if entry is not None and entry.kind == "link":
+            yield f"{sign}→ {os.fsdecode(entry.target)}"
+
+
+def _diff_lines(old: bytes, new: bytes) -> list[str]:
+    before, after = (data.decode("utf-8", "backslashreplace").splitlines() for data in (old, new))
+    lines = [line for line in unified_diff(before, after, lineterm="") if line not in ("--- ", "+++ ")]
+    if not lines:
+        return ["only the ends of lines differ"]
+    more = len(lines) - _MAX_DIFF_LINES
+    return [*lines[:_MAX_DIFF_LINES], f"… {more} more lines"] if more > 0 else lines

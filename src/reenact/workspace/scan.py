@@ -1,0 +1,478 @@
+"""Looking at a folder: its tree, of which only what changed since the last look is read again.
+
+What was read is remembered with what the system says of the file (mode, size, times, inode), as git's index
+does. A file that was changed so shortly before it was read that the clock of the file system may not show a
+later change is read again at the next look. A folder whose own times are as before holds the same names, so
+that these need not be listed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from hashlib import sha1, sha256
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from reenact.canonical import digest_of_bytes
+from reenact.errors import StoreError
+from reenact.formats.workspace import MODE_BITS, TreeEntry, Why, join_entries, write_entry
+from reenact.workspace.ignore import IGNORE_FILE, IgnoreRules, is_secret_name, rules_above
+
+LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""A larger file is left out, unless told otherwise."""
+_RACY_NS: Final = 50_000_000
+"""So much later than a change the clock of any file system has moved on."""
+_TRIES: Final = 3
+_MAX_DEPTH: Final = 200
+_READ_BYTES: Final = 1 << 20
+_CAPTURE_FILES: Final = frozenset({"manifest.json", "manifest.open.json", "recording.lock"})
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Bound here because a capture may replace the names in `os` and `time` while it records what the agent does.
+_lstat, _fstat, _open, _close, _scandir, _read = os.lstat, os.fstat, os.open, os.close, os.scandir, os.read
+_readlink, _now_ns = os.readlink, time.time_ns
+
+Key: TypeAlias = tuple[int, int, int]
+"""What tells that a file was not changed: when its inode and its content were, and its size.
+
+Whatever else is changed, the mode or which file has the name, the time of the inode is another one.
+"""
+
+
+class IndexedFile(msgspec.Struct, array_like=True):
+    """A file, a link, or what is left out, as it was last looked at."""
+
+    key: Key
+    is_racy: bool
+    text: bytes
+    """The entry as it is written."""
+    left_out: str = ""
+
+
+class IndexedFolder(msgspec.Struct, array_like=True):
+    """A folder as it was last looked at."""
+
+    key: Key
+    is_racy: bool
+    files: dict[str, IndexedFile]
+    folders: dict[str, IndexedFolder]
+    mode: int = 0
+    rules_text: str = ""
+    """What its ignore file says."""
+    digest: str = ""
+    text: bytes = b""
+    """Its entry in the folder above."""
+    settled: list[tuple[bytes, int, int, int]] = []
+    """Names and keys of the files that need no second look, in a form that is quick to go through."""
+    unsettled: list[str] = []
+    """The files that need one."""
+
+
+_NO_KEY: Final[Key] = (0, 0, 0)
+_BY_NAME: Final = frozenset({"ignored", "secret", "git", "capture"})
+"""Left out whatever it is."""
+
+
+class Index(msgspec.Struct):
+    """What is remembered of a folder between two looks, in this process or for another."""
+
+    root: IndexedFolder = msgspec.field(default_factory=lambda: IndexedFolder(_NO_KEY, True, {}, {}))
+
+    def save(self, file: Path) -> None:
+        file.write_bytes(msgspec.msgpack.encode(self))
+
+    @classmethod
+    def load(cls, file: Path) -> Index:
+        """What was saved; nothing where that cannot be read, and all is looked at anew."""
+        with suppress(OSError, msgspec.DecodeError):
+            return msgspec.msgpack.decode(file.read_bytes(), type=cls)
+        return cls()
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something that is not in the tree."""
+
+    path: str
+    why: Why
+
+
+class Scanner:
+    """Looks at the folder *root* again and again; not to be used by two threads at once."""
+
+    def __init__(
+        self,
+        root: Path,
+        put: Callable[[bytes], str],
+        *,
+        redact: Callable[[bytes], bytes] = bytes,
+        limit_bytes: int = LIMIT_BYTES,
+        leave_out: Collection[Path] = (),
+        in_git: dict[str, str] | None = None,
+        index: Index | None = None,
+    ) -> None:
+        """*put* keeps a blob, *redact* hides the secrets of a file's content.
+
+        *leave_out* are folders below *root* that are ours. *in_git* has objects of git's by path: a file that
+        is equal to its object is named, and its content not kept.
+        """
+        self.root = Path(os.path.realpath(root))
+        self._put = put
+        self._redact = redact
+        self._limit_bytes = limit_bytes
+        self._ours = {os.path.realpath(place) for place in leave_out}
+        self._in_git = in_git or {}
+        self.index = index or Index()
+        self._rules = rules_above(self.root)
+        self._root_prefix = os.fsencode(self.root) + b"/"
+
+    def take(self) -> str:
+        """The digest of the tree as it is now; all its blobs are kept."""
+        try:
+            fd = _open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._look(self.index.root, fd, "", self._rules, 0)
+            finally:
+                _close(fd)
+        except BaseException as error:
+            self.index = Index()  # half of it may be of this look, half of the one before
+            if isinstance(error, _IsCapture):
+                raise StoreError(f"{self.root}: is a capture; name the folder of the run") from None
+            if isinstance(error, OSError):
+                reason = error.strerror or error
+                raise StoreError(f"{self.root}: the workspace cannot be read: {reason}") from error
+            raise
+        return self.index.root.digest
+
+    def left_out(self) -> list[LeftOut]:
+        """What the tree does not have, with the reason."""
+        return list(_left_out(self.index.root, ""))
+
+    def _look(self, folder: IndexedFolder, fd: int, path: str, rules: IgnoreRules, depth: int) -> bool:
+        """Bring *folder* up to date; whether its tree is another one now."""
+        found = _fstat(fd)
+        key = _key(found)
+        is_changed = not folder.digest
+        if folder.is_racy or key != folder.key or self._is_ignore_file_changed(folder, fd):
+            folder.is_racy = _is_racy(found, _now_ns())
+            rules_text = self._read_rules(fd)
+            names = self._list(fd)
+            if rules_text != folder.rules_text:
+                folder.rules_text = rules_text
+                folder.files, folder.folders = {}, {}
+            rules = IgnoreRules(rules_text, rules) if rules_text else rules
+            is_changed |= self._list_anew(folder, fd, names, path, rules, depth)
+        else:
+            rules = IgnoreRules(folder.rules_text, rules) if folder.rules_text else rules
+            is_changed |= self._look_at_files(folder, fd, path)
+        folder.key, folder.mode = key, found.st_mode & MODE_BITS
+        is_changed |= self._look_at_folders(folder, fd, path, rules, depth)
+        if is_changed:
+            self._write(folder)
+        return is_changed
+
+    def _look_at_files(self, folder: IndexedFolder, fd: int, path: str) -> bool:
+        """The files of a folder that holds the same names as before.
+
+        The loop is what an unchanged tree costs: 1.5 µs a file, of which 1.4 are the system's.
+        """
+        again = folder.unsettled
+        for name, changed_ns, modified_ns, size_bytes in folder.settled:
+            try:
+                found = _lstat(name, dir_fd=fd)
+            except OSError:
+                again = [*again, os.fsdecode(name)]
+                continue
+            if (
+                found.st_ctime_ns != changed_ns
+                or found.st_mtime_ns != modified_ns
+                or found.st_size != size_bytes
+            ):
+                again = [*again, os.fsdecode(name)]
+        if not again:
+            return False
+        is_changed = False
+        for changed in again:
+            try:
+                is_changed |= self._look_at_file(folder, fd, changed, path, _lstat(changed, dir_fd=fd))
+            except OSError:
+                del folder.files[changed]
+                folder.is_racy = is_changed = True
+        _settle(folder)
+        return is_changed
+
+    def _look_at_file(
+        self, folder: IndexedFolder, fd: int, name: str, path: str, found: os.stat_result
+    ) -> bool:
+        """Read one file again; whether its entry is another one now."""
+        before = folder.files.get(name)
+        if stat.S_ISDIR(found.st_mode):
+            folder.files.pop(name, None)
+            folder.is_racy = True
+            folder.folders.setdefault(name, IndexedFolder(_NO_KEY, True, {}, {}))
+            return True
+        file = self._read_file(fd, name, path, found)
+        folder.files[name] = file
+        return before is None or before.text != file.text
+
+    def _list_anew(
+        self, folder: IndexedFolder, fd: int, names: list[str], path: str, rules: IgnoreRules, depth: int
+    ) -> bool:
+        """The files of a folder whose names may be others; its subfolders are only noted."""
+        before = (folder.files.keys() | folder.folders.keys()) - set(names)
+        for name in before:
+            folder.files.pop(name, None)
+            folder.folders.pop(name, None)
+        is_changed = bool(before)
+        for name in names:
+            try:
+                found = _lstat(name, dir_fd=fd)
+            except OSError:  # it has just gone
+                is_changed |= folder.files.pop(name, folder.folders.pop(name, None)) is not None
+                folder.is_racy = True
+                continue
+            is_folder = stat.S_ISDIR(found.st_mode)
+            why = self._why_left_out(name, path, rules, is_folder, depth)
+            if why is not None:
+                folder.folders.pop(name, None)
+                file = _left_out_file(name, why, found)
+                is_changed |= name not in folder.files or folder.files[name].text != file.text
+                folder.files[name] = file
+            elif is_folder:
+                is_changed |= folder.files.pop(name, None) is not None or name not in folder.folders
+                folder.folders.setdefault(name, IndexedFolder(_NO_KEY, True, {}, {}))
+            else:
+                is_changed |= folder.folders.pop(name, None) is not None
+                known = folder.files.get(name)
+                if known is None or known.is_racy or known.key != _key(found):
+                    is_changed |= self._look_at_file(folder, fd, name, path, found)
+        _settle(folder)
+        return is_changed
+
+    def _look_at_folders(
+        self, folder: IndexedFolder, fd: int, path: str, rules: IgnoreRules, depth: int
+    ) -> bool:
+        is_changed = False
+        for name, below in list(folder.folders.items()):
+            try:
+                below_fd = _open(name, _FOLDER, dir_fd=fd)
+            except FileNotFoundError:
+                del folder.folders[name]
+                folder.is_racy = is_changed = True
+                continue
+            except OSError as error:
+                del folder.folders[name]
+                found = _lstat(name, dir_fd=fd)
+                folder.files[name] = _left_out_file(name, "unreadable", found)
+                folder.is_racy = is_changed = True
+                if isinstance(error, NotADirectoryError):
+                    self._look_at_file(folder, fd, name, path, found)
+                _settle(folder)
+                continue
+            try:
+                is_changed |= self._enter(below, name, below_fd, path, rules, depth)
+            finally:
+                _close(below_fd)
+            if not below.digest:  # it turned out to be left out
+                del folder.folders[name]
+                why: Why = "capture" if below.text else "unreadable"
+                folder.files[name] = _left_out_file(name, why, _fstat_or(fd, name))
+                _settle(folder)
+        return is_changed
+
+    def _enter(
+        self, below: IndexedFolder, name: str, fd: int, path: str, rules: IgnoreRules, depth: int
+    ) -> bool:
+        old_mode, old_digest = below.mode, below.digest
+        try:
+            self._look(below, fd, f"{path}{name}/", rules.below(name), depth + 1)
+        except _IsCapture:
+            below.digest, below.text = "", b"capture"
+            return True
+        except PermissionError:
+            below.digest, below.text = "", b""
+            return True
+        if old_digest == below.digest and old_mode == below.mode:
+            return False
+        entry = TreeEntry(os.fsencode(name), "folder", mode=below.mode, digest=below.digest)
+        below.text = write_entry(entry)
+        return True
+
+    def _list(self, fd: int) -> list[str]:
+        with _scandir(fd) as entries:
+            names = [entry.name for entry in entries]
+        if "events.jsonl" in names and not _CAPTURE_FILES.isdisjoint(names):
+            raise _IsCapture
+        return names
+
+    def _why_left_out(
+        self, name: str, path: str, rules: IgnoreRules, is_folder: bool, depth: int
+    ) -> Why | None:
+        if name == ".git":
+            return "git"
+        if is_secret_name(name, is_folder=is_folder):
+            return "secret"
+        if rules.ignores(name, is_folder=is_folder):
+            return "ignored"
+        if is_folder and depth >= _MAX_DEPTH:
+            return "too-deep"
+        if is_folder and self._ours and os.path.join(self.root, path, name) in self._ours:
+            return "capture"
+        return None
+
+    def _read_file(self, fd: int, name: str, path: str, found: os.stat_result) -> IndexedFile:
+        for _ in range(_TRIES):
+            began_ns = _now_ns()
+            try:
+                if stat.S_ISLNK(found.st_mode):
+                    return self._read_link(fd, name, found, began_ns)
+                if not stat.S_ISREG(found.st_mode):
+                    return _left_out_file(name, "special", found)
+                if found.st_size > self._limit_bytes:
+                    return _left_out_file(name, "too-large", found)
+                content, found = _read_whole(fd, name, self._limit_bytes)
+                if content is not None:
+                    return self._keep(name, path, content, found, began_ns)
+            except FileNotFoundError:
+                break
+            except PermissionError:
+                return _left_out_file(name, "unreadable", found)
+            except OSError:
+                with suppress(OSError):
+                    found = _lstat(name, dir_fd=fd)
+        return _left_out_file(name, "changing", found, is_racy=True)
+
+    def _read_link(self, fd: int, name: str, found: os.stat_result, began_ns: int) -> IndexedFile:
+        target = os.fsencode(_readlink(name, dir_fd=fd))
+        is_inside = target.startswith(self._root_prefix)
+        if is_inside:
+            target = target.removeprefix(self._root_prefix).lstrip(b"/") or b"."
+            is_inside = b".." not in target.split(b"/")
+        entry = TreeEntry(os.fsencode(name), "link", target=target, is_inside=is_inside)
+        return IndexedFile(_key(found), _is_racy(found, began_ns), write_entry(entry))
+
+    def _keep(
+        self, name: str, path: str, content: bytes, found: os.stat_result, began_ns: int
+    ) -> IndexedFile:
+        git = self._in_git.get(path + name, "")
+        if git and git == _git_name(content, len(git)):
+            kept, digest = content, digest_of_bytes(content)
+        else:
+            git, kept = "", self._redact(content)
+            digest = self._put(kept)
+        entry = TreeEntry(
+            os.fsencode(name),
+            "file",
+            mode=found.st_mode & MODE_BITS,
+            digest=digest,
+            size_bytes=len(kept),
+            is_hidden=kept != content,
+            git=git,
+        )
+        return IndexedFile(_key(found), _is_racy(found, began_ns), write_entry(entry))
+
+    def _write(self, folder: IndexedFolder) -> None:
+        texts = [(os.fsencode(name), file.text) for name, file in folder.files.items()]
+        texts += [(os.fsencode(name), below.text) for name, below in folder.folders.items()]
+        texts.sort()
+        folder.digest = self._put(join_entries([text for _, text in texts]))
+
+    def _is_ignore_file_changed(self, folder: IndexedFolder, fd: int) -> bool:
+        """Whether what is ignored may be different although the names are the same."""
+        known = folder.files.get(IGNORE_FILE)
+        if known is None:
+            return False
+        try:
+            found = _lstat(IGNORE_FILE, dir_fd=fd)
+        except OSError:
+            return True
+        return (known.is_racy or known.key != _key(found)) and self._read_rules(fd) != folder.rules_text
+
+    def _read_rules(self, fd: int) -> str:
+        try:
+            file = _open(IGNORE_FILE, _FILE, dir_fd=fd)
+        except OSError:
+            return ""
+        try:
+            is_file = stat.S_ISREG(_fstat(file).st_mode)
+            return os.fsdecode(_read(file, _READ_BYTES)) if is_file else ""
+        except OSError:
+            return ""
+        finally:
+            _close(file)
+
+
+class _IsCapture(Exception):
+    """The folder holds a capture."""
+
+
+def _read_whole(fd: int, name: str, limit_bytes: int) -> tuple[bytes | None, os.stat_result]:
+    """The content of a file, or ``None`` where it changed while it was read."""
+    file = _open(name, _FILE, dir_fd=fd)
+    try:
+        before = _fstat(file)
+        pieces: list[bytes] = []
+        size_bytes = 0
+        while stat.S_ISREG(before.st_mode) and size_bytes <= before.st_size <= limit_bytes:
+            piece = _read(file, _READ_BYTES)
+            if not piece:
+                break
+            pieces.append(piece)
+            size_bytes += len(piece)
+        after = _fstat(file)
+    finally:
+        _close(file)
+    is_whole = _key(before) == _key(after) and size_bytes == after.st_size and stat.S_ISREG(after.st_mode)
+    return b"".join(pieces) if is_whole else None, after
+
+
+def _left_out_file(name: str, why: Why, found: os.stat_result, *, is_racy: bool = False) -> IndexedFile:
+    size_bytes = found.st_size if why == "too-large" else 0
+    entry = TreeEntry(os.fsencode(name), "left-out", size_bytes=size_bytes, why=why)
+    return IndexedFile(_key(found), is_racy, write_entry(entry), why)
+
+
+def _fstat_or(fd: int, name: str) -> os.stat_result:
+    try:
+        return _lstat(name, dir_fd=fd)
+    except OSError:
+        return _fstat(fd)
+
+
+def _key(found: os.stat_result) -> Key:
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_size
+
+
+def _settle(folder: IndexedFolder) -> None:
+    """Note which files the next look may pass over; what is left out by its name has none."""
+    seen = [(name, file) for name, file in folder.files.items() if file.left_out not in _BY_NAME]
+    folder.settled = [(os.fsencode(name), *file.key) for name, file in seen if not file.is_racy]
+    folder.unsettled = [name for name, file in seen if file.is_racy]
+
+
+def _is_racy(found: os.stat_result, at_ns: int) -> bool:
+    return max(found.st_mtime_ns, found.st_ctime_ns) > at_ns - _RACY_NS
+
+
+def _git_name(content: bytes, digits: int) -> str:
+    head = b"blob %d\0" % len(content)
+    return (sha1 if digits == 40 else sha256)(head + content, usedforsecurity=False).hexdigest()
+
+
+def _left_out(folder: IndexedFolder, path: str) -> Iterator[LeftOut]:
+    for name, file in sorted(folder.files.items()):
+        if file.left_out:
+            yield LeftOut(path + name, file.left_out)  # type: ignore[arg-type]  # written by us
+    for name, below in sorted(folder.folders.items()):
+        yield from _left_out(below, f"{path}{name}/")
+
+
+def count_left_out(left_out: Collection[LeftOut]) -> dict[str, int]:
+    """How much is left out for which reason."""
+    return dict(Counter(found.why for found in left_out))
