@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
     from reenact.commands.record import RecordingReport, record_command
     from reenact.commands.replay import ReplayReport, replay_command
+    from reenact.corpus.index import IndexReport, index
+    from reenact.corpus.query import QueryReport, query
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -50,9 +52,11 @@ _HOMES = {
     "FileCaptureSink": "recorder.sink",
     "FormatError": "errors",
     "ImportReport": "importers.importing",
+    "IndexReport": "corpus.index",
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
     "PublishReport": "check.seals.runs",
+    "QueryReport": "corpus.query",
     "RecordingReport": "commands.record",
     "RecoverReport": "recovery",
     "ReenactError": "errors",
@@ -71,10 +75,12 @@ _HOMES = {
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
     "import_runs": "importers.importing",
+    "index": "corpus.index",
     "keygen": "check.seals.keys",
     "open_artifact": "analysis.artifact",
     "prove": "check.seals.runs",
     "publish": "check.seals.runs",
+    "query": "corpus.query",
     "record_command": "commands.record",
     "recover": "recovery",
     "replay": "run",
@@ -98,9 +104,11 @@ __all__ = [
     "FileCaptureSink",
     "FormatError",
     "ImportReport",
+    "IndexReport",
     "KeygenReport",
     "LiveCallBlocked",
     "PublishReport",
+    "QueryReport",
     "RecordingReport",
     "RecoverReport",
     "ReenactError",
@@ -120,10 +128,12 @@ __all__ = [
     "diff",
     "disclose",
     "import_runs",
+    "index",
     "keygen",
     "open_artifact",
     "prove",
     "publish",
+    "query",
     "record_command",
     "recover",
     "replay",

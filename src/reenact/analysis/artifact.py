@@ -220,6 +220,11 @@ class Artifact:
         self._source.verify()
 
     @property
+    def source(self) -> RunSource:
+        """The events themselves, for those who read all of them."""
+        return self._source
+
+    @property
     def rows(self) -> StepIndex:
         """The index itself, for those who count over all steps."""
         return self._index

@@ -16,7 +16,16 @@ from reenact.analysis.brief import duration, plural
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
 from reenact.cli.failure import report
-from reenact.cli.terminal import MANY, Cell, TextLine, printer, progress_bar, safe_json, width
+from reenact.cli.terminal import (
+    MANY,
+    Cell,
+    TextLine,
+    printer,
+    progress_bar,
+    safe_json,
+    spreadsheet_cell,
+    width,
+)
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 
@@ -124,7 +133,6 @@ def _field(name: str, value: str, style: str = "") -> TextLine:
 
 
 _TABLES: Final = {"call": "calls", "model": "models", "run": "each"}
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @click.command("stats")
@@ -191,12 +199,4 @@ def _flatten(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
         if isinstance(value, dict):
             yield from _flatten(value, f"{before}{name}.")
         else:
-            yield f"{before}{name}", _cell(value)
-
-
-def _cell(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula is quoted the way spreadsheets quote it."""
-    if not isinstance(value, str):
-        return value
-    text = "".join(sign if sign.isprintable() else "�" for sign in value)
-    return f"'{text}" if value.startswith(_FORMULA) else text
+            yield f"{before}{name}", spreadsheet_cell(value)

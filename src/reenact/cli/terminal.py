@@ -85,6 +85,17 @@ def _safe(mark: str) -> str:
     return mark if mark.isprintable() else json.dumps(mark)[1:-1]
 
 
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """Text that a spreadsheet would run as a formula is quoted the way spreadsheets quote it."""
+    if not isinstance(value, str):
+        return value
+    text = "".join(sign if sign.isprintable() else "�" for sign in value)
+    return f"'{text}" if value.startswith(_FORMULA) else text
+
+
 LARGE_BYTES: Final = 16 * 1024 * 1024
 """From here on work may take a second; smaller files get no bar."""
 

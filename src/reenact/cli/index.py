@@ -1,0 +1,47 @@
+"""``reenact index``: many runs as tables that are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from reenact.analysis.brief import plural, size
+from reenact.cli.failure import INVALID, say
+from reenact.cli.terminal import A_PATH, MANY, progress_bar, safe_json
+from reenact.corpus.index import IndexReport, index
+
+
+@click.command("index")
+@click.argument("runs", metavar="[PATH]...", nargs=-1, type=A_PATH)
+@click.option("-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="The folder of the index.")
+@click.option("--full", is_flag=True, help="Read every run again, changed or not.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(runs: tuple[Path, ...], out: Path, full: bool, as_json: bool) -> int:
+    """Make the index of runs that query, stats and view use, or bring it up to date.
+
+    PATH is a run or a folder of runs; without any, those of before are looked at again. CORPUS has the runs
+    that are there now: only new and changed ones are read, and what is gone goes. Replay receipts and test
+    results in the folders are indexed too. It is the old index until it is the new one, whatever happens.
+    The exit status is 2 where a run could not be read; it is in the index with the reason.
+    """
+    report = index(*runs, out=out, full=full, progress_bar=lambda n, what: progress_bar(n, what, least=MANY))
+    if as_json:
+        click.echo(safe_json(msgspec.to_builtins(report)))
+    else:
+        click.echo(_describe(report))
+    for problem in report.problems:
+        say(problem)
+    return INVALID if report.problems else 0
+
+
+def _describe(report: IndexReport) -> str:
+    documents = [plural(report.receipts, "receipt"), plural(report.results, "test result")]
+    counts = [plural(report.runs, "run"), *(text for text in documents if not text.startswith("0 "))]
+    done = [
+        f"{count:,} {what}"
+        for what in ("added", "changed", "removed", "unchanged")
+        if (count := getattr(report, what))
+    ]
+    return f"{report.path}: {', '.join(counts)}, {size(report.size_bytes)} ({', '.join(done)})"

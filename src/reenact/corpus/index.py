@@ -1,0 +1,618 @@
+"""An index of runs: Parquet tables in a folder, brought up to date, whole at every moment.
+
+corpus.json           which files belong to the corpus; put in place in one step, so that a reader sees the
+                      old corpus or the new one
+TABLE/00000007.parquet    the rows of part 7; a file that the manifest does not name is not there for a reader
+sources/00000007.parquet  what the rows of part 7 were made of, and how it looked then
+index.lock            who writes holds a lock on it
+readers.lock          who reads holds a shared lock on it: files that are no longer needed stay so long
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from reenact._version import __version__
+from reenact.analysis.artifact import find_runs
+from reenact.check.kinds import kind_of
+from reenact.corpus.tables import (
+    KEYS,
+    TABLES,
+    CorpusSource,
+    SourceKind,
+    TableRows,
+    arrow_schema,
+    read_source,
+)
+from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion, UsageError
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
+
+MANIFEST: Final = "corpus.json"
+LOCK: Final = "index.lock"
+READERS: Final = "readers.lock"
+SOURCES: Final = "sources"
+VERSION: Final = 1
+FORMAT: Final = "reenact.corpus"
+
+BATCH_SOURCES: Final = 1024
+BATCH_BYTES: Final = 64 * 1024 * 1024
+"""So much is read at once by one worker, and makes one part."""
+PART_SOURCES: Final = 8 * BATCH_SOURCES
+PART_BYTES: Final = 512 * 1024 * 1024
+"""Parts are merged until they have so much: Parquet is read fastest in few, large files."""
+SMALL_PARTS: Final = 16
+"""So many parts may be smaller than half of that."""
+_ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
+
+
+class CorpusPart(msgspec.Struct, frozen=True, rename="camel"):
+    """Files that came about together."""
+
+    id: int
+    sources: int
+    rows: dict[str, int]
+    size_bytes: dict[str, int]
+    """By table; a table without rows has no file."""
+
+
+class CorpusRoot(msgspec.Struct, frozen=True, rename="camel"):
+    """A run, or a folder of runs, that was named."""
+
+    name: str
+    path: str
+    """The same, absolute."""
+
+
+class CorpusManifest(msgspec.Struct, frozen=True, rename="camel"):
+    """What ``corpus.json`` holds."""
+
+    format: str
+    version: int
+    producer: str
+    roots: list[CorpusRoot]
+    next_part: int
+    parts: list[CorpusPart]
+
+
+class IndexReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What :func:`index` did."""
+
+    path: str
+    runs: int
+    """How many the corpus has now; those that cannot be read included."""
+    receipts: int
+    results: int
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    """Of runs, receipts and results together."""
+    rows: dict[str, int]
+    size_bytes: int
+    problems: list[str]
+    """Runs that could not be read, or not to their end; what could be read of them is there."""
+
+
+class _Known(NamedTuple):
+    """A source as it was when it was indexed."""
+
+    part: int
+    kind: SourceKind
+    stamp: str
+    is_final: bool
+
+
+def index(
+    *runs: str | Path,
+    out: str | Path,
+    full: bool = False,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> IndexReport:
+    """Make *out* the index of *runs*, runs and folders of runs; without any, of those it was made of before.
+
+    Only what is new or has changed is read, or everything with *full*. The corpus is the old one until it is
+    the new one. Raises :class:`StoreError` where another process is writing it.
+    """
+    require_arrow()
+    folder = Path(out)
+    with _only_writer(folder):
+        before = _manifest_to_continue(folder, full=full)
+        roots = [CorpusRoot(str(run), os.path.abspath(run)) for run in runs] or (
+            before.roots if before else []
+        )
+        if not roots:
+            raise UsageError(f"{folder}: is no corpus yet; name the runs to index")
+        found = {source.name: source for source in find_sources(roots)}
+        known = {} if before is None or full else _read_known(folder, before)
+        return _Indexing(folder, before, known, found, progress_bar).run(roots)
+
+
+class _Indexing:
+    """One update of a corpus."""
+
+    def __init__(
+        self,
+        folder: Path,
+        before: CorpusManifest | None,
+        known: Mapping[str, _Known],
+        found: Mapping[str, CorpusSource],
+        progress_bar: ProgressBar,
+    ) -> None:
+        self._folder = folder
+        self._before = before
+        self._known = known
+        self._found = found
+        self._progress_bar = progress_bar
+        self._next_part = max(before.next_part if before else 1, _last_part(folder) + 1)
+        self.problems: list[str] = []
+
+    def run(self, roots: list[CorpusRoot]) -> IndexReport:
+        stale = [name for name, known in self._known.items() if not self._is_current(name, known)]
+        fresh = [source for name, source in self._found.items() if name not in self._known]
+        fresh += [self._found[name] for name in stale if name in self._found]
+        kept = self._kept_parts(stale)
+        parts = [*kept, *self._new_parts(fresh)]
+        parts = self._merge_small(parts)
+        manifest = CorpusManifest(FORMAT, VERSION, f"reenact {__version__}", roots, self._next_part, parts)
+        if self._before is None or manifest != self._before:
+            write_whole(
+                self._folder / MANIFEST,
+                msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n",
+                temp_folder=self._folder,
+                sync=True,
+            )
+        _remove_unnamed(self._folder, parts)
+        return self._report(manifest, stale)
+
+    def _is_current(self, name: str, known: _Known) -> bool:
+        source = self._found.get(name)
+        return (
+            source is not None and known.is_final and (source.stamp, source.kind) == (known.stamp, known.kind)
+        )
+
+    def _kept_parts(self, stale: Sequence[str]) -> Iterator[CorpusPart]:
+        """The parts of before, without the rows of sources that are gone or will be read again."""
+        gone: dict[int, list[str]] = {}
+        for name in stale:
+            gone.setdefault(self._known[name].part, []).append(name)
+        for part in self._before.parts if self._before and self._known else ():
+            if part.id not in gone:
+                yield part
+            elif len(gone[part.id]) < part.sources:
+                yield self._rewrite([part], without=gone[part.id])
+
+    def _new_parts(self, sources: Sequence[CorpusSource]) -> Iterator[CorpusPart]:
+        with self._progress_bar(len(sources), "indexing") as progress:
+            for batch in make_batches(sources):
+                made = index_batch(batch)
+                self.problems += made.problems
+                yield self._write_part(made)
+                progress(len(batch))
+
+    def _write_part(self, made: IndexedBatch) -> CorpusPart:
+        part, self._next_part = self._next_part, self._next_part + 1
+        sizes: dict[str, int] = {}
+        for table, content in made.files.items():
+            file = part_file(self._folder, table, part)
+            _make_folder(file.parent)
+            write_whole(file, content, temp_folder=self._folder, sync=True)
+            sizes[table] = len(content)
+        return CorpusPart(part, made.sources, made.rows, sizes)
+
+    def _merge_small(self, parts: list[CorpusPart]) -> list[CorpusPart]:
+        small = [part for part in parts if _is_small(part)]
+        if len(small) <= SMALL_PARTS:
+            return parts
+        rest = [part for part in parts if not _is_small(part)]
+        merged: list[CorpusPart] = []
+        group: list[CorpusPart] = []
+        for part in small:
+            if group and not _fit_together([*group, part]):
+                merged.append(self._rewrite(group) if len(group) > 1 else group[0])
+                group = []
+            group.append(part)
+        merged.append(self._rewrite(group) if len(group) > 1 else group[0])
+        return [*rest, *merged]
+
+    def _rewrite(self, parts: Sequence[CorpusPart], without: Sequence[str] = ()) -> CorpusPart:
+        """One part with the rows of *parts*, but for those of the sources *without*."""
+        files, rows = {}, {}
+        for table in (SOURCES, *TABLES):
+            paths = [part_file(self._folder, table, part.id) for part in parts if table in part.size_bytes]
+            files[table], rows[table] = _merge_files(table, paths, without)
+        kept = {table: content for table, content in files.items() if rows[table]}
+        made = IndexedBatch(
+            rows[SOURCES], kept, {table: rows[table] for table in kept if table != SOURCES}, []
+        )
+        return self._write_part(made)
+
+    def _report(self, manifest: CorpusManifest, stale: Sequence[str]) -> IndexReport:
+        kinds = [source.kind for source in self._found.values()]
+        removed = sum(name not in self._found for name in stale)
+        return IndexReport(
+            path=str(self._folder),
+            runs=kinds.count("run"),
+            receipts=kinds.count("receipt"),
+            results=kinds.count("result"),
+            added=sum(name not in self._known for name in self._found),
+            changed=len(stale) - removed,
+            removed=removed,
+            unchanged=len(self._known) - len(stale),
+            rows={table: sum(part.rows.get(table, 0) for part in manifest.parts) for table in TABLES},
+            size_bytes=sum(sum(part.size_bytes.values()) for part in manifest.parts),
+            problems=self.problems,
+        )
+
+
+def _is_small(part: CorpusPart) -> bool:
+    return part.sources < PART_SOURCES / 2 and sum(part.size_bytes.values()) < PART_BYTES / 2
+
+
+def _fit_together(parts: Sequence[CorpusPart]) -> bool:
+    size_bytes = sum(sum(part.size_bytes.values()) for part in parts)
+    return sum(part.sources for part in parts) <= PART_SOURCES and size_bytes <= PART_BYTES
+
+
+# What there is to index
+
+
+def find_sources(roots: Iterable[CorpusRoot]) -> Iterator[CorpusSource]:
+    """Every run, replay receipt and test result in *roots*, each under the name that the user knows it by."""
+    seen: set[str] = set()
+    for root in roots:
+        for source in _sources_in(root):
+            if source.path not in seen:
+                seen.add(source.path)
+                yield source
+
+
+def _sources_in(root: CorpusRoot) -> Iterator[CorpusSource]:
+    path = Path(root.path)
+    kind = _document_kind(path) if path.is_file() else None
+    if kind is not None:
+        yield _stamped(root, root.path, kind)
+        return
+    runs = [_stamped(root, str(run), "run") for run in find_runs([root.path])]
+    yield from runs
+    if path.is_dir() and runs[0].path != root.path:
+        captures = {run.path for run in runs if not run.stamp.startswith(",,")}
+        for file in _json_files(root.path, captures):
+            kind = _document_kind(Path(file))
+            if kind is not None:
+                yield _stamped(root, file, kind)
+
+
+def _json_files(folder: str, captures: set[str]) -> Iterator[str]:
+    """Documents beside captures."""
+    for parent, names, files in os.walk(folder):
+        visible = (name for name in names if not name.startswith("."))
+        names[:] = sorted(name for name in visible if os.path.join(parent, name) not in captures)
+        yield from (os.path.join(parent, name) for name in sorted(files) if name.endswith(".json"))
+
+
+def _document_kind(file: Path) -> SourceKind | None:
+    try:
+        kind = kind_of(file)
+    except (ReenactError, OSError):
+        return None
+    kinds: dict[str, SourceKind] = {"replay receipt": "receipt", "test result": "result"}
+    return kinds.get(kind)
+
+
+_FILES_OF_RUN: Final = (
+    *("manifest.json", "manifest.open.json", "recovered.json", "events.jsonl"),
+    *("REPLAY.jsonl", "replay.json", "trace.json"),
+)
+
+
+def _stamped(root: CorpusRoot, path: str, kind: SourceKind) -> CorpusSource:
+    name = root.name if path == root.path else os.path.join(root.name, path[len(root.path) :].lstrip("/"))
+    stats = (
+        [_stat(path)] if not os.path.isdir(path) else [_stat(os.path.join(path, n)) for n in _FILES_OF_RUN]
+    )
+    # The time of change of the inode too: that of the content can be set, and a clock can be off.
+    marks = [f"{each.st_size:x}.{each.st_mtime_ns:x}.{each.st_ctime_ns:x}" if each else "" for each in stats]
+    size_bytes = sum(each.st_size for each in stats if each)
+    return CorpusSource(name, path, kind, ",".join(marks), size_bytes)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+# Reading sources into files
+
+
+class IndexedBatch(NamedTuple):
+    """The Parquet files of some sources; pure data, so that any process can make it."""
+
+    sources: int
+    files: dict[str, bytes]
+    """By table; ``sources`` is one of them."""
+    rows: dict[str, int]
+    problems: list[str]
+
+
+def make_batches(sources: Iterable[CorpusSource]) -> Iterator[list[CorpusSource]]:
+    """*sources* in pieces of work; those that were written at about the same time are together.
+
+    So the rows of a part are of a few days, and a query for some days passes over most of the files.
+    """
+    batch: list[CorpusSource] = []
+    batch_bytes = 0
+    for source in sorted(sources, key=_written_at):
+        if batch and (len(batch) >= BATCH_SOURCES or batch_bytes + source.size_bytes > BATCH_BYTES):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(source)
+        batch_bytes += source.size_bytes
+    if batch:
+        yield batch
+
+
+def _written_at(source: CorpusSource) -> tuple[int, str]:
+    first = next((mark for mark in source.stamp.split(",") if mark), "0.0.0")
+    return int(first.split(".")[1], 16), source.name
+
+
+def index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
+    """Read *sources*; the same sources make the same bytes, whoever reads them."""
+    writers = _Writers()
+    rows, problems = TableRows(), []
+    listed: list[tuple[Any, ...]] = []
+    for source in sources:
+        reading = read_source(source, rows)
+        if reading.problem is not None:
+            problems.append(reading.problem)
+        listed.append((source.name, source.kind, source.stamp, reading.is_final, reading.problem))
+        if rows.text_bytes > _ROW_GROUP_BYTES:
+            writers.write(rows.take())
+    writers.write(rows.take())
+    writers.write({SOURCES: _sources_table(listed)})
+    files = writers.close()
+    counts = {table: count for table, count in writers.rows.items() if table != SOURCES}
+    return IndexedBatch(len(sources), files, counts, problems)
+
+
+class _Writers:
+    """A Parquet file in memory for each table that gets rows."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Any, Any]] = {}
+        self.rows: dict[str, int] = {}
+
+    def write(self, tables: Mapping[str, Any]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for table, rows in tables.items():
+            if table not in self._open:
+                sink = pa.BufferOutputStream()
+                self._open[table] = sink, pq.ParquetWriter(sink, rows.schema, compression="zstd")
+            self._open[table][1].write_table(rows)
+            self.rows[table] = self.rows.get(table, 0) + rows.num_rows
+
+    def close(self) -> dict[str, bytes]:
+        files: dict[str, bytes] = {}
+        for table, (sink, writer) in self._open.items():
+            writer.close()
+            files[table] = sink.getvalue().to_pybytes()
+        return files
+
+
+def _sources_table(listed: Sequence[tuple[Any, ...]]) -> Any:
+    import pyarrow as pa
+
+    schema = _sources_schema()
+    columns = zip(*listed, strict=True)
+    arrays = [pa.array(list(column), type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _sources_schema() -> Any:
+    import pyarrow as pa
+
+    texts = [(name, pa.string()) for name in ("name", "kind", "stamp")]
+    return pa.schema([*texts, ("is_final", pa.bool_()), ("problem", pa.string())])
+
+
+def _merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tuple[bytes, int]:
+    """The rows of all *files*, but for those of the sources *without*, and how many they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    schema = _sources_schema() if table == SOURCES else arrow_schema(table)
+    key = "name" if table == SOURCES else KEYS[table]
+    gone = pa.array(without, type=pa.string())
+    sink, count = pa.BufferOutputStream(), 0
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for file in files:
+            source = pq.ParquetFile(file)
+            for group in range(source.num_row_groups):
+                rows = source.read_row_group(group)
+                if without:
+                    rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=gone)))
+                if rows.num_rows:
+                    writer.write_table(rows)
+                    count += rows.num_rows
+    return sink.getvalue().to_pybytes(), count
+
+
+# The folder
+
+
+def require_arrow() -> None:
+    """Raise :class:`UsageError` where the libraries for tables are missing."""
+    try:
+        import duckdb  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        what = f"{error.name or 'a library'} is not installed"
+        raise UsageError(f"{what}; tables take: pip install 'reenact[query]'") from None
+
+
+def is_corpus(path: Path) -> bool:
+    """Whether *path* is the folder of an index, whatever its version."""
+    return (path / MANIFEST).is_file()
+
+
+def part_file(folder: Path, table: str, part: int) -> Path:
+    """The file with the rows that *part* has of *table*."""
+    return folder / table / f"{part:08d}.parquet"
+
+
+class _Version(msgspec.Struct, frozen=True):
+    format: str = ""
+    version: Any = None
+
+
+def read_corpus(folder: Path) -> CorpusManifest:
+    """The manifest of the corpus in *folder*; :class:`FormatError` where it is not one that we can read."""
+    file = folder / MANIFEST
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(f"{folder}: is no corpus; make one with: reenact index RUNS -o {folder}") from None
+    remedy = "make it anew with: reenact index --full"
+    try:
+        found = msgspec.json.decode(text, type=_Version)
+        if found.format != FORMAT:
+            raise FormatError(f"is no manifest of a corpus; {remedy}", file=str(file))
+        if found.version != VERSION:
+            reason = (
+                f"the corpus has version {found.version!r}, this reenact reads version {VERSION}; {remedy}"
+            )
+            raise UnknownVersion(reason, file=str(file))
+        return msgspec.json.decode(text, type=CorpusManifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{error}; {remedy}", file=str(file)) from None
+
+
+def check_files(folder: Path, manifest: CorpusManifest, tables: Iterable[str]) -> dict[str, list[str]]:
+    """By table, the files of a corpus; :class:`StoreError` where one is missing or not whole."""
+    files: dict[str, list[str]] = {}
+    for table in tables:
+        files[table] = []
+        for part in manifest.parts:
+            if table not in part.size_bytes:
+                continue
+            file = part_file(folder, table, part.id)
+            found, expected = _stat(str(file)), part.size_bytes[table]
+            if found is None or found.st_size != expected:
+                what = "is missing" if found is None else f"has {found.st_size} of {expected} bytes"
+                raise StoreError(f"{file}: {what}; make the corpus anew with: reenact index --full")
+            files[table].append(str(file))
+    return files
+
+
+def _manifest_to_continue(folder: Path, *, full: bool) -> CorpusManifest | None:
+    if not is_corpus(folder):
+        others = sorted(set(os.listdir(folder)) - {LOCK, READERS, SOURCES, *TABLES})
+        others = [name for name in others if not name.startswith(TEMP_PREFIX)]
+        if others:
+            raise UsageError(
+                f"{folder}: holds something else ({others[0]}); name a new folder for the corpus"
+            )
+        return None
+    try:
+        return read_corpus(folder)
+    except FormatError:
+        if full:
+            return None
+        raise
+
+
+def _read_known(folder: Path, manifest: CorpusManifest) -> dict[str, _Known]:
+    import pyarrow.parquet as pq
+
+    check_files(folder, manifest, [SOURCES, *TABLES])
+    known: dict[str, _Known] = {}
+    for part in manifest.parts:
+        table = pq.read_table(part_file(folder, SOURCES, part.id), partitioning=None)
+        columns = (table[name].to_pylist() for name in ("name", "kind", "stamp", "is_final"))
+        for name, kind, stamp, is_final in zip(*columns, strict=True):
+            known[name] = _Known(part.id, kind, stamp, is_final)
+    return known
+
+
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    _make_folder(folder)
+    fd = _open_lock(folder / LOCK)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+            raise StoreError(f"{folder}: is being indexed by process {owner}; wait until it ends") from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _open_lock(file: Path) -> int:
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+@contextmanager
+def keeping_files(folder: Path) -> Iterator[None]:
+    """No file of a corpus in *folder* is removed in the block, even if the corpus is brought up to date."""
+    try:
+        fd = os.open(folder / READERS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        yield  # no corpus, or one that nobody has written here
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _last_part(folder: Path) -> int:
+    """The highest number that a file has, named by the manifest or not: none is written over."""
+    files = (file for table in (SOURCES, *TABLES) for file in (folder / table).glob("*.parquet"))
+    return max((int(file.stem) for file in files if file.stem.isdecimal()), default=0)
+
+
+def _remove_unnamed(folder: Path, parts: Sequence[CorpusPart]) -> None:
+    """Remove files of earlier versions of the corpus and of killed writers, unless somebody reads."""
+    named = {str(part_file(folder, table, part.id)) for part in parts for table in part.size_bytes}
+    left = [file for table in (SOURCES, *TABLES) for file in (folder / table).glob("*.parquet")]
+    left += folder.glob(f"{TEMP_PREFIX}*")
+    readers = _open_lock(folder / READERS)
+    try:
+        fcntl.flock(readers, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for file in left:
+            if str(file) not in named:
+                file.unlink(missing_ok=True)
+    except BlockingIOError:
+        pass  # the next update removes them
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        os.close(readers)

@@ -1,0 +1,240 @@
+"""SQL over runs, by DuckDB: over an index where one is named, else over the runs themselves."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from reenact.corpus.index import (
+    CorpusRoot,
+    check_files,
+    find_sources,
+    is_corpus,
+    keeping_files,
+    read_corpus,
+    require_arrow,
+)
+from reenact.corpus.tables import PAYLOADS, TABLES, NeededRows, TableRows, arrow_schema, read_source
+from reenact.errors import StoreError, UsageError
+from reenact.progress import ProgressBar, no_progress_bar
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow
+
+_CHUNK_BYTES: Final = 64 * 1024 * 1024
+_READING: Final = ("SELECT", "EXPLAIN", "MULTI")
+"""Statements that change nothing; ``MULTI`` is what DuckDB makes of ``PIVOT``."""
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""Nothing is fetched from anywhere."""
+
+
+class QueryColumn(msgspec.Struct, frozen=True):
+    """A column of a result, with the type that DuckDB gives it."""
+
+    name: str
+    type: str
+
+
+class QueryReport(msgspec.Struct, frozen=True):
+    """The result of :func:`query`."""
+
+    columns: list[QueryColumn]
+    rows: list[tuple[Any, ...]]
+    problems: list[str]
+    """Runs that could not be read, or not to their end."""
+
+
+class QueryResult:
+    """A result that is handed out piece by piece."""
+
+    def __init__(
+        self, reader: pyarrow.RecordBatchReader, columns: list[QueryColumn], problems: list[str]
+    ) -> None:
+        self.reader = reader
+        self.columns = columns
+        self.problems = problems
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """All rows, as Python values."""
+        for batch in self.reader:
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def query(sql: str, *paths: str | Path, progress_bar: ProgressBar = no_progress_bar) -> QueryReport:
+    """The rows that *sql* selects from the tables of *paths*: one corpus, or runs and folders of runs.
+
+    The tables are ``runs``, ``calls``, ``messages``, ``events``, ``divergences`` and ``assertions``. Raises
+    :class:`UsageError` where DuckDB refuses *sql*.
+    """
+    with open_query(sql, paths, progress_bar=progress_bar) as result:
+        return QueryReport(result.columns, list(result.rows()), result.problems)
+
+
+@contextmanager
+def open_query(
+    sql: str, paths: Sequence[str | Path], *, progress_bar: ProgressBar = no_progress_bar
+) -> Iterator[QueryResult]:
+    """What :func:`query` gives, without keeping all of it in memory."""
+    require_arrow()
+    import duckdb
+
+    with ExitStack() as stack:
+        for path in paths:
+            stack.enter_context(keeping_files(Path(path)))
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="reenact-query-"))
+        connection = duckdb.connect(":memory:", config={**_CONFIG, "temp_directory": scratch})
+        try:
+            with _in_one_line():
+                _refuse_changes(connection, sql)
+                problems = _make_tables(connection, sql, paths, progress_bar)
+                relation = connection.sql(sql)
+                columns = [
+                    QueryColumn(name, str(kind))
+                    for name, kind in zip(relation.columns, relation.types, strict=True)
+                ]
+                yield QueryResult(relation.to_arrow_reader(10_000), columns, problems)
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """What DuckDB says about a query, as one line without a drawing."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        raise StoreError(_first_line(error)) from None
+    except duckdb.Error as error:
+        raise UsageError(f"SQL: {_first_line(error)}") from None
+
+
+_POSITION: Final = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^")
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error)
+    place = _POSITION.search(text)
+    said = " ".join(text[: place.start() if place else None].split())
+    if place is None:
+        return said
+    column = len(place[3]) - len(f"LINE {place[1]}: ") + 1
+    return f"{said} (line {place[1]}, column {max(column, 1)})"
+
+
+def _refuse_changes(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"SQL: there are {len(statements)} statements; write one")
+    kind = statements[0].type.name
+    if kind not in _READING:
+        raise UsageError(
+            f"SQL: {kind} changes something; write one SELECT, --csv and --parquet write its rows"
+        )
+
+
+def _make_tables(
+    connection: duckdb.DuckDBPyConnection, sql: str, paths: Sequence[str | Path], progress_bar: ProgressBar
+) -> list[str]:
+    """Make what *sql* asks for; which runs could not be read."""
+    if not paths:
+        raise UsageError("name a corpus, or runs to look into")
+    folders = [Path(path) for path in paths]
+    corpora = [folder for folder in folders if is_corpus(folder)]
+    if corpora and len(folders) > 1:
+        raise UsageError(f"{corpora[0]}: is a corpus; it is asked alone, index all runs into one")
+    if corpora:
+        _view_corpus(connection, corpora[0])
+        return []
+    return _read_runs(connection, wanted_by(connection, sql), folders, progress_bar)
+
+
+def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    for table, files in check_files(folder, read_corpus(folder), TABLES).items():
+        if files:
+            names = ", ".join(f"'{name}'" for name in (file.replace("'", "''") for file in files))
+            connection.execute(f"create view {table} as select * from read_parquet([{names}])")
+        else:
+            connection.register(table, arrow_schema(table).empty_table())
+
+
+def _read_runs(
+    connection: duckdb.DuckDBPyConnection,
+    wanted: NeededRows,
+    paths: Iterable[Path],
+    progress_bar: ProgressBar,
+) -> list[str]:
+    import pyarrow as pa
+
+    roots = [CorpusRoot(str(path), str(path.absolute())) for path in paths]
+    sources = list(find_sources(roots))
+    found: dict[str, list[pa.Table]] = {table: [arrow_schema(table).empty_table()] for table in TABLES}
+    rows, problems = TableRows(), []
+    with progress_bar(len(sources), "reading") as progress:
+        for source in sources:
+            reading = read_source(source, rows, wanted)
+            if reading.problem is not None:
+                problems.append(reading.problem)
+            if rows.text_bytes > _CHUNK_BYTES:
+                _keep(rows, found)
+            progress(1)
+    _keep(rows, found)
+    for table, pieces in found.items():
+        connection.register(table, pa.concat_tables(pieces))
+    return problems
+
+
+def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:
+    for table, piece in rows.take().items():
+        found[table].append(piece)
+
+
+def wanted_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededRows:
+    """What *sql* needs to be read of runs; everything where that cannot be told."""
+    [(serialized,)] = connection.execute("select json_serialize_sql(?)", [sql]).fetchall()
+    tree: Any = msgspec.json.decode(serialized)
+    if tree.get("error") or "statements" not in tree:
+        return NeededRows()
+    named = _Named()
+    named.walk(tree["statements"])
+    tables = [table for table in TABLES if table in named.texts]
+    is_all = named.has_star or bool(named.aliases & named.alone)
+    return NeededRows(tables, payloads=is_all or not named.texts.isdisjoint(PAYLOADS))
+
+
+class _Named:
+    """The names in a query, wherever they stand: too many cost time, too few would be wrong."""
+
+    def __init__(self) -> None:
+        self.texts: set[str] = set()
+        self.aliases: set[str] = set(TABLES)
+        self.alone: set[str] = set()
+        """Columns without a table: one that is called as a table means its whole row."""
+        self.has_star = False
+
+    def walk(self, value: Any) -> None:
+        if isinstance(value, dict):
+            # A natural join compares whichever columns two tables share.
+            self.has_star |= value.get("class") == "STAR" or value.get("ref_type") == "NATURAL"
+            if value.get("type") == "BASE_TABLE":
+                self.aliases.add(str(value.get("alias") or value.get("table_name")).lower())
+            if value.get("class") == "COLUMN_REF" and len(value.get("column_names", ())) == 1:
+                self.alone.add(str(value["column_names"][0]).lower())
+            for child in value.values():
+                self.walk(child)
+        elif isinstance(value, list):
+            for child in value:
+                self.walk(child)
+        elif isinstance(value, str):
+            self.texts.add(value.lower())
