@@ -11,7 +11,6 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.index import STATES, StepIndex
-from reenact.analysis.sources.source import Header, RunSource, head_of
 from reenact.errors import FormatError, ReenactError, StoreError
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
@@ -20,6 +19,7 @@ from reenact.formats.rfc3339 import moment
 from reenact.providers import ModelRequest
 from reenact.providers.meaning import Media, Message, Other, Part, Text, ToolCall, ToolResult
 from reenact.trace.model_calls import model_request, model_response
+from reenact.trace.sources.source import Header, RunSource
 from reenact.values.tags import plain
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def read_source(source: CorpusSource, into: TableRows, wanted: NeededRows = EVER
         if source.kind == "run":
             return _read_run(source, into, wanted)
         (_read_receipt if source.kind == "receipt" else _read_test_result)(source, into)
-    except (ReenactError, OSError, RecursionError) as error:
+    except (ReenactError, OSError, RecursionError, msgspec.ValidationError) as error:
         into.cut(mark)
         problem = _describe_problem(source, error)
         if source.kind == "run" and "runs" in wanted.tables:
@@ -434,7 +434,7 @@ def _payloads(
         if index.outcome_seq[place]:
             ended = source.event(index.outcome_seq[place])
         outcome = ended.data if ended else {}
-        error = outcome.get("error", outcome.get("modelError")) if has_failed else None
+        error = (ended.failure or outcome.get("modelError")) if ended and has_failed else None
         if kind != "tool" or began is None:
             found.append((None, None, _payload(source, error, into)))
             continue
@@ -462,7 +462,7 @@ def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, wi
         event = run.event(seq)
         if event is None:
             continue
-        head = head_of(event)
+        head = event.head()
         data = _json(event.data, into) if with_data else None
         call_id, lane = _text(head.data.callId), _text(head.data.lane)
         into.add(
