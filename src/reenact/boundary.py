@@ -192,6 +192,10 @@ WaitFor: TypeAlias = Literal["its time", "nothing", "what comes"]
 """In its own time; not at all, since its deadline passed; until it is there, since its deadline did not."""
 
 
+HANDED: Final = "h"
+"""The kind of a timer that is none: something that a thread hands to an event loop goes off there."""
+
+
 class HeldTimer(Protocol):
     """A timer of an event loop that goes off when its turn has come."""
 

@@ -162,6 +162,30 @@ async def race_of_sleep_and_work(pace: Pace) -> str:
     return "sleep" if sleep in done else "work"
 
 
+async def job_and_timer_of_one_round(pace: Pace) -> list[str]:
+    """The loop is held up until both are there; the task that waits for the job sees the timer's doing."""
+    loop, rang = asyncio.get_running_loop(), []
+    job = asyncio.ensure_future(asyncio.to_thread(pace.work))
+    await asyncio.sleep(0)
+    handle = loop.call_later(0.05, rang.append, "rang")
+    if pace.own_s < 0.1:
+        _really_wait(0.1)
+    await job
+    handle.cancel()
+    return rang
+
+
+async def overdue_timeout(pace: Pace) -> str:
+    """The deadline has passed, or not, when the time-out begins."""
+    limit = asyncio.timeout(0.1)
+    pace.work()
+    try:
+        async with limit:
+            return await pace.ask_async(1)
+    except TimeoutError:
+        return "gave up"
+
+
 async def move_on_after(pace: Pace) -> str:
     with anyio.move_on_after(0.1):
         first = await pace.ask_async(1)
@@ -287,6 +311,8 @@ AGENTS: list[Callable[[Pace], Any]] = [
     polling,
     two_sleepers,
     race_of_sleep_and_work,
+    job_and_timer_of_one_round,
+    overdue_timeout,
     move_on_after,
     fail_after,
     event,
@@ -320,6 +346,31 @@ def test_a_deadline_passes_where_it_passed(
         replayed = run(agent, Pace(**now))
     assert replayed == recorded
     assert not replayed_run.divergences
+
+
+def test_answers_of_one_round_come_in_one_round(tmp_path: Path) -> None:
+    """Who is woken by the first sees the second too."""
+
+    async def agent() -> list[int]:
+        both = asyncio.Event()
+
+        @reenact.tool
+        async def ask(what: int) -> int:
+            await both.wait()
+            return what
+
+        tasks = [asyncio.create_task(ask(number)) for number in range(3)]
+        await asyncio.sleep(0.01)
+        asyncio.get_running_loop().call_soon(both.set)
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.gather(*pending)
+        return [task.result() for task in done]
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = asyncio.run(agent())
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(agent()) == recorded == [0, 1, 2]
+    assert not run.divergences
 
 
 def test_the_time_out_of_the_issue(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     cancelled: bool = False
     opened: int | None = None
     opening: int = 0
+    joined: int | None = None
     latencyMs: int | float | None = None  # noqa: N815
     """Where the artifact states how long a call took."""
     utility: int | float | None = None

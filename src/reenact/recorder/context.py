@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from time import time_ns
 from typing import Any, Final, NamedTuple
@@ -87,18 +87,33 @@ _SHAPES: Final[dict[CallKind, _Shape]] = {
 
 _ENDING_S: Final = 0.1
 """Nobody is kept longer from ending, whatever befell the one before."""
+_MOST_ROUNDS: Final = 50
+"""After so many rounds of an event loop nobody can tell any more what led to what."""
 _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
-class _Stirred:
-    """What has happened on an event loop before anybody runs who was woken by it."""
+class _Motion:
+    """What came in on an event loop last, from outside of it, has not come to rest yet."""
 
-    def __init__(self) -> None:
-        self.sleeps: list[tuple[Lane, str]] = []
-        """Those that are over."""
-        self.is_noted = False
-        """Whether any of it stands in the order already."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, at_rest: Callable[[], object]) -> None:
+        self.rounds = 0
+        """How many the loop has made since."""
+        self._loop = loop
+        self._at_rest = at_rest
+        self._look_again()
+
+    def _look_again(self) -> None:
+        with outside():
+            self._loop.call_soon(self._count)
+
+    def _count(self) -> None:
+        self.rounds += 1
+        # A loop that does not show what is due, as uvloop, is taken to have come to rest.
+        if getattr(self._loop, "_ready", None) and self.rounds < _MOST_ROUNDS:
+            self._look_again()
+        else:
+            self._at_rest()
 
 
 class _Watched(Coroutine[Any, Any, Any]):
@@ -174,8 +189,8 @@ class CaptureContext:
         self._ending = Lock()
         self._ending_lane: Lane | None = None
         """The thread or job that is about to end, if one is."""
-        self._stirred: dict[asyncio.AbstractEventLoop, _Stirred] = {}
-        """Event loops on which something happened, and nobody who was woken by it has run yet."""
+        self._motions: dict[asyncio.AbstractEventLoop, _Motion] = {}
+        """Event loops that have not come to rest since something came in from outside."""
         self._running: set[Lane] = set()
         """Tasks, threads and jobs that are not over."""
         self._sharing = Sharing()
@@ -214,7 +229,7 @@ class CaptureContext:
     def step(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
             self.latest_model_request = call.request
-        step = CaptureStep(self, call, self._new_call_id())
+        step = CaptureStep(self, call, self._new_call_id(), is_ordered=lane.has_order)
         try:
             self._record_call(step, lane)
         except Exception as error:
@@ -289,32 +304,22 @@ class CaptureContext:
 
     def _note_end(self, lane: Lane, how: str) -> None:
         self._running.discard(lane)
-        mark = ENDED + self._join()
-        self._note_order(lane, f"{mark} {how}" if how else mark)
+        self._note_order(lane, f"{ENDED} {how}" if how else ENDED)
 
-    def _join(self) -> str:
-        """The mark of what happens on an event loop before anybody runs who was woken by the last such."""
-        stirred = self._stir()
-        if stirred is None:
-            return ""
-        is_joined, stirred.is_noted = stirred.is_noted, True
-        return JOINED if is_joined else ""
+    def _rounds_since_last(self) -> int | None:
+        """How many rounds the running event loop has made since something came in; ``None`` if at rest.
 
-    def _stir(self) -> _Stirred | None:
+        What comes in now is the last from now on.
+        """
         loop = asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
         if loop is None:
             return None
-        if loop not in self._stirred:
-            self._stirred[loop] = _Stirred()
-            with outside():
-                loop.call_soon(self._let_woken_run, loop)
-        return self._stirred[loop]
-
-    def _let_woken_run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Sleeps end behind all that came with them, because who has slept sees all of it."""
-        for lane, name in self._stirred[loop].sleeps:
-            self._note_order(lane, FIRED + name + self._join())
-        del self._stirred[loop]
+        motion = self._motions.get(loop)
+        if motion is None:
+            self._motions[loop] = _Motion(loop, partial(self._motions.pop, loop))
+            return None
+        rounds, motion.rounds = motion.rounds, 0
+        return rounds
 
     def putting(self, lane: Lane) -> None:
         """Whoever comes first puts first."""
@@ -333,11 +338,9 @@ class CaptureContext:
         """None is held."""
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        stirred = self._stir()
-        if stirred is not None and name.startswith("s"):
-            stirred.sleeps.append((lane, name))
-        else:
-            self._note_order(lane, FIRED + name + self._join())
+        rounds = self._rounds_since_last()
+        mark = "" if rounds is None else f"{JOINED}{rounds or ''}"
+        self._note_order(lane, FIRED + name + mark)
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
@@ -590,6 +593,8 @@ class CaptureContext:
         try:
             shape = _SHAPES[step.call.kind]
             text = None
+            if step.gave_way and step.is_ordered and step.opened is None and not (error and leaving(error)):
+                step.joined = self._rounds_since_last()
             if shape is _MODEL:
                 if step.is_deferred:
                     self.write_deferred()

@@ -46,6 +46,10 @@ class CaptureStep(msgspec.Struct, eq=False):
     """Whether the call has left, or is about to, and is not recorded yet."""
     gave_way: bool | None = None
     """Whether the event loop went on before the outcome came; ``None`` outside of one."""
+    is_ordered: bool = False
+    """Whether replay delivers the outcome in its turn: not that of a call inside another one."""
+    joined: int | None = None
+    """How many rounds of the event loop before it something else came in; ``None`` where all was at rest."""
 
     def wait(self) -> None:
         """A recorded call waits for nothing."""
@@ -98,6 +102,8 @@ class CaptureStep(msgspec.Struct, eq=False):
             facts["opened"], facts["opening"] = self.opened
         if self.gave_way is False:
             facts["inline"] = True
+        if self.joined is not None:
+            facts["joined"] = self.joined
         return facts
 
     def close(self, error: BaseException | None) -> None:

@@ -311,12 +311,16 @@ class ReplayEngine:
         self._running.add(lane)
         if not self.source.acts or not lane.has_order:
             return coro
-        return EndingInTurn(coro, lambda: self._turn_to(ENDED, lane))
+        return EndingInTurn(coro, lambda: self._turn_to(ENDED, lane), lambda: self._task_is_over(lane))
 
     def task_ended(self, lane: Lane, how: str) -> None:
-        self._running.discard(lane)
         self._note_end(lane, how)
-        self._has_done(ENDED, lane)
+        self._task_is_over(lane)
+
+    def _task_is_over(self, lane: Lane) -> None:
+        if lane in self._running:
+            self._running.discard(lane)
+            self._has_done(ENDED, lane)
 
     def differing_tasks(self) -> list[ReplayDivergence]:
         """Where tasks came to something else than the recorded ones."""

@@ -22,7 +22,11 @@ class Loop:
     """An event loop with calls of this run, and whether it has anything left to do."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_dry: Callable[[], None], clock: PatientClock
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_round: Callable[[Loop], None],
+        on_dry: Callable[[], None],
+        clock: PatientClock,
     ) -> None:
         self.loop = loop
         self.is_dry = False
@@ -30,21 +34,28 @@ class Loop:
         self._thread_id = 0
         """The thread that the loop was last seen running in; 0 for one that was not."""
         self._thread = MovingThread(0, clock)
+        self._on_round = on_round
         self._on_dry = on_dry
         self._is_probing = False
         self._spins = 0
+        self.rounds = 0
+        """How many the loop has made since something came in from outside."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the calling code runs on it."""
+        return asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
 
     def notice(self) -> None:
         """Remember the thread, if this is it, or the loop knows it."""
-        is_here = asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
-        thread_id = threading.get_ident() if is_here else getattr(self.loop, "_thread_id", None)
+        thread_id = threading.get_ident() if self.is_here else getattr(self.loop, "_thread_id", None)
         if thread_id and thread_id != self._thread_id:
             self._thread_id = thread_id
             self._thread = MovingThread(thread_id, self._clock)
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+        if self.is_here:
             self.loop.call_soon(callback)
         else:
             # Not in the name of the thread's lane: the agent hands nothing to its loop here.
@@ -58,10 +69,15 @@ class Loop:
             if not future.done():
                 future.set_result(None)
 
-        if asyncio._get_running_loop() is self.loop:  # noqa: SLF001
+        if self.is_here:
             settle()  # they go on in the next round, as if they had been woken there
         else:
             self.run(settle)
+
+    def came_in(self) -> None:
+        """Something comes in from outside, in the next round."""
+        self.rounds = -1 if self._is_probing else 0
+        self.stir()
 
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
@@ -75,10 +91,15 @@ class Loop:
 
     def _probe(self) -> None:
         self._spins += 1
+        self.rounds += 1
+        self._is_probing = False
+        self._on_round(self)
+        if self._is_probing:  # something came in
+            return
         if self._has_more_to_do():
+            self._is_probing = True
             self.loop.call_soon(self._probe)
             return
-        self._is_probing = False
         self.is_dry = True
         self._on_dry()
 

@@ -45,15 +45,15 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 class Act:
     """What a task did between two events: it ended, put items into queues, or a timer of its own went off."""
 
-    __slots__ = ("is_cancelled", "is_joined", "left", "seq", "what")
+    __slots__ = ("is_cancelled", "joined", "left", "seq", "what")
 
     def __init__(
-        self, seq: int, what: str, count: int, *, is_joined: bool = False, is_cancelled: bool = False
+        self, seq: int, what: str, count: int, *, joined: int | None = None, is_cancelled: bool = False
     ) -> None:
         self.is_cancelled = is_cancelled
         """The end of a task that was cancelled."""
-        self.is_joined = is_joined
-        """It came with the one before."""
+        self.joined = joined
+        """So many rounds of its event loop before it something else came in; ``None`` if all was at rest."""
         self.seq = seq
         """The event before which it came."""
         self.what = what
@@ -94,6 +94,7 @@ class RecordedCall:
         "is_background",
         "is_instant",
         "is_stream",
+        "joined",
         "lane",
         "lent",
         "made_ms",
@@ -130,6 +131,8 @@ class RecordedCall:
         """Its answer begins when it is due; its outcome comes when the agent has read it."""
         self.opening = sys.maxsize
         """Streams that became due after the same event began in this order, before the event after it."""
+        self.joined: int | None = None
+        """So many rounds of the event loop before its outcome something else came in; ``None`` if at rest."""
         self.inline = False
         """The answer came without the call giving way to the event loop."""
         self.never_ends = not is_instant
@@ -150,6 +153,7 @@ class RecordedCall:
         if data.opened is not None:
             self.is_stream, self.due_after, self.opening = True, data.opened, data.opening
         self.inline = data.inline
+        self.joined = data.joined
         self.never_ends = data.cancelled and data.opened is None
 
 
@@ -302,29 +306,35 @@ class ReplaySource:
 
     def _read_act(self, seq: int, told: str) -> Act | None:
         """``None`` for what is told of others' lanes, or in words of a later version."""
-        outcome, is_joined = "", False
+        outcome = ""
         lane, mark, how = told.partition(ENDED)
         if mark:
-            is_joined, how = how.startswith(JOINED), how.removeprefix(JOINED)
-            function, _, outcome = how.strip().rpartition(" ")
+            how = how.removeprefix(JOINED).strip()  # older captures have the mark here too
+            function, _, outcome = how.rpartition(" ")
             if function and self.is_ours(lane):
-                self.ends.append((lane, how.strip()))
+                self.ends.append((lane, how))
         elif told.endswith(STILL_RUNNING):
             lane = told.removesuffix(STILL_RUNNING)  # it may end when all else has happened
         elif FIRED in told:
             lane = told.partition(FIRED)[0]
             if not self.has_deadlines or not self.is_ours(lane):
                 return None
-            return Act(seq, told.removesuffix(JOINED), 1, is_joined=told.endswith(JOINED))
+            timer, mark, rounds = told.partition(JOINED)
+            return Act(
+                seq,
+                timer,
+                1,
+                joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
+            )
         else:
             lane, mark, count = told.partition(PUT)
-            if not mark or not self.is_ours(lane) or not (count or "1").isdecimal():
+            if not mark or not self.is_ours(lane):
                 return None
-            return Act(seq, lane + PUT, int(count[:9] or 1))
+            return Act(seq, lane + PUT, _number(count, 1))
         is_cancelled = bool(mark) and outcome == CANCELLED
         if not self.is_ours(lane):
             return None
-        return Act(seq, lane + ENDED, 1, is_joined=is_joined, is_cancelled=is_cancelled)
+        return Act(seq, lane + ENDED, 1, is_cancelled=is_cancelled)
 
     def _head(self, number: int, line: bytes) -> EventHead:
         try:
@@ -379,6 +389,10 @@ class ReplaySource:
         if taken_back:
             self.beside = [call for call in self.beside if call.beside]
             self.calls = sorted([*self.calls, *taken_back], key=lambda call: call.seq)
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text[:9]) if text.isdecimal() else otherwise
 
 
 def _name(head: EventHead) -> str:

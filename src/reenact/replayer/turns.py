@@ -18,13 +18,13 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import islice, takewhile
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from reenact.boundary import HeldTimer, Lane, WaitFor
+from reenact.boundary import HANDED, HeldTimer, Lane, WaitFor
 from reenact.formats.capture import FIRED
 from reenact.replayer.idle import MovingThread, StartingJob, others_run
 from reenact.replayer.loops import Loop, holds_others_up, on_loop
@@ -50,6 +50,8 @@ _SLEEPS: Final = ("s", "z")
 """Timers of these kinds are sleeps, on an event loop or in a thread."""
 _MOST_EXTRA_SLEEPS: Final = 10
 """So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
+_LOOKED_AHEAD: Final = 64
+"""How many things are looked at for one that came in on an event loop before it was at rest."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 
@@ -100,8 +102,11 @@ class Turns:
         for act in (act for listed in acts.values() for act in listed):
             self._acts_by_name.setdefault(act.what, deque()).append(act)
         self._acting: list[ActWaiter] = []
+        self._joined = deque(item for item in self._items() if item.joined is not None)
+        """What came in on an event loop that was not at rest, as far as it is to come."""
         self._went_off = {what for what in self._acts_by_name if FIRED in what}
-        """The timers that went off in the recording."""
+        """The timers that went off in the recording, and what was handed to event loops."""
+        self._has_deadlines = any(not _is_handed(what) for what in self._went_off)
         self._timers: dict[str, Timer] = {}
         """Those that are set, and deadlines that threads wait for."""
         self._extra_sleeps = 0
@@ -145,7 +150,9 @@ class Turns:
         found = self._loops.get(loop)
         if found is None:
             with self._lock:
-                found = self._loops.setdefault(loop, Loop(loop, self._loop_is_dry, self._clock))
+                found = self._loops.setdefault(
+                    loop, Loop(loop, self._loop_goes_on, self._loop_is_dry, self._clock)
+                )
         found.notice()
 
     def lane_starting(self, lane: Lane) -> None:
@@ -343,12 +350,12 @@ class Turns:
         if not on_loop() or self._is_closed:
             return
         with self._lock:
-            act = self._comes_to(what)
+            act = self._comes_to(what, on_loop=True)
             if act is None:
                 return
             loop = self._running_loop()
             future: asyncio.Future[None] = loop.loop.create_future()
-            waiter = ActWaiter(act, lambda: loop.resolve(future))
+            waiter = ActWaiter(act, lambda: loop.resolve(future), is_on_loop=True)
             self._acting.append(waiter)
             loop.stir()
             self._start_ticker()
@@ -359,10 +366,12 @@ class Turns:
                 if waiter in self._acting:
                     self._acting.remove(waiter)
 
-    def _comes_to(self, what: str) -> Act | None:
+    def _comes_to(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that somebody is about to do, if it has to wait for its turn."""
         act = self._next_act_of(what)
-        return None if act is None or self._may_act(act) else act
+        if act is None or (on_loop and self._due_act() is act) or self._may_act(act):
+            return None
+        return act
 
     def has_acted(self, what: str) -> None:
         """*what* was done, in its turn or not."""
@@ -383,13 +392,14 @@ class Turns:
     def hold_timer(self, name: str, held: HeldTimer) -> bool:
         """Let *held* go off in its turn; false where it is to go off by itself."""
         with self._lock:
-            if self._is_closed or self._time_passes:
+            is_new = _is_handed(name) and name not in self._went_off
+            if self._is_closed or self._time_passes or is_new:
                 return False
             self.loop_seen(held.loop)
             loop = self._loops[held.loop]
             timer = Timer(name, lambda: loop.run(held.fire), held.let_go)
             timer.when_s = held.when_s
-            timer.stir = loop.stir
+            timer.loop, timer.stir = loop, loop.came_in
             self._timers[name] = timer
             loop.stir()
             self._start_ticker()
@@ -446,62 +456,106 @@ class Turns:
         timer = self._due_timer() or self._sleep_to_end()
         if timer is None:
             return False
-        self._set_off([self._take_timer(timer)])
+        if timer.loop is None:
+            self._take_timer(timer)
+        elif not self._begin_on(timer.loop):
+            return False
+        else:
+            self._take_timer(timer)
+            self._let_follow(timer.loop, at_once=True)
         self._next_since_s = self._clock.now_s
         return True
 
-    def _take_timer(self, timer: Timer) -> Timer:
+    # What comes in while an event loop is not at rest
+
+    def _begin_on(self, loop: Loop) -> bool:
+        """Whether something may come in on *loop* now: on its own thread, and with all that has to follow."""
+        for act in self._followers(loop):
+            if isinstance(act, Act) and act.what not in self._timers and self._let_thread_go_on(act.lane):
+                return False
+        if not loop.is_here:
+            loop.run(self._loop_is_dry)
+            return False
+        return True
+
+    def _let_thread_go_on(self, lane: str) -> bool:
+        """Let the thread of *lane* go on that is to hand something over in a moment."""
+        for acting in self._acting:
+            if acting.act.lane == lane and not acting.is_on_loop:
+                self._acting.remove(acting)
+                acting.release()
+                return True
+        for *_, waiter in self._queue:
+            if waiter.call.lane == lane and isinstance(waiter, ThreadWaiter) and not waiter.is_done:
+                self._answer(waiter)
+                return True
+        return False
+
+    def _let_follow(self, loop: Loop, *, at_once: bool = False) -> None:
+        """Let come in what came so many rounds after the last on *loop*, or with it."""
+        while (found := next(self._followers(loop), None)) is not None:
+            is_due = found.joined == 0 if at_once else loop.rounds >= (found.joined or 0)
+            if not is_due:
+                return
+            if isinstance(found, Act):
+                timer = self._timers.get(found.what)
+                if timer is None or timer.loop is not loop:
+                    return
+                self._take_timer(timer)
+            else:
+                waiter = self._waiter_of(found)
+                if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+                    return
+                self._answer(waiter)
+            at_once = True
+
+    def _followers(self, loop: Loop) -> Iterator[Act | RecordedCall]:
+        """What came in on *loop*, in recorded order, before it had come to rest."""
+        while self._joined and self._is_over(self._joined[0]):
+            self._joined.popleft()
+        if not self._joined or _seq_of(self._joined[0]) > self._next + _LOOKED_AHEAD:
+            return
+        for item in islice(self._items(), _LOOKED_AHEAD):
+            if item.joined is not None:
+                yield item
+            elif isinstance(item, RecordedCall):
+                waiter = self._waiter_of(item)
+                if isinstance(waiter, LoopWaiter) and waiter.loop is loop:
+                    return  # it came when all was at rest
+            elif FIRED in item.what:
+                timer = self._timers.get(item.what)
+                if timer is None or timer.loop is loop:
+                    return
+
+    def _is_over(self, item: Act | RecordedCall) -> bool:
+        if isinstance(item, Act):
+            return item.left <= 0 or item.seq < self._next
+        return bool(self._happened[item.outcome_seq])
+
+    def _waiter_of(self, call: RecordedCall) -> Waiter | None:
+        waiters = (entry[-1] for entry in self._queue)
+        return next((waiter for waiter in waiters if waiter.call is call and not waiter.is_done), None)
+
+    def _items(self) -> Iterator[Act | RecordedCall]:
+        """What is to come, in recorded order: acts, and calls whose outcome is."""
+        for seq in range(self._next, len(self._times_ms) + 1):
+            yield from [act for act in self._acts.get(seq, ()) if act.left > 0]
+            if not self._happened[seq] and self._by_seq[seq].outcome_seq == seq:
+                yield self._by_seq[seq]
+
+    def _take_timer(self, timer: Timer) -> None:
         del self._timers[timer.name]
         act = self._next_act_of(timer.name)
         if act is not None:
             act.left = 0
-        self._is_settling = True
+        self._set_off(timer)
         self._advance()
-        return timer
-
-    def _due_group(self) -> list[Act]:
-        """What is to be done before the next event, and all that came with it."""
-        first = self._due_act()
-        if first is None:
-            return []
-        acts = self._acts[self._next]
-        return [first, *takewhile(lambda act: act.is_joined and act.left > 0, islice(acts, 1, None))]
-
-    def _release_group(self) -> bool:
-        """Where all that came together is there again, let it come together."""
-        group = self._due_group() if self._acts else []
-        if len(group) < 2 or not self._at_rest():
-            return False
-        waiters = {id(waiter.act): waiter for waiter in self._acting}
-        if not all(act.what in self._timers or id(act) in waiters for act in group):
-            return False
-        if not on_loop():  # there all of it takes the same number of rounds
-            for loop in self._loops.values():
-                loop.run(self._loop_is_dry)
-            return False
-        timers = []
-        for act in group:
-            waiter = waiters.get(id(act))
-            if waiter is not None:
-                self._acting.remove(waiter)
-                waiter.release()
-            else:
-                timer = self._timers.pop(act.what)
-                timer.fire()
-                timers.append(timer)
-            act.left = 0
-        for loop in self._loops.values():
-            loop.stir()
-        self._set_off([], timers)
-        self._next_since_s = self._clock.now_s
-        self._advance()
-        return True
 
     def _due_timer(self) -> Timer | None:
         """The one whose turn it is, or one that comes when its turn is over."""
-        group = self._due_group() if self._acts else []
-        if len(group) == 1 and group[0].what in self._timers:
-            return self._timers[group[0].what]
+        act = self._due_act() if self._acts else None
+        if act is not None and act.what in self._timers:
+            return self._timers[act.what]
         late = (timer for timer in self._timers.values() if timer.name in self._went_off)
         return next((timer for timer in late if self._next_act_of(timer.name) is None), None)
 
@@ -542,22 +596,12 @@ class Turns:
             entry[-1].call.lane == lane and not entry[-1].is_done for entry in self._queue
         )
 
-    def _set_off(self, timers: list[Timer], fired: Sequence[Timer] = ()) -> None:
-        for timer in timers:
-            timer.fire()
-        for timer in (*timers, *fired):
-            if timer.stir is not None:
-                timer.stir()
+    def _set_off(self, timer: Timer) -> None:
+        timer.fire()
+        if timer.stir is not None:
+            timer.stir()
         self._is_settling = True
         self._stirred_s = self._clock.now_s
-
-    def _take_due_timer(self) -> Timer | None:
-        act = self._due_act()
-        if act is not None and act.what in self._timers:
-            return self._timers[act.what]
-        # One that comes when its turn is over goes off at once.
-        late = (timer for timer in self._timers.values() if timer.name in self._went_off)
-        return next((timer for timer in late if self._next_act_of(timer.name) is None), None)
 
     def _fire_idle_timer(self) -> None:
         """Where nothing else is going to happen, time passes."""
@@ -573,7 +617,7 @@ class Turns:
         del self._timers[timer.name]
         if self._next <= len(self._times_ms) and not self._time_passes:
             self._on_note(f"a deadline passed here that did not when it was recorded ({timer.name})")
-        self._set_off([timer])
+        self._set_off(timer)
 
     def _is_idle(self) -> bool:
         """Whether nothing that was recorded is still to come, or does not come although it was waited for."""
@@ -602,7 +646,7 @@ class Turns:
     def _may_act(self, act: Act) -> bool:
         if self._next > act.seq or act.left <= 0:
             return True
-        is_due = self._next == act.seq and self._due_act() is act and len(self._due_group()) == 1
+        is_due = self._next == act.seq and self._due_act() is act
         # Who was woken by a timer sees things as they were then.
         return is_due and (not self._is_settling or self._at_rest())
 
@@ -615,11 +659,8 @@ class Turns:
     def _pass_over_late_act(self, act: Act) -> None:
         """It is not waited for any more; nor is any, where many did not come."""
         if act.what in self._timers or any(waiter.act is act for waiter in self._acting):
-            for other in self._due_group():  # it need not wait for the others any longer
-                other.is_joined = False
-            self._advance()
             return
-        if self._went_off and self._is_running(act.lane):
+        if self._has_deadlines and self._is_running(act.lane):
             if self._clock.now_s < self._late_at_s() + self._working_s:
                 return
             self._working_s /= 2
@@ -647,24 +688,40 @@ class Turns:
         with self._lock:
             self._deliver()
 
+    def _loop_goes_on(self, loop: Loop) -> None:
+        """A round of *loop* is over; something may come in before all is at rest."""
+        with self._lock:
+            self._let_follow(loop)
+
     def _deliver(self) -> None:
         """Answer whoever's turn it is, as long as everything is at rest."""
         if self._is_settling and self._at_rest():
             self._is_settling = False
             self._let_act()
         while self._acts or self._timers:
-            if not (self._fire_due_timer() or self._release_group() or self._skip_due_timer()):
+            if not (self._fire_due_timer() or self._skip_due_timer()):
                 break
         while self._queue:
             waiter = self._queue[0][-1]
             if not waiter.is_done:
+                loop = waiter.loop if isinstance(waiter, LoopWaiter) else None
                 if not self._is_due(waiter.call) or not self._at_rest():
                     return
-                waiter.is_done = True
-                self._note_delivery(waiter.call)
-                waiter.release()
-                self._stir(waiter)
+                if loop is not None and not self._begin_on(loop):
+                    return
+                self._answer(waiter)
+                if loop is not None:
+                    self._let_follow(loop, at_once=True)
             heappop(self._queue)
+
+    def _answer(self, waiter: Waiter) -> None:
+        waiter.is_done = True
+        self._note_delivery(waiter.call)
+        waiter.release()
+        if isinstance(waiter, LoopWaiter):
+            waiter.loop.came_in()
+        else:
+            self._set_moving(waiter.lane)
 
     def _note_delivery(self, call: RecordedCall) -> None:
         # A stream's outcome is its end, which comes when the agent has read it.
@@ -672,13 +729,6 @@ class Turns:
             self._happened[call.outcome_seq] = 1
             self._stirred_s = self._clock.now_s
             self._advance()
-
-    def _stir(self, waiter: Waiter) -> None:
-        """What was answered goes on; the next delivery waits until it has come to rest."""
-        if isinstance(waiter, LoopWaiter):
-            waiter.loop.stir()
-        else:
-            self._set_moving(waiter.lane)
 
     def _set_moving(self, lane: Lane) -> None:
         self._moving[lane] = MovingThread(lane.owner, self._clock)
@@ -819,3 +869,11 @@ class Turns:
 def _is_sleep(name: str) -> bool:
     """Whether the timer *name* is a sleep, on an event loop or in a thread."""
     return name.partition(FIRED)[2].startswith(_SLEEPS)
+
+
+def _is_handed(what: str) -> bool:
+    return what.partition(FIRED)[2].startswith(HANDED)
+
+
+def _seq_of(item: Act | RecordedCall) -> int:
+    return item.seq if isinstance(item, Act) else item.outcome_seq

@@ -39,9 +39,10 @@ class EarlyCall:
 class ActWaiter:
     """A thread or task that waits to end, or to put an item into a queue."""
 
-    def __init__(self, act: Act, release: Callable[[], None]) -> None:
+    def __init__(self, act: Act, release: Callable[[], None], *, is_on_loop: bool = False) -> None:
         self.act = act
         self.release = release
+        self.is_on_loop = is_on_loop
 
 
 class Timer:
@@ -54,6 +55,8 @@ class Timer:
         """What is done instead when the run is over."""
         self.when_s = 0.0
         """On the clock of the process, when it would go off by itself."""
+        self.loop: Loop | None = None
+        """Where it goes off; ``None`` for a thread's."""
         self.stir: Callable[[], None] | None = None
         """Finds out when what it sets in motion has come to rest."""
 
@@ -87,8 +90,14 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
     It passes everything on to the original, so that a task which never starts leaves nothing behind.
     """
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(
+        self,
+        coro: Coroutine[Any, Any, Any],
+        turn: Callable[[], Coroutine[Any, Any, None]],
+        ended: Callable[[], None],
+    ) -> None:
         self._coro = coro
+        self._tell_end = ended
         self._make_turn = turn
         self._turn: Coroutine[Any, Any, None] | None = None
         self._answer: Any = None
@@ -122,12 +131,16 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
             return step()
         except StopIteration as end:
             self._answer = end.value
-        except Exception as error:  # one that was cancelled ends at once
+        except Exception as error:
             self._error = error
+        except BaseException:  # one that was cancelled ends at once
+            self._tell_end()
+            raise
         self._turn = self._make_turn()
         return self.send(None)
 
     def _end(self) -> Any:
+        self._tell_end()
         if self._error is not None:
             raise self._error
         raise StopIteration(self._answer)

@@ -26,7 +26,7 @@ from contextvars import Context as Variables
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from reenact.boundary import Lane, current_lane, outside
+from reenact.boundary import HANDED, Lane, current_lane, lane_var, outside
 from reenact.library import is_library
 from reenact.seams.patches import Patch
 
@@ -46,9 +46,15 @@ _ahead: Final[WeakKeyDictionary[Any, float]] = WeakKeyDictionary()
 """How far the clock of a replayed event loop is ahead of the real one: as far as was not slept."""
 
 
+lane_of_job: Final[WeakKeyDictionary[Future[Any], Lane]] = WeakKeyDictionary()
+"""The jobs of executors that are not started by somebody outside of any run."""
+
+
 class _Now(threading.local):
     timer: _Timer | None = None
     """The one that is just going off in this thread."""
+    telling: Lane | None = None
+    """The job that is over, while this thread tells those who wait for it."""
     is_waiting: bool = False
     """Whether this thread waits with a deadline already: what that takes is no wait of its own."""
 
@@ -74,7 +80,14 @@ def patches() -> list[Patch]:
         for name, wrap in (("wait", _wait), ("as_completed", _as_completed))
     ]
     loop = asyncio.base_events.BaseEventLoop
-    return [Patch(loop, "call_at", call_at), Patch(loop, "time", loop_time), *threads, *futures]
+    return [
+        Patch(loop, "call_at", call_at),
+        Patch(loop, "call_soon_threadsafe", in_turn),
+        Patch(loop, "time", loop_time),
+        Patch(asyncio.Timeout, "reschedule", _reschedule),
+        *threads,
+        *futures,
+    ]
 
 
 # Timers of event loops
@@ -123,6 +136,53 @@ def call_later(original: Callable[..., Any]) -> Callable[..., Any]:
     return call_later
 
 
+def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
+    """``reschedule`` of ``asyncio.timeout``, but a deadline that has passed already is a timer too."""
+
+    def reschedule(self: Any, when: float | None) -> None:
+        original(self, when)
+        if when is None or hasattr(self._timeout_handler, "when") or current_lane() is None:
+            return
+        self._timeout_handler.cancel()
+        self._timeout_handler = asyncio.get_running_loop().call_at(when, self._on_timeout)
+
+    return reschedule
+
+
+def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
+
+    def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        lane = _handing_lane(args)
+        if lane is None or not lane.has_order:
+            return original(self, callback, *args, context=context)
+        timer = _Timer(lane, lane.next_timer(HANDED), self, callback)
+        held = _HeldHandle(timer, self.time(), args, context)
+        if lane.context.hold_timer(lane, timer.name, held):
+            return held
+        if lane.context.mode == "replay":  # older captures tell when it was handed over, not when it came
+            lane.context.putting(lane)
+            lane.context.has_put(lane)
+        return original(self, timer, *args, context=context)
+
+    return call_soon_threadsafe
+
+
+def tell_for(lane: Lane | None) -> None:
+    """From now on this thread tells those who wait for the job of *lane* that it is over; or has done so."""
+    _now.telling = lane
+
+
+def _handing_lane(args: tuple[Any, ...]) -> Lane | None:
+    """The lane in whose name something is handed to an event loop from outside of it."""
+    if asyncio._get_running_loop() is not None:  # noqa: SLF001 — in asyncio's __all__
+        # The event loop hears at once of a job that was over before anybody could wait for it.
+        return lane_of_job.get(args[-1]) if args and isinstance(args[-1], Future) else None
+    if _now.telling is not None:
+        return _now.telling
+    return current_lane() if lane_var.get() is not None else None
+
+
 class _Timer:
     """What a timer does when it goes off."""
 
@@ -149,13 +209,13 @@ class _Timer:
 
 def _new_timer(loop: Any, delay_s: float, callback: Any) -> _Timer | None:
     """The timer that is being set, if it is one whose turn counts."""
-    if delay_s <= 0:
-        return None  # the loop knows its turn
     lane = current_lane()
     if lane is None:
         return None
     function = getattr(callback, "__func__", callback)
-    kind = _KINDS.get(getattr(function, "__module__", None) or "") or _kind_of_caller()
+    kind = _KINDS.get(getattr(function, "__module__", None) or "")
+    if kind is None and delay_s > 0:  # else the loop knows its turn
+        kind = _kind_of_caller()
     if kind is None:
         return None
     setter = _now.timer
@@ -251,6 +311,16 @@ def wait_with_deadline(
         _now.is_waiting = False
 
 
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """What takes place now is part of a wait, and no wait of its own."""
+    _now.is_waiting = True
+    try:
+        yield
+    finally:
+        _now.is_waiting = False
+
+
 def sleep_in_turn(lane: Lane, seconds: float) -> None:
     """Sleep no time, but wake up when it is *lane*'s turn to."""
     name = lane.next_timer("z")
@@ -314,11 +384,8 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
         if timeout is None or not blocking or _now.is_waiting:
             return original(self, blocking, timeout)
         if timeout <= 0:  # it is a look; executors look so for idle workers
-            _now.is_waiting = True
-            try:
+            with _waiting():
                 return original(self, blocking, timeout)
-            finally:
-                _now.is_waiting = False
         outcome = wait_with_deadline("l", timeout, lambda seconds: original(self, True, seconds) or RAN_OUT)
         return outcome is not RAN_OUT
 
@@ -392,7 +459,10 @@ def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
             return RAN_OUT if found.not_done and not _is_enough(found, return_when) else found
 
         found = wait_with_deadline("w", timeout, attempt)
-        return original(jobs, 0, return_when) if found is RAN_OUT else found
+        if found is not RAN_OUT:
+            return found
+        with _waiting():
+            return original(jobs, 0, return_when)
 
     return wait
 

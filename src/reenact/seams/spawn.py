@@ -29,6 +29,7 @@ from typing import Any, Final
 from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, set_lane, share
 from reenact.formats.capture import CANCELLED
 from reenact.library import is_library
+from reenact.seams.deadlines import lane_of_job, tell_for
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -47,7 +48,6 @@ def patches() -> list[Patch]:
         Patch(threading.Thread, "start", _start),
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
-        Patch(asyncio.base_events.BaseEventLoop, "call_soon_threadsafe", in_turn),
         Patch(asyncio.Queue, "put", _put_by_task),
         Patch(asyncio.Queue, "put_nowait", _stored),
         Patch(queue.Queue, "put", _put_by_thread),
@@ -180,7 +180,8 @@ class _JobEnding:
         self._has_returned = False
 
     def has(self, future: Future[Any]) -> None:
-        future.add_done_callback(lambda _: self.lane.context.lane_told(self.lane))
+        lane_of_job[future] = self.lane
+        future.add_done_callback(self._tell)
         with self._lock:
             self._future = future
             is_over = self._has_returned
@@ -194,9 +195,17 @@ class _JobEnding:
         if future is not None:
             self._listen(future)
 
+    def _tell(self, _: Future[Any]) -> None:
+        self.lane.context.lane_told(self.lane)
+        tell_for(self.lane)
+
     def _listen(self, future: Future[Any]) -> None:
         _ended[future] = next(_endings)
-        future.add_done_callback(lambda _: self.lane.context.lane_ended(self.lane))
+        future.add_done_callback(self._end)
+
+    def _end(self, _: Future[Any]) -> None:
+        tell_for(None)
+        self.lane.context.lane_ended(self.lane)
 
 
 _endings: Final = itertools.count(1)
@@ -240,19 +249,6 @@ def _yield_as_they_ended(original: Callable[..., Iterator[Any]]) -> Callable[...
         return original(fs, *rest, **options)
 
     return yield_finished_futures
-
-
-def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``call_soon_threadsafe`` of an event loop: what threads hand to it comes in an order of its own."""
-
-    def call_soon_threadsafe(self: Any, callback: Any, *args: Any, **options: Any) -> Any:
-        lane = current_lane() if lane_var.get() is not None and asyncio._get_running_loop() is None else None  # noqa: SLF001
-        if lane is not None:
-            lane.context.putting(lane)
-            lane.context.has_put(lane)
-        return original(self, callback, *args, **options)
-
-    return call_soon_threadsafe
 
 
 def _put_by_task(original: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any, Any], Awaitable[None]]:

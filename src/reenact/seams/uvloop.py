@@ -12,11 +12,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.seams.deadlines import call_later, loop_time
+from reenact.seams.deadlines import call_later, in_turn, loop_time
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.serving import note_server
-from reenact.seams.spawn import bound_to_lanes, in_turn
+from reenact.seams.spawn import bound_to_lanes
 from reenact.seams.stdlib.process.transport import exec_as_call, shell_as_call
 
 
