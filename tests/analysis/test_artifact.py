@@ -1,10 +1,13 @@
 """One view of every readable artifact: what it says of itself, its steps, any step in full."""
 
+import json
 import shutil
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import openai
 import pytest
 
 import reenact
@@ -13,6 +16,7 @@ from reenact.analysis.index import parse_terms
 from reenact.boundary import Call, crossing
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import Price
+from reenact.testing import Reply, ScriptedProvider
 from tests.analysis.recordings import ask, fetch, multiply, order, record, search, side_by_side
 from tests.cli.commands import interrupted
 
@@ -332,3 +336,81 @@ def test_events_that_are_no_steps_have_no_detail(tmp_path):
             artifact.detail(1)
         with pytest.raises(UsageError, match="there is no event 9; choose 1 to 4"):
             artifact.event(9)
+
+
+@reenact.tool
+def fill(turn: int, text: str) -> dict[str, Any]:
+    return {"callId": "c1", "text": text}
+
+
+def chat_capture(path: Path, filler: str) -> None:
+    """A chat whose requests share their beginning, with tool calls in between."""
+    said: list[Any] = [{"role": "user", "content": "Begin."}]
+    with (
+        ScriptedProvider(Reply("Go on.")) as provider,
+        openai.OpenAI(base_url=provider.base_url("openai"), api_key="k") as client,
+        reenact.capture(path),
+    ):
+        for turn in range(8):
+            client.chat.completions.create(model="m", messages=said)
+            said += [{"role": "assistant", "content": "Go on."}, {"role": "user", "content": f"{turn}"}]
+            fill(turn, filler)
+
+
+@pytest.mark.parametrize("filler", ["", "z" * 700, "z" * 9_000], ids=["short", "medium", "beyond a block"])
+def test_one_event_is_found_without_reading_up_to_it(filler, tmp_path, monkeypatch):
+    """With all that it shares with earlier ones, among lines of any length."""
+    monkeypatch.setattr("reenact.store.line_file._BLOCK_BYTES", 2_048)
+    chat_capture(tmp_path / "run", filler)
+    with open_artifact(tmp_path / "run") as whole:
+        whole.steps()
+        assert b'"$ref"' in (tmp_path / "run/events.jsonl").read_bytes()
+        for seq in range(1, whole.counts().events + 1):
+            with open_artifact(tmp_path / "run") as fresh:
+                assert fresh.event(seq) == whole.event(seq)
+                assert fresh.counts().events == 0
+
+
+def test_one_event_of_a_log_is_found_without_judging_those_before_it(tmp_path):
+    """By its line."""
+    golden = GOLDEN / "replay_log/current.jsonl"
+    with open_artifact(golden) as fresh:
+        assert fresh.event(5) == json.loads(golden.read_text().splitlines()[4])
+        assert fresh.counts().events == 0
+
+
+def test_an_event_that_is_not_there_is_said_so(tmp_path):
+    """With the numbers that there are."""
+    chat_capture(tmp_path / "run", "")
+    with open_artifact(tmp_path / "run") as artifact, pytest.raises(UsageError, match="there is no event 99"):
+        artifact.event(99)
+    with open_artifact(tmp_path / "run") as artifact, pytest.raises(UsageError, match="there is no event 0"):
+        artifact.event(0)
+
+
+def test_one_event_of_a_damaged_log_is_found_beside_the_damage(tmp_path):
+    """Where another line cannot be read, or says another number; the damage itself is named."""
+    chat_capture(tmp_path / "run", "")
+    file = tmp_path / "run/events.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    with open_artifact(file) as artifact:
+        whole = [artifact.event(seq) for seq in range(1, len(lines) + 1)]
+    tools = [seq for seq in range(2, len(lines)) if whole[seq - 1]["type"] == "tool_call"]
+    for damage in (b"{}\n", b"half a li\n", lines[3]):
+        file.write_bytes(b"".join([*lines[:9], damage, *lines[10:]]))
+        for seq in tools:
+            with open_artifact(file) as artifact:
+                assert artifact.event(seq) == whole[seq - 1]
+        with open_artifact(file) as artifact, pytest.raises(FormatError, match=r"events\.jsonl:10"):
+            artifact.event(10)
+
+
+def test_a_reference_to_nobody_is_said_so(tmp_path):
+    """As when all is read."""
+    chat_capture(tmp_path / "run", "")
+    file = tmp_path / "run/events.jsonl"
+    text = file.read_bytes()
+    file.write_bytes(text.replace(b'"call":"c7"', b'"call":"x"'))
+    last = max(number for number, line in enumerate(text.splitlines(), 1) if b'"$ref"' in line)
+    with open_artifact(file) as artifact, pytest.raises(FormatError, match="refers to what is not there"):
+        artifact.event(last)

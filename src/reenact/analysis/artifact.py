@@ -177,13 +177,11 @@ class Artifact:
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""
         with self._lock:
-            raw = self._source.find_alone(seq)
-            if raw is None:
-                self._reach_event(seq)
-                raw = self._source.raw(seq)
-            elif raw.get("seq") != seq:
-                reason = f"expected {seq}, found {raw.get('seq')}"
-                raise FormatError(reason, file=self._source.file, line=seq, json_path="$.seq")
+            found = self._source.find_alone(seq)
+            if found is not None:
+                return found
+            self._reach_event(seq)
+            raw = self._source.raw(seq)
             return raw | {"data": self._source.resolved(raw["data"])} if "data" in raw else raw
 
     def counts(self) -> Counts:
@@ -256,6 +254,8 @@ class Artifact:
             while not 1 <= seq <= self._source.count and self._read_on():
                 pass
             last = self._source.count
+            if self.problem is not None and seq > last:
+                raise self.problem
             if not 1 <= seq <= last:
                 raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
 from reenact.errors import FormatError
@@ -53,18 +53,69 @@ class LineFile:
         text = os.pread(self._stream.fileno(), end - start, start)
         return _stripped(text.removesuffix(b"\n"), is_first=number == 1)
 
-    def find(self, number: int) -> bytes | None:
-        """The text of a line that may be far ahead; what is before it is counted and not kept."""
+    def find(self, number: int) -> tuple[int, bytes] | None:
+        """Where a line begins that may be far ahead, and its text; those before it are counted, not kept."""
         if number <= len(self):
-            return self.line(number)
+            return self._starts[number - 1], self.line(number)
         at, start = len(self) + 1, self.read_bytes
         while block := self._whole_lines(start):
             ends = block.count(b"\n")
             if at + ends > number:
-                line = block.split(b"\n", number - at + 1)[number - at]
-                return _stripped(line, is_first=number == 1)
+                *before, line, _ = block.split(b"\n", number - at + 1)
+                return start + sum(map(len, before)) + len(before), _stripped(line, is_first=number == 1)
             at, start = at + ends, start + len(block)
         return None
+
+    def search(self, number: int, number_of: Callable[[bytes], int]) -> tuple[int, bytes] | None:
+        """Where the line of this *number* begins, and its text, where lines say their numbers in order."""
+        low, high = 0, self.size_bytes  # where it may begin
+        while low < high:
+            middle = (low + high) // 2
+            start = middle and self._end_of_line(middle - 1)
+            end = self._end_of_line(start) if start is not None and start < high else None
+            if start is None or end is None:
+                high = middle
+                continue
+            text = _stripped(self._between(start, end), is_first=start == 0)
+            found = number_of(text)
+            if found == number:
+                return start, text
+            low, high = (end, high) if found < number else (low, middle)
+        return None
+
+    def block_before(self, end: int) -> tuple[int, bytes]:
+        """Where some whole lines begin that lead up to the place *end*, and their bytes."""
+        start = max(0, end - _BLOCK_BYTES)
+        block = self._between(start, end)
+        if start == 0:
+            return 0, block
+        cut = block.find(b"\n") + 1
+        if 0 < cut < len(block):
+            return start + cut, block[cut:]
+        start = self._start_of_line(end - 1)  # of a line that is longer than a block
+        return start, self._between(start, end)
+
+    def _between(self, start: int, end: int) -> bytes:
+        return os.pread(self._stream.fileno(), end - start, start)
+
+    def _end_of_line(self, start: int) -> int | None:
+        """Where the next line begins after the place *start*; ``None`` where no line ends any more."""
+        length = _BLOCK_BYTES // 16
+        while text := os.pread(self._stream.fileno(), length, start):
+            if end := text.find(b"\n") + 1:
+                return start + end
+            start += len(text)
+        return None
+
+    def _start_of_line(self, end: int) -> int:
+        """Where the line begins whose end is at the place *end*."""
+        while end:
+            start = max(0, end - _BLOCK_BYTES)
+            found = self._between(start, end).rfind(b"\n") + 1
+            if found:
+                return start + found
+            end = start
+        return 0
 
     def first_line(self) -> bytes:
         """The text of the file's first line, read or not; empty where there is none."""

@@ -64,10 +64,25 @@ class _EventSource(ABC):
             yield head
 
     def find_alone(self, seq: int) -> Any:
-        text = self._lines.find(seq) if seq > 0 else None
-        if not text or b'"$ref"' in text:
+        found = self._find_line(seq) if seq > 0 else None
+        if found is None:
             return None
-        return self._decoded(msgspec.json.decode, text, seq)
+        start, text = found
+        raw = self._decoded(msgspec.json.decode, text, seq)
+        if not isinstance(raw, dict) or raw.get("seq") != seq:
+            stated = raw.get("seq") if isinstance(raw, dict) else None
+            reason = f"expected {seq}, found {stated}"
+            raise FormatError(reason, file=self.file, line=seq, json_path="$.seq")
+        references = References(_EarlierCalls(self._lines, start).find, self.blob, file=self.file)
+        return raw | {"data": references.resolved(raw.get("data"))}
+
+    def _find_line(self, seq: int) -> tuple[int, bytes] | None:
+        """By the numbers that events have; where they are not in order, by counting lines."""
+        try:
+            found = self._lines.search(seq, lambda text: read_head(text).seq)
+        except _UNREADABLE:
+            found = None
+        return found or self._lines.find(seq)
 
     def raw(self, seq: int) -> Any:
         return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
@@ -116,6 +131,32 @@ class _EventSource(ABC):
             return plain(self.resolved(self._end().get("finalOutput")))
         except (FormatError, StoreError):
             return None  # whoever asks for the event is told why
+
+
+class _EarlierCalls:
+    """The calls before the place *before* of a file, looked for backwards, as chats refer to them."""
+
+    def __init__(self, lines: LineFile, before: int) -> None:
+        self._lines = lines
+        self._start = before
+        self._block = b""
+        self._end = 0
+        """How much of the block is before the call that was found last."""
+
+    def find(self, call_id: str) -> tuple[int, bytes]:
+        """The number and the line of the event that made a call; it must be before the one found last."""
+        part = b'"callId":' + msgspec.json.encode(call_id)
+        while True:
+            while (at := self._block.rfind(part, 0, self._end)) >= 0:
+                self._end = self._block.rfind(b"\n", 0, at) + 1
+                text = self._block[self._end : self._block.find(b"\n", at)]
+                head = read_head(text)
+                if head.request_call_id == call_id:
+                    return head.seq, text
+            if self._start == 0:
+                raise KeyError(call_id)
+            self._start, self._block = self._lines.block_before(self._start)
+            self._end = len(self._block)
 
 
 class CaptureSource(_EventSource):

@@ -105,6 +105,13 @@ class ReplayLogSource(WithoutBlobs):
         except msgspec.ValidationError as error:
             raise FormatError(str(error), file=self.file, line=event.seq) from None
 
+    def find_alone(self, seq: int) -> Any:
+        found = self._lines.find(seq) if seq > 0 else None
+        if found is None or not found[1].strip():
+            return None
+        self._read(seq, found[1])
+        return read_json(found[1])
+
     def raw(self, seq: int) -> Any:
         text = self._lines.line(seq)
         self._read(seq, text)

@@ -115,8 +115,8 @@ class RunSource(Protocol):
         """The heads of the next block of events; none where there are no more for now."""
 
     def find_alone(self, seq: int) -> Any:
-        """An event as it stands in the file, found without reading what is before it; ``None`` where that
-        cannot be: there is none, or it is told by way of others."""
+        """An event with its payloads in their place, found without reading all that is before it; ``None``
+        where it cannot be found like that."""
 
     def raw(self, seq: int) -> Any:
         """An event that has been read, as it stands in the file."""
