@@ -282,7 +282,7 @@ def test_a_task_that_returns_something_else_is_accepted(tmp_path: Path) -> None:
     with reenact.capture(tmp_path / "run"):
         asyncio.run(agent("."))
     with (
-        pytest.raises(reenact.Diverged, match=r"agent.. returned something else"),
+        pytest.raises(reenact.Diverged, match=r"agent.. returned another value"),
         reenact.replay(tmp_path / "run"),
     ):
         asyncio.run(agent("!"))

@@ -36,6 +36,8 @@ JOINED: Final = "&"
 """Behind a timer: it came in on an event loop that was not at rest; how many rounds later stands behind."""
 CANCELLED: Final = "-"
 """Behind the end of a task, instead of what came of it."""
+HIDDEN: Final = "=~"
+"""Likewise, in a replay: it returned a value with a placeholder, where the recording had the secret."""
 STILL_RUNNING: Final = "?"
 """Behind a lane's name: it was not over when the run ended."""
 

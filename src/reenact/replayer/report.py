@@ -12,6 +12,7 @@ import msgspec
 
 from reenact.boundary import Lane
 from reenact.comparing.differences import MAX_DIFFERENCES, Difference, differences
+from reenact.formats.capture import HIDDEN
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
 from reenact.lane_name import ROOT
 from reenact.replayer.frames import calling_frames
@@ -217,14 +218,16 @@ def differing_tasks(
     """Where the tasks of one function came to something else than the recorded ones.
 
     They are told by their function, for another task around them gives them other lanes; where it was started
-    more or less often, the outermost of them is compared. What they returned may hold generated names, which
-    a digest hides: where any are other ones, only whether they returned is compared.
+    more or less often, the outermost of them is compared. What they returned may hold generated names or
+    secrets, which a digest hides: there only whether they returned is compared.
     """
     is_exact = not likeness.renamed
     recorded, found = _by_function(source.ends, is_exact), _by_function(ends, is_exact)
     divergences = []
     for function, tasks in recorded.items():
         others = found.get(function, {})
+        if HIDDEN in (*tasks.values(), *others.values()):
+            tasks, others = _without_values(tasks), _without_values(others)
         if len(tasks) != len(others):
             lane = min(tasks, key=_depth)
             tasks = {lane: tasks[lane]}
@@ -232,10 +235,12 @@ def differing_tasks(
         then, now = Counter(tasks.values()), Counter(others.values())
         if then != now:
             ended, was = _describe_end(now - then), _describe_end(then - now)
+            other = "returned another value than when it was recorded"
+            detail = other if ended == was else f"{ended}, but when it was recorded it {was}"
             divergences.append(
                 ReplayDivergence(
                     code="event_payload_mismatch",
-                    detail=f"{function}() {ended}, but when it was recorded it {was}",
+                    detail=f"{function}() {detail}",
                     lane=next(iter(tasks)),
                 )
             )
@@ -249,6 +254,10 @@ def _by_function(ends: list[tuple[str, str]], is_exact: bool) -> dict[str, dict[
         if outcome:  # else it is a library's
             found.setdefault(function, {})[lane] = outcome
     return found
+
+
+def _without_values(tasks: dict[str, str]) -> dict[str, str]:
+    return {lane: "=" if outcome.startswith("=") else outcome for lane, outcome in tasks.items()}
 
 
 def _depth(lane: str) -> tuple[int, str]:

@@ -27,7 +27,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, set_lane, share
-from reenact.formats.capture import CANCELLED
+from reenact.formats.capture import CANCELLED, HIDDEN
 from reenact.library import is_library
 from reenact.seams.deadlines import lane_of_job, tell_for
 from reenact.seams.patches import Patch
@@ -326,9 +326,12 @@ def describe_end(function: str, answer: Any, error: BaseException | None) -> str
         text = "".join(islice(_outline(answer, 0), _MOST_PARTS))
     except Exception:  # an object that cannot even be looked at
         return f"{function} ="
+    if _PLACEHOLDER in text:  # in a replay, where the recording had the secret
+        return f"{function} {HIDDEN}"
     return f"{function} ={sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
+_PLACEHOLDER: Final = "<secret:"
 _MOST_PARTS: Final = 1_000
 _MOST_CHARACTERS: Final = 10_000
 _DEPTH: Final = 8
