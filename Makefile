@@ -7,8 +7,9 @@ READY  := $(VENV)/.ready
 LOCK   := requirements/dev.txt
 PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
+JS     := $(VENV)/js-tools
 
-.PHONY: setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
+.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -79,11 +80,39 @@ test-agents test-all-agents: $(READY)
 test-frameworks: $(READY)
 	$(BIN)/python -m tests.frameworks $(ONLY)
 
-lint: $(READY)
+lint: $(READY) lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The viewer's JavaScript, by its JSDoc types; and that the program of a page is what esbuild makes of it.
+JS_TOOLS := typescript@7.0.2 esbuild@0.28.2
+HAS_NPM  := $(shell command -v npm 2> /dev/null)
+VIEWER   := src/reenact/viewer
+
+$(JS): Makefile
+	npm install --silent --no-audit --no-fund --no-package-lock --prefix $(JS) $(JS_TOOLS)
+	touch $(JS)
+
+lint-js:
+ifeq ($(HAS_NPM),)
+	@echo "npm is not here; the viewer's JavaScript is not checked"
+else
+	$(MAKE) --no-print-directory $(JS)
+	$(JS)/node_modules/.bin/tsc -p jsconfig.json
+	$(MAKE) --no-print-directory $(VENV)/page.js
+	cmp $(VENV)/page.js $(VIEWER)/page.js || { echo "$(VIEWER)/page.js is old; make it again with: make viewer"; exit 1; }
+endif
+
+$(VENV)/page.js: $(READY) $(JS) $(wildcard $(VIEWER)/static/*.js)
+	$(JS)/node_modules/.bin/esbuild $(VIEWER)/static/main.js --bundle --format=esm --target=es2022 --charset=utf8 \
+	  --legal-comments=none --log-level=warning --outfile=$@ \
+	  --banner:js="$$($(BIN)/python -c 'from reenact.viewer.static import modules_mark; print(modules_mark())')"
+
+# The program of the page that carries its own run, after a change of the viewer's modules.
+viewer: $(VENV)/page.js
+	cp $(VENV)/page.js $(VIEWER)/page.js
 
 # The recorders measured beside ours are pytest plugins too, so they are kept out of the environment of the tests.
 $(PEERS): $(READY) requirements/bench.txt

@@ -8,7 +8,7 @@ from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
 from reenact.viewer.page import write_page
 from reenact.viewer.search import StepSearch, Wanted
-from reenact.viewer.static import bundle
+from reenact.viewer.static import modules_mark, page_program
 from tests.viewer import recordings
 from tests.viewer.looking import expect, opened, rows
 
@@ -107,15 +107,16 @@ def test_a_page_has_its_limits(tmp_path):
         write_page((tmp_path / "long",))
 
 
-def test_modules_are_put_behind_those_they_import():
-    """Each once, exports as members."""
-    files = {
-        "a.js": b'import { two } from "./b.js";\nimport { one } from "./c.js";\nstart(one, two);\n',
-        "b.js": b'import { one } from "./c.js";\nexport const two = one + 1;\n',
-        "c.js": b"export const one = 1;\n",
-    }
-    text = bundle(files, "a.js")
-    assert text.index("module_c =") < text.index("module_b =") < text.index("module_a =")
-    assert "const { one } = module_c;" in text
-    assert "import" not in text
-    assert "export" not in text
+def test_the_program_of_a_page_is_made_of_the_viewers_modules():
+    """As they are now; after a change, make viewer makes it again."""
+    assert page_program().splitlines()[0] == modules_mark()
+    assert "</script" not in page_program()
+
+
+def test_a_page_refers_to_nothing(runs):
+    """Styles and program are in it; nothing is fetched."""
+    text = write_page((runs / "support",)).decode()
+    assert not re.findall(r"<(?:link|script)[^>]*(?:href|src)=(?!.data:,)", text)
+    assert text.index("<meta charset") < text.index("Content-Security-Policy") < text.index("<style>")
+    assert text.startswith("<!doctype html>")
+    assert text.endswith("</body>\n</html>\n")

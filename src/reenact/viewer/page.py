@@ -6,10 +6,10 @@ is JSON in which no ``<`` stands, so nothing in it can end its element.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from reenact.errors import UsageError
 from reenact.viewer.api import Api, ApiAnswer
 from reenact.viewer.jobs import can_verify
 from reenact.viewer.shelf import Shelf
-from reenact.viewer.static import INDEX, PROGRAM, bundle, static_files, styles
+from reenact.viewer.static import INDEX, page_program, static_files
 
 MAX_STEPS: Final = 10_000
 
@@ -88,25 +88,64 @@ def _report(artifact: Artifact) -> ApiAnswer | None:
 
 
 def _page(carried: ApiAnswer) -> bytes:
-    files = static_files()
-    style = "".join(files[name].decode() for name in styles())
-    program = bundle(files, PROGRAM)
-    policy = (
-        f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-    head = (
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        f'<link rel="icon" href="data:,">\n<style>{style}</style>\n'
-    )
-    tail = (
-        f'<script type="application/json" id="run">{_data(carried)}</script>\n'
-        f'<script type="module">{program}</script>\n'
-    )
-    page = re.sub(r"<(?:link|script)\b[^>]*>(?:</script>)?\n", "", files[INDEX].decode())
-    for mark, added in (('<meta name="viewport"', head), ("</body>", tail)):
-        page = page.replace(mark, added + mark, 1)
-    return page.encode()
+    page = _OnePage(carried)
+    page.feed(static_files()[INDEX].decode())
+    page.close()
+    return "".join(page.parts).encode()
+
+
+class _OnePage(HTMLParser):
+    """Copies the viewer's page, with the run and all that the page refers to in it."""
+
+    def __init__(self, carried: ApiAnswer) -> None:
+        super().__init__(convert_charrefs=False)
+        self.parts: list[str] = []
+        self._carried = carried
+        self._styles: list[str] = []
+        self._head_at = 0
+
+    def handle_decl(self, decl: str) -> None:
+        self.parts.append(f"<!{decl}>")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link":
+            if given["rel"] == "stylesheet":
+                self._styles.append(static_files()[given["href"] or ""].decode())
+        elif tag != "script":
+            self.parts.append(self.get_starttag_text() or "")
+        if "charset" in given:  # it must stand near the beginning, but nothing else before the policy
+            self._head_at = len(self.parts)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "head":
+            self.parts.insert(self._head_at, self._head())
+        elif tag == "body":
+            self.parts.append(self._tail())
+        if tag != "script":
+            self.parts.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        is_left_over = data.isspace() and bool(self.parts) and self.parts[-1].isspace()
+        self.parts.append("" if is_left_over else data)
+
+    def _head(self) -> str:
+        style = "".join(self._styles)
+        policy = (
+            f"default-src 'none'; script-src '{_digest(page_program())}'; style-src '{_digest(style)}'; "
+            "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+            "trusted-types 'none'"
+        )
+        return (
+            f'\n<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+            f'\n<link rel="icon" href="data:,">\n<style>{style}</style>'
+        )
+
+    def _tail(self) -> str:
+        return (
+            f'<script type="application/json" id="run">{_data(self._carried)}</script>\n'
+            f'<script type="module">{page_program()}</script>\n'
+        )
 
 
 def _digest(text: str) -> str:

@@ -1,19 +1,19 @@
-"""The viewer's own files, read once, and its modules as one script for a page that carries its own.
+"""The viewer's own files, read once, and the program of a page that carries its own.
 
-A request names a key of the table of files, never a path. In the script each module becomes a function that
-is called once and returns what the module exports; an import becomes a look at what an earlier one returned.
+A request names a key of the table of files, never a path. The program is made of the modules in ``static/``
+by esbuild (``make viewer``) and kept beside them, so that a page can be written where there is no JavaScript
+tool; its first line says of which modules.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Final
 
 INDEX: Final = "index.html"
-PROGRAM: Final = "main.js"
+PROGRAM: Final = "page.js"
 
 MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -21,11 +21,6 @@ MEDIA_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-
-
-def styles() -> list[str]:
-    """The names of the style sheets, in the order in which the page takes them."""
-    return re.findall(r'<link rel="stylesheet" href="([\w.]+)">', static_files()[INDEX].decode())
 
 
 @cache
@@ -40,27 +35,15 @@ def media_type(name: str) -> str:
     return MEDIA_TYPES[name[name.rindex(".") :]]
 
 
-_IMPORT: Final = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
-_EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+def page_program() -> str:
+    """All modules as one."""
+    return (files("reenact.viewer") / PROGRAM).read_text("utf-8")
 
 
-def bundle(files: Mapping[str, bytes], entry: str) -> str:
-    """The module *entry* with all it imports, directly or not."""
-    return "\n".join(_wrapped(name, files) for name in _order(files, entry.removesuffix(".js"), set()))
-
-
-def _order(files: Mapping[str, bytes], name: str, seen: set[str]) -> Iterator[str]:
-    """Every module once, behind those it imports."""
-    if name in seen:
-        return
-    seen.add(name)
-    for _, imported in _IMPORT.findall(files[f"{name}.js"].decode()):
-        yield from _order(files, imported, seen)
-    yield name
-
-
-def _wrapped(name: str, files: Mapping[str, bytes]) -> str:
-    module = files[f"{name}.js"].decode()
-    exports = ", ".join(found for _, found in _EXPORT.findall(module))
-    body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = module_\2;", module))
-    return f"const module_{name} = (() => {{\n{body}return {{ {exports} }};\n}})();"
+def modules_mark() -> str:
+    """The first line of a program that was made of the modules as they are."""
+    running = sha256()
+    for name, content in sorted(static_files().items()):
+        if name.endswith(".js"):
+            running.update(b"%b\n%d\n%b" % (name.encode(), len(content), content))
+    return f"// made of static/*.js by make viewer: sha256:{running.hexdigest()}"

@@ -1,6 +1,8 @@
 // What a screen reader is told when something changes out of its sight.
 
+import { byId } from "./dom.js";
+
 /** @param {string} text */
 export function announce(text) {
-  document.getElementById("announcer").textContent = text;
+  byId("announcer").textContent = text;
 }

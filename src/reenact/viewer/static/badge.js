@@ -23,7 +23,7 @@ export function verifyButton(source, run) {
     try {
       showReport(await finished(source, run, (share) => showProgress(button, share)));
     } catch (error) {
-      showVerdict(button, "bad", `Cannot be verified: ${error.message}`);
+      showVerdict(button, "bad", `Cannot be verified: ${error instanceof Error ? error.message : error}`);
     }
     isRunning = false;
   }

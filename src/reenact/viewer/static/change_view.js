@@ -11,7 +11,15 @@ const TOLD = {
   removed: "Only the left run did this.",
 };
 
-/** @param {{row: any, changes?: any[], texts?: Object<string, string[]>, words?: Object<string, string[][]>}} change */
+/**
+ * @typedef {Object} Change
+ * @property {any} row
+ * @property {any[]} [changes]
+ * @property {Object<string, string[]>} [texts]
+ * @property {Object<string, string[][]>} [words]
+ */
+
+/** @param {string} a @param {string} b @param {Change} change */
 export function changeView(a, b, { row, changes = [], texts = {}, words = {} }) {
   const step = row.right ?? row.left;
   const title = [

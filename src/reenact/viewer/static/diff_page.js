@@ -36,13 +36,20 @@ async function finished(source, a, b) {
 
 class Diff {
   constructor(source, a, b, summary) {
-    Object.assign(this, { source, a, b, summary });
+    this.source = source;
+    this.a = a;
+    this.b = b;
+    this.summary = summary;
+    this.pages = new Pages(
+      (from, number) => source.diffRows(a, b, from, number),
+      () => this.list.refresh(),
+    );
     this.list = new VirtualList({
       label: "Steps of both runs",
       rowHeight: ROW_HEIGHT,
       cells: (index) => cells(this.pages.get(index)),
       rowClass: (index) => `.is-${this.pages.get(index)?.mark ?? "coming"}`,
-      onSight: (first, last) => this.pages?.want(first, last),
+      onSight: (first, last) => this.pages.want(first, last),
       onSelect: (index) => this.show(index),
       onOpen: () => this.change.focus(),
     });
@@ -53,10 +60,6 @@ class Diff {
   }
 
   async load() {
-    this.pages = new Pages(
-      (from, number) => this.source.diffRows(this.a, this.b, from, number),
-      () => this.list.refresh(),
-    );
     this.list.reset((await this.pages.begin()).total);
   }
 
@@ -123,6 +126,7 @@ function heading(a, b, { counts, totals, outcome }) {
 }
 
 function totalFacts([left, right]) {
+  /** @type {[string, (run: any) => string][]} */
   const facts = [
     ["Steps", (run) => count(run.steps)],
     ["Errors", (run) => count(run.errors)],

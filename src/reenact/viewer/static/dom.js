@@ -6,12 +6,24 @@ import { visible } from "./text.js";
 const REFUSED = new Set(["href", "src", "srcdoc", "style", "action", "formaction"]);
 
 /**
+ * The type of the element that a selector makes: `"input.wide"` an HTMLInputElement.
+ * @template {string} S
+ * @typedef {S extends `${infer Tag}.${string}` ? Tagged<Tag> : Tagged<S>} Made
+ */
+
+/**
+ * @template {string} T
+ * @typedef {T extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[T] : HTMLElement} Tagged
+ */
+
+/**
  * An element: `h("span.kind.tool", {title: "…"}, "text", child)`.
  * Functions become listeners, `true` an empty attribute, `false` and `null` none.
- * @param {string} selector a tag and its classes
+ * @template {string} S
+ * @param {S} selector a tag and its classes
  * @param {Object<string, any>} [attributes]
  * @param {...(Node|string|number|null|undefined)} children
- * @returns {HTMLElement}
+ * @returns {Made<S>}
  */
 export function h(selector, attributes = {}, ...children) {
   const [tag, ...classes] = selector.split(".");
@@ -19,6 +31,16 @@ export function h(selector, attributes = {}, ...children) {
   if (classes.length) element.className = classes.join(" ");
   for (const [name, value] of Object.entries(attributes)) setAttribute(element, name, value);
   element.append(...children.filter((child) => child !== null && child !== undefined).map(asNode));
+  return /** @type {Made<S>} */ (element);
+}
+
+/**
+ * The element of the page's own text with that id.
+ * @param {string} id
+ */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no element ${id}`);
   return element;
 }
 
@@ -26,6 +48,8 @@ export function h(selector, attributes = {}, ...children) {
  * A link inside this page; *hash* is one that `route.js` made.
  * @param {string} selector
  * @param {string} hash
+ * @param {Object<string, any>} [attributes]
+ * @param {...(Node|string|number|null|undefined)} children
  */
 export function link(selector, hash, attributes = {}, ...children) {
   const element = h(selector, attributes, ...children);

@@ -2,7 +2,7 @@
 
 import { h, recorded } from "./dom.js";
 
-/** @param {[string, any][]} pairs those without a value are left out */
+/** @param {any[][]} pairs names and values; those without a value are left out */
 export function factList(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return h(

@@ -20,7 +20,7 @@ export function searchField(label, value, onChange) {
     clearTimeout(timer);
     timer = setTimeout(() => onChange(input.value.trim()), TYPING_MS);
   });
-  return h("div.search", {}, input);
+  return { element: h("div.search", {}, input), input };
 }
 
 /** One of *options*, or all. */

@@ -1,7 +1,7 @@
 // The viewer: a bar at the top, and below it the page that the address names.
 
 import { diffPage } from "./diff_page.js";
-import { fill, h, link } from "./dom.js";
+import { byId, fill, h, link } from "./dom.js";
 import { listen, showHelp } from "./keys.js";
 import { parseRoute, toRun, toRuns } from "./route.js";
 import { runPage } from "./run_page.js";
@@ -20,7 +20,7 @@ import { applyTheme, themeButton, toggleTheme } from "./theme.js";
  */
 
 const PAGES = { runs: runsPage, run: runPage, diff: diffPage };
-const main = document.getElementById("main");
+const main = byId("main");
 const source = openSource();
 
 /** @type {Page|null} */
@@ -83,12 +83,12 @@ function topBar() {
 function onUnanswered(event) {
   if (!(event.reason instanceof Ended)) return;
   event.preventDefault();
-  fill(document.getElementById("notices"), h("p.notice", { role: "alert" }, event.reason.message));
+  fill(byId("notices"), h("p.notice", { role: "alert" }, event.reason.message));
 }
 
 applyTheme();
-fill(document.getElementById("top"), ...topBar());
-document.getElementById("skip").addEventListener("click", () => main.focus());
+fill(byId("top"), ...topBar());
+byId("skip").addEventListener("click", () => main.focus());
 listen(onKey);
 addEventListener("hashchange", show);
 addEventListener("unhandledrejection", onUnanswered);

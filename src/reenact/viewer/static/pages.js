@@ -66,7 +66,7 @@ export class Pages {
     this.pages.set(page, null);
     const answer = await this.load(page * PAGE_ROWS, PAGE_ROWS);
     this.pages.set(page, answer.rows);
-    while (this.pages.size > KEPT_PAGES) this.pages.delete(this.pages.keys().next().value);
+    while (this.pages.size > KEPT_PAGES) this.pages.delete([...this.pages.keys()][0]);
     return answer;
   }
 }

@@ -17,7 +17,7 @@ export function prose(text) {
 }
 
 function blocks(text) {
-  return text.split(/^```(.*)$/m).flatMap((part, position, parts) => block(part, position, parts));
+  return text.split(/^```(.*)$/m).flatMap(block);
 }
 
 /** Of every four parts: text, the name of a language, code, nothing. */

@@ -29,6 +29,7 @@ export function parseRoute(hash) {
   return { page: "runs", filter };
 }
 
+/** @returns {Route} */
 function runRoute([, run, what, number], filter) {
   const seq = what === "event" && /^[1-9][0-9]*$/.test(number ?? "") ? Number(number) : null;
   const tab = TABS.includes(what) ? what : "timeline";
@@ -38,6 +39,10 @@ function runRoute([, run, what, number], filter) {
 export const toRuns = (filter = {}) => `#/${asQuery(filter)}`;
 export const toDiff = (a, b) => `#/diff/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
 
+/**
+ * @param {string} run
+ * @param {{tab?: string, seq?: number|null, filter?: Object<string, string>}} [place]
+ */
 export function toRun(run, { tab = "timeline", seq = null, filter = {} } = {}) {
   const place = seq ? `/event/${seq}` : tab === "timeline" ? "" : `/${tab}`;
   return `#/run/${encodeURIComponent(run)}${place}${asQuery(filter)}`;

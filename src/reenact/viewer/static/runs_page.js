@@ -37,6 +37,8 @@ export async function runsPage(source, route) {
 class RunsView {
   constructor(filter) {
     this.runs = [];
+    /** @type {any[]} */
+    this.shown = [];
     this.filter = filter;
     this.chosen = new Set();
     this.compare = h("span.compare");
@@ -49,7 +51,7 @@ class RunsView {
     });
     this.search = searchField("Search runs", filter.q, (value) => this.set("q", value));
     this.choices = h("div.fields");
-    this.fields = h("div.fields", { role: "search" }, this.search, this.choices);
+    this.fields = h("div.fields", { role: "search" }, this.search.element, this.choices);
     this.head = h("div.head", { role: "presentation" });
     const title = h("div.title", {}, h("h1", {}, "Runs"), this.tally, h("span.spring"), this.compare);
     this.element = h(
@@ -71,7 +73,7 @@ class RunsView {
 
   apply(filter) {
     this.filter = filter;
-    const input = this.search.querySelector("input");
+    const { input } = this.search;
     if (document.activeElement !== input) input.value = filter.q ?? "";
     this.drawFields();
     this.narrow();
@@ -154,7 +156,7 @@ class RunsView {
   }
 
   onKey(key) {
-    if (key === "/") this.search.querySelector("input").focus();
+    if (key === "/") this.search.input.focus();
     else if (key === "j") this.list.select(this.list.selected + 1);
     else if (key === "k") this.list.select(this.list.selected - 1);
     else if (key === "Enter" && this.list.selected >= 0)

@@ -7,7 +7,7 @@ const RUNS_PAGE = 500;
 /** @returns {ServerSource|PageSource} */
 export function openSource() {
   const carried = document.getElementById("run");
-  return carried ? new PageSource(JSON.parse(carried.textContent)) : new ServerSource();
+  return carried ? new PageSource(JSON.parse(carried.textContent ?? "")) : new ServerSource();
 }
 
 /** The server is gone. */
@@ -15,6 +15,9 @@ export class Ended extends Error {}
 
 /** Asks the server; every answer is JSON, every refusal an `Error` with its reason. */
 class ServerSource {
+  /** @type {string|null} which run is the only one; the server may have many */
+  home = null;
+
   /**
    * Every run, a page at a time: thousands take a while.
    * @param {(runs: any[], total: number) => void} onPage

@@ -6,7 +6,7 @@ const UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}
 /** The text with everything unseen written out: U+202E as `⟨U+202E⟩`, escape as `␛`. */
 export function visible(text) {
   return String(text).replace(UNSEEN, (mark) => {
-    const code = mark.codePointAt(0);
+    const code = mark.codePointAt(0) ?? 0;
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
@@ -41,6 +41,7 @@ export function size(bytes) {
 /** `15 Nov 2026, 11:56`. @param {number|null|undefined} ms since the epoch */
 export function moment(ms) {
   if (ms === null || ms === undefined) return "";
+  /** @type {Intl.DateTimeFormatOptions} */
   const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
   return new Date(ms).toLocaleString("en-GB", options);
 }

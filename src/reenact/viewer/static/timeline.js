@@ -33,7 +33,12 @@ class Timeline {
     this.run = run;
     this.id = run.line.id;
     this.filter = {};
+    /** @type {number|null} */
     this.seq = null;
+    /** @type {Pages|undefined} */
+    this.pages = undefined;
+    /** @type {number|undefined} */
+    this.startMs = undefined;
     this.isFitted = run.counts.steps > LONG_RUN_STEPS;
     this.tally = h("p.tally", { role: "status" });
     this.fields = h("div.fields", { role: "search" });
@@ -41,7 +46,7 @@ class Timeline {
       label: "Steps of the run",
       rowHeight: ROW_HEIGHT,
       cells: (index) => this.cellsAt(index),
-      rowClass: (index) => `.is-${this.pages.get(index)?.state ?? "coming"}`,
+      rowClass: (index) => `.is-${this.pages?.get(index)?.state ?? "coming"}`,
       onSight: (first, last) => this.onSight(first, last),
       onSelect: (index) => this.onSelect(index),
       onOpen: () => this.inspector.focus(),
@@ -147,12 +152,12 @@ class Timeline {
       },
       "Fit time",
     );
-    fill(this.fields, this.search, kinds, states, this.fit, h("span.spring"), this.tally);
+    fill(this.fields, this.search.element, kinds, states, this.fit, h("span.spring"), this.tally);
   }
 
   toggleFit() {
     this.isFitted = !this.isFitted;
-    this.fit.setAttribute("aria-pressed", String(this.isFitted));
+    this.fit?.setAttribute("aria-pressed", String(this.isFitted));
     this.list.draw();
   }
 
@@ -175,7 +180,8 @@ class Timeline {
   /** Stretch time over the steps in sight, or over the whole run. */
   scale(known) {
     if (!this.isFitted) {
-      this.waterfall.span(this.startMs, Math.max(this.run.counts.durationMs, this.startMs + 1));
+      const startMs = this.startMs ?? 0;
+      this.waterfall.span(startMs, Math.max(this.run.counts.durationMs, startMs + 1));
     } else if (known.length) {
       const ends = known.map((step) => step.atMs + (step.tookMs ?? 0));
       this.waterfall.span(Math.min(...known.map((step) => step.atMs)), Math.max(...ends));
@@ -183,7 +189,7 @@ class Timeline {
   }
 
   onSelect(index) {
-    const step = this.pages.get(index);
+    const step = this.pages?.get(index);
     this.awaited = !step;
     if (!step) return;
     this.seq = step.seq;
@@ -201,7 +207,7 @@ class Timeline {
   }
 
   cellsAt(index) {
-    const step = this.pages.get(index);
+    const step = this.pages?.get(index);
     return stepCells(step, this.run.counts.columns, this.isDiverged(step));
   }
 
@@ -212,7 +218,7 @@ class Timeline {
 
   onKey(key) {
     const { list } = this;
-    if (key === "/") this.search.querySelector("input").focus();
+    if (key === "/") this.search?.input.focus();
     else if (key === "j") list.select(list.selected + 1);
     else if (key === "k") list.select(list.selected - 1);
     else if (key === "n" || key === "p") this.toFailure(key === "p");

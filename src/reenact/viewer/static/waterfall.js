@@ -13,15 +13,18 @@ export class Waterfall {
   constructor(element) {
     this.element = element;
     this.axis = h("span.axis");
+    this.fromMs = NaN;
+    this.spanMs = NaN;
   }
 
   /** Let the bars show the time between two moments. */
   span(fromMs, toMs) {
     const spanMs = Math.max(toMs - fromMs, 1);
     if (this.fromMs === fromMs && this.spanMs === spanMs) return;
-    Object.assign(this, { fromMs, spanMs });
-    this.element.style.setProperty("--from", fromMs);
-    this.element.style.setProperty("--span", spanMs);
+    this.fromMs = fromMs;
+    this.spanMs = spanMs;
+    this.element.style.setProperty("--from", String(fromMs));
+    this.element.style.setProperty("--span", String(spanMs));
     this.axis.replaceChildren(...Array.from({ length: TICKS + 1 }, (_, tick) => this.tick(tick)));
   }
 
@@ -38,8 +41,8 @@ export class Waterfall {
 /** @param {{atMs: number, tookMs?: number, state: string, kind: string}} step */
 export function bar(step) {
   const element = h(`span.span.k-${kindClass(step.kind)}.is-${step.state}`);
-  element.style.setProperty("--at", step.atMs);
-  element.style.setProperty("--took", step.tookMs ?? 0);
+  element.style.setProperty("--at", String(step.atMs));
+  element.style.setProperty("--took", String(step.tookMs ?? 0));
   return element;
 }
 
