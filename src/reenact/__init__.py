@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from reenact.importers.importing import ImportReport, import_runs
     from reenact.recorder.sink import CaptureSink, FileCaptureSink
     from reenact.recovery import RecoverReport, recover
+    from reenact.rerun import test
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
-    from reenact.suite.runner import SuiteReport, test
+    from reenact.suite.runner import SuiteReport
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
 _HOMES = {
@@ -87,7 +88,7 @@ _HOMES = {
     "replay_command": "commands.replay",
     "run": "run",
     "seal": "check.seals.runs",
-    "test": "suite.runner",
+    "test": "rerun",
     "tool": "seams.tool",
     "verify": "check.artifact",
 }

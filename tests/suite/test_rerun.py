@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reenact.formats.result import AssertionResult
+from reenact.rerun import replay_for_test
 from reenact.suite.runner import Plan, run_test
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 
@@ -74,7 +75,7 @@ def test_file(tmp_path: Path) -> Path:
 
 
 def judged(file: Path) -> dict[str, AssertionResult]:
-    outcome = run_test(file, Plan("r"))
+    outcome = run_test(file, Plan("r", replay=replay_for_test))
     assert outcome is not None
     assert outcome.result.status != "error", outcome.result.error
     return {found.id: found for found in outcome.result.assertions}

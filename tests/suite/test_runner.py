@@ -11,8 +11,10 @@ import pytest
 
 import reenact
 from reenact.errors import StoreError
+from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import read_result
 from reenact.formats.trace import read_trace
+from reenact.rerun import replay_for_test
 from reenact.suite.runner import Plan, find_tests, run_test, run_tests
 from reenact.suite.settings import Settings
 from tests.suite.runs import call, result, table
@@ -54,7 +56,7 @@ assertions:
 
 
 def run(file, **plan):
-    return run_test(file, Plan("run-1", **plan))
+    return run_test(file, Plan("run-1", **{"replay": replay_for_test, **plan}))
 
 
 def test_a_bundle_is_judged(tmp_path):
@@ -122,16 +124,6 @@ def test_a_replay_log_is_judged(tmp_path, dialect):
     assert found.status == "pass", (found.error, found.assertions)
 
 
-REPLAYER = """\
-import json, sys
-arguments = sys.argv[1:]
-assert arguments[0] == "replay" and arguments[2] == "--receipt" and arguments[4] == "--", arguments
-json.dump({"seen": arguments, "cwd": "."}, open("seen.json", "w"))
-receipt = %s
-if receipt is None:
-    sys.exit("reenact: no such program")
-json.dump(receipt, open(arguments[3], "w"))
-"""
 DIGEST = "sha256:" + "0" * 64
 RECEIPT = {
     "schema": "reenact.replay-receipt.v1",
@@ -146,38 +138,46 @@ RECEIPT = {
 }
 
 
-def standing_in(tmp_path, monkeypatch, receipt):
-    """The command line's replay, standing in by its receipt alone; found under the name the runner calls."""
-    package = tmp_path / "standin" / "reenact"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "__main__.py").write_text(REPLAYER % repr(receipt))
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
-
-
 @pytest.mark.parametrize("command", ["[python, agent.py, --fast]", "python agent.py --fast"])
-def test_a_command_is_replayed_from_its_capture(tmp_path, capture, monkeypatch, command):
-    """In the test's directory; its divergences are in the trace."""
-    standing_in(tmp_path, monkeypatch, RECEIPT)
+def test_a_command_is_replayed_from_its_capture(tmp_path, capture, command):
+    """By whoever runs the tests, in the test's directory; its divergences are in the trace."""
+    asked = []
+
+    def replay(*order):
+        asked.append(order)
+        return read_replay_receipt(json.dumps(RECEIPT).encode(), file="x")
+
     file = write_test(
         tmp_path, "{id: same, type: divergence_free}", f"capture: captures/one, command: {command}"
     )
-    outcome = run(file)
+    outcome = run(file, replay=replay)
     assert outcome.result.status == "fail", outcome.result.error
     assert "event_unexpected: a call too many" in outcome.result.assertions[0].message
-    seen = json.loads((tmp_path / "seen.json").read_text())["seen"]
-    assert (seen[1], seen[4:]) == (str(capture), ["--", "python", "agent.py", "--fast"])
+    [(recorded, words, folder)] = asked
+    assert (recorded, folder) == (capture, tmp_path)
+    assert words in (["python", "agent.py", "--fast"], "python agent.py --fast")
 
 
-def test_a_replay_without_a_receipt_could_not_be_run(tmp_path, capture, monkeypatch):
+COMMANDS = {
+    "no program": ("[no-such-program]", "left no receipt (exit status 2): reenact: no-such-program: "),
+    "no command": ("'python \"agent'", "not a command: No closing quotation"),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), COMMANDS.values(), ids=COMMANDS)
+def test_a_replay_without_a_receipt_could_not_be_run(tmp_path, capture, command, said):
     """What it said last is the reason."""
-    standing_in(tmp_path, monkeypatch, None)
-    file = write_test(
-        tmp_path, "{id: same, type: divergence_free}", "capture: captures/one, command: [nothing]"
-    )
-    found = run(file).result
+    source = f"capture: captures/one, command: {command}"
+    found = run(write_test(tmp_path, "{id: same, type: divergence_free}", source)).result
     assert found.status == "error"
-    assert "left no receipt (exit status 1): reenact: no such program" in found.error.message
+    assert said in found.error.message
+
+
+def test_who_cannot_run_commands_says_so(tmp_path, capture):
+    """Reading alone runs nothing."""
+    source = "capture: captures/one, command: [python, agent.py]"
+    file = write_test(tmp_path, "{id: same, type: divergence_free}", source)
+    assert "commands are not run here" in run(file, replay=None).result.error.message
 
 
 ERRORS = {

@@ -15,6 +15,7 @@ from reenact.cli.failure import DIFFERS, INVALID, printable
 from reenact.cli.terminal import A_PATH
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
+from reenact.rerun import test
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.reports import (
@@ -26,7 +27,7 @@ from reenact.suite.reports import (
     test_line,
     workflow_commands,
 )
-from reenact.suite.runner import SuiteReport, test
+from reenact.suite.runner import SuiteReport
 
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
 _LOOK_S: Final = 0.5

@@ -42,7 +42,7 @@ from reenact.store.outfile import write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
 from reenact.suite.settings import Settings, find_settings
-from reenact.suite.source import read_trace_of
+from reenact.suite.source import ReplayForTest, read_trace_of
 from reenact.suite.values import values_at
 from reenact.suite.verdict import shorten
 from reenact.trace.normalize import rfc3339
@@ -202,6 +202,8 @@ class Plan(NamedTuple):
     """Whether a key or a parameter that nobody knows keeps a test from being run."""
     output_directory: Path | None = None
     """Where result files go; ``None`` writes none but the traces that tests ask for."""
+    replay: ReplayForTest | None = None
+    """Runs the commands that tests name; without it such a test cannot be run."""
 
 
 class Outcome(NamedTuple):
@@ -237,8 +239,9 @@ class SuiteReport(msgspec.Struct, frozen=True):
         return not self.summary.errors and not self.summary.failed
 
 
-def test(
+def run_suite(
     *paths: str | Path,
+    replay: ReplayForTest | None = None,
     name: str | None = None,
     tags: Collection[str] = (),
     strict: bool = False,
@@ -249,10 +252,8 @@ def test(
 ) -> SuiteReport:
     """Run the assertions of every test file in *paths* over the recorded runs that they name.
 
-    Only tests whose id, title or path contains *name*, and with one of the *tags*, are run. With *strict* a
-    key or parameter that nobody knows is an error. Result and trace files go to *out*. *jobs* is how many
-    processes may work: 0 for one per core, ``None`` for that if there are many tests. *allow_code* runs the
-    Python files that ``reenact.toml`` names for assertions. *on_outcome* is told of each test as it is done.
+    Commands that tests name are run by *replay*, which must be a function of a module, because it travels to
+    other processes. The rest is as in :func:`reenact.rerun.test`.
     """
     settings = find_settings(Path.cwd())
     if settings.assertions and not allow_code:
@@ -261,7 +262,7 @@ def test(
             "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
         )
     output_directory = None if out is None else Path(out)
-    plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tuple(tags), strict, output_directory)
+    plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tuple(tags), strict, output_directory, replay)
     files = find_tests(map(Path, paths))
     started_at = datetime.now(UTC)
     outcomes = []
@@ -343,7 +344,9 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         case = read.case
         if not _is_chosen(case, file, plan):
             return None
-        trace = read_trace_of(case, file, test_run_id=plan.test_run_id, started_at=started_at)
+        trace = read_trace_of(
+            case, file, test_run_id=plan.test_run_id, started_at=started_at, replay=plan.replay
+        )
         judged = _judge_all(case, trace, plan)
         result = _result(case, file, trace, judged, started_at, plan)
         result = _with_warnings(result, read, data, plan)
