@@ -8,6 +8,7 @@ pytest-recording and cassetter, cannot be installed together.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,10 +16,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from reenact.testing import Reply, Request, Script, ScriptedProvider
+from reenact.testing import Reply, Request, Script, ScriptedProvider, ToolCall
 
 FIXTURES = Path(__file__).parent / "fixtures"
+LONGEST = 300
+"""Of a text that is kept."""
 PORT = 8765
 """Fixed, so that what is recorded is asked for again at the same address."""
 
@@ -64,7 +68,179 @@ def ask_cassetter_fixture(openai: object, requests: object, base: str) -> list[s
     return [whole, text, str(missing)]
 
 
-PRODUCERS: dict[str, Callable[[], None]] = {"pytest-recording": pytest_recording, "cassetter": cassetter}
+NPM = Path(os.environ.get("REENACT_NPM_AGENTS", ".venv/npm-agents")).absolute() / "node_modules" / ".bin"
+HOME = Path("/tmp/reenact-fixtures")
+"""Of the agents; fixed, because it stands in what they write."""
+QUESTION = "How many files are here?"
+CODEX_PROVIDER = '{name="scripted", base_url="BASE", env_key="OPENAI_API_KEY", wire_api="responses"}'
+
+
+def run_agent(
+    name: str, shell: str, service: str, words: list[str], files: dict[str, str] | None = None, **environ: str
+) -> None:
+    """Let an agent run two commands, one of which fails, and answer; its home is ``HOME``."""
+    shutil.rmtree(HOME, ignore_errors=True)
+    (HOME / "work").mkdir(parents=True)
+    (HOME / "work" / "one.txt").write_text("one\n")
+
+    def answer(request: Request) -> Reply:
+        if request.tool_results or not request.body.get("tools"):
+            return Reply("There is one file.")
+        commands = ["ls", "cat none.txt"]
+        named = "cmd" if shell == "exec_command" else "command"
+        told = {} if shell == "exec_command" else {"description": "look"}
+        calls = [ToolCall(shell, {named: text, **told}) for text in commands]
+        return Reply("I look.", calls, thinking="Which files are there?" if service == "anthropic" else "")
+
+    for path, text in (files or {}).items():
+        (HOME / path).parent.mkdir(parents=True, exist_ok=True)
+        (HOME / path).write_text(text)
+    with ScriptedProvider(answer, port=PORT) as provider:
+        base = provider.base_url(service)  # type: ignore[arg-type]
+        environment = os.environ | {"HOME": str(HOME), "PWD": str(HOME / "work"), "TERM": "dumb", **environ}
+        command = [str(NPM / name), *(word.replace("BASE", base) for word in words)]
+        subprocess.run(
+            command, check=True, cwd=HOME / "work", env=environment, timeout=200, stdin=subprocess.DEVNULL
+        )
+
+
+def shorten(value: Any) -> Any:
+    """*value* without the long texts of others, such as the instructions of an agent."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"{value[:40]}… ({len(value)} characters)"
+    if isinstance(value, list):
+        return [shorten(child) for child in value]
+    return {name: shorten(child) for name, child in value.items()} if isinstance(value, dict) else value
+
+
+def keep(folder: str, base: str, pattern: str) -> None:
+    """Keep what an agent wrote in the only folder that *base* is below its home."""
+    [home] = HOME.glob(base)
+    place = FIXTURES / folder
+    shutil.rmtree(place, ignore_errors=True)
+    for file in sorted(home.glob(pattern)):
+        if file.suffix in (".json", ".jsonl"):
+            (place / file.relative_to(home)).parent.mkdir(parents=True, exist_ok=True)
+            text = file.read_text()
+            lines = text.splitlines() if file.suffix == ".jsonl" else [text]
+            shortened = [json.dumps(shorten(json.loads(line)), ensure_ascii=False) for line in lines]
+            (place / file.relative_to(home)).write_text("\n".join(shortened) + "\n")
+
+
+def claude_code() -> None:
+    base = f"http://127.0.0.1:{PORT}"
+    run_agent(
+        "claude", "Bash", "anthropic", ["-p", QUESTION, "--allowedTools", "Bash"],
+        ANTHROPIC_BASE_URL=base, ANTHROPIC_API_KEY="unused", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        IS_SANDBOX="1",
+    )  # fmt: skip
+    keep("claude-code", ".claude/projects/*", "**/*")
+
+
+def codex() -> None:
+    options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    provider = ["-c", "model_provider=scripted", "-c", f"model_providers.scripted={CODEX_PROVIDER}"]
+    run_agent(
+        "codex", "exec_command", "openai", ["exec", "-m", "gpt-5-codex", *options, *provider, QUESTION],
+        CODEX_HOME=str(HOME / "codex"), OPENAI_API_KEY="unused", CODEX_ROLLOUT_TRACE_ROOT=str(HOME / "trace"),
+        files={"codex/config.toml": ""},
+    )  # fmt: skip
+    keep("codex", "codex/sessions/*/*/*", "*")
+    keep("codex-trace", "trace", "**/*")
+
+
+def gemini() -> None:
+    settings = {"privacy": {"usageStatisticsEnabled": False}}
+    settings |= {"security": {"auth": {"selectedType": "gemini-api-key"}}}  # type: ignore[dict-item]
+    run_agent(
+        "gemini", "run_shell_command", "gemini", ["--yolo", "-m", "gemini-2.5-pro", "-p", QUESTION],
+        GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{PORT}", GEMINI_API_KEY="unused",
+        GEMINI_CLI_TRUST_WORKSPACE="true", files={".gemini/settings.json": json.dumps(settings)},
+    )  # fmt: skip
+    keep("gemini-cli", ".gemini/tmp/*/chats", "*")
+
+
+def opencode() -> None:
+    model = {"npm": "@ai-sdk/anthropic", "models": {"any": {"name": "any"}}}
+    model["options"] = {"baseURL": f"http://127.0.0.1:{PORT}/v1", "apiKey": "unused"}
+    settings = {"share": "disabled", "autoupdate": False, "provider": {"scripted": model}}
+    run_agent(
+        "opencode", "bash", "anthropic", ["run", "-m", "scripted/any", QUESTION],
+        files={"work/opencode.json": json.dumps(settings)},
+    )  # fmt: skip
+    environment = os.environ | {"HOME": str(HOME), "PWD": str(HOME / "work")}
+    export = [str(NPM / "opencode"), "export"]
+    listed = [str(NPM / "opencode"), "session", "list", "--format", "json"]
+    found = subprocess.run(listed, check=True, cwd=HOME / "work", env=environment, capture_output=True)
+    session = json.loads(found.stdout)[0]["id"]
+    done = subprocess.run(
+        [*export, session], check=True, cwd=HOME / "work", env=environment, capture_output=True
+    )
+    (FIXTURES / "opencode.json").write_text(json.dumps(shorten(json.loads(done.stdout)), indent=1) + "\n")
+
+
+def pi() -> None:
+    models = {
+        "providers": {
+            "scripted": {
+                "baseUrl": f"http://127.0.0.1:{PORT}",
+                "api": "anthropic-messages",
+                "apiKey": "unused",
+                "models": [{"id": "any"}],
+            }
+        }
+    }
+    run_agent(
+        "pi", "bash", "anthropic", ["--provider", "scripted", "--model", "any", "-p", QUESTION],
+        PI_CODING_AGENT_DIR=str(HOME / "agent"), PI_OFFLINE="1",
+        files={"agent/models.json": json.dumps(models)},
+    )  # fmt: skip
+    keep("pi", "agent/sessions/*", "*")
+
+
+def mini_swe_agent() -> None:
+    """Its agent and its shell, with the models that it brings for tests: with tool calls, and without."""
+    os.environ["MSWEA_GLOBAL_CONFIG_DIR"] = str(HOME)
+    from minisweagent.agents.default import DefaultAgent  # type: ignore[import-not-found]
+    from minisweagent.environments.local import LocalEnvironment  # type: ignore[import-not-found]
+    from minisweagent.models import test_models as models  # type: ignore[import-not-found]
+
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir()
+    (HOME / "one.txt").touch()
+    commands = ["ls", "cat none.txt", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo one"]
+    actions = [{"command": text, "tool_call_id": f"call_{n}"} for n, text in enumerate(commands)]
+    asked = [
+        {"id": each["tool_call_id"], "function": {"name": "bash", "arguments": json.dumps({"command": text})}}
+        for each, text in zip(actions, commands, strict=True)
+    ]
+    plain = [models.make_output("I look.", [{"command": text} for text in commands[:2]])]
+    plain.append(models.make_output("Done.", [{"command": commands[2]}]))
+    called = [models.make_toolcall_output("I look.", asked[:2], actions[:2])]
+    called.append(models.make_toolcall_output("Done.", asked[2:], actions[2:]))
+    for name, model in (
+        ("plain", models.DeterministicModel(outputs=plain)),
+        ("tools", models.DeterministicToolcallModel(outputs=called)),
+    ):
+        path = FIXTURES / f"mini-swe-agent-{name}.traj.json"
+        agent = DefaultAgent(
+            model, LocalEnvironment(cwd=str(HOME)), system_template="You look.", instance_template="{{task}}",
+            output_path=path,
+        )  # fmt: skip
+        agent.run(QUESTION)
+        path.write_text(json.dumps(shorten(json.loads(path.read_text())), indent=1) + "\n")
+
+
+PRODUCERS: dict[str, Callable[[], None]] = {
+    "pytest-recording": pytest_recording,
+    "cassetter": cassetter,
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini-cli": gemini,
+    "opencode": opencode,
+    "pi": pi,
+    "mini-swe-agent": mini_swe_agent,
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

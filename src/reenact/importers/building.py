@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -421,6 +422,22 @@ def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> dict[str, int] |
         if isinstance(usage.get(theirs), int) and not isinstance(usage[theirs], bool) and usage[theirs] >= 0
     }
     return found or None
+
+
+def iso_ms(time: JsonValue) -> float | None:
+    """A time as transcripts write it: in ISO 8601, in seconds or in milliseconds since the epoch."""
+    if isinstance(time, bool):
+        return None
+    if isinstance(time, int | float):
+        known = 0 < time < 10**14
+        return (float(time) if time > 10**11 else time * 1000.0) if known else None
+    if not isinstance(time, str):
+        return None
+    try:
+        found = datetime.fromisoformat(time)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
+    except (ValueError, OverflowError):
+        return None
 
 
 def _date_ms(head: Head) -> float | None:

@@ -29,7 +29,9 @@ from reenact.store.paths import folder_name
 
 PLUGINS: Final = "reenact.importers"
 """The group of entry points under which other packages name their importers."""
-_BUILT_IN: Final = ("vcr", "har")
+_BUILT_IN: Final = (
+    "vcr", "har", "codex-trace", "claude-code", "codex", "pi", "gemini-cli", "opencode", "atif", "swe-agent",
+)  # fmt: skip
 """In the order in which they are asked; the module of each has its name."""
 _HEAD_BYTES: Final = 64 * 1024
 _SUFFIXES: Final = frozenset({
@@ -121,16 +123,25 @@ class ForeignSource:
         """Whether the beginning names all these members of JSON objects."""
         return all(b'"%b"' % name.encode() in self.head for name in names)
 
+    def _place(self, below: str) -> Path:
+        """The file itself; else one in the folder, or in the one that the file stands in."""
+        return (self.path if self.is_folder else self.path.parent) / below if below else self.path
+
+    def beside(self, pattern: str) -> list[str]:
+        """Files in the folder, or in the one that the file stands in; to be read by these names."""
+        folder = self._place(".")
+        return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
+
     def read(self, below: str = "") -> bytes:
         """The whole of it, or of a file in the folder."""
-        text = (self.path / below if below else self.path).read_bytes()
+        text = self._place(below).read_bytes()
         self._files[below] = len(text), sha256(text).hexdigest()
         self._progress(len(text))
         return text
 
     def lines(self, lose: Callable[[str, int | None], None], below: str = "") -> Iterator[tuple[int, bytes]]:
         """Its lines with their numbers, in constant memory; one that is far too long goes to *lose*."""
-        with (self.path / below if below else self.path).open("rb") as stream:
+        with self._place(below).open("rb") as stream:
             counting = _Hashing(stream, self._progress)
             try:
                 file: BinaryIO = counting  # type: ignore[assignment]  # as much of one as is needed
@@ -157,6 +168,10 @@ class ForeignSource:
             else:
                 lose("the line is no JSON object", number)
 
+    def files_read(self) -> list[Path]:
+        """What belongs to it beside itself."""
+        return [self._place(below) for below in self._files if below]
+
     def document(self) -> Any:
         """The one JSON value of the file; :class:`FormatError` with the line where it is none."""
         try:
@@ -172,7 +187,7 @@ class ForeignSource:
         if not self.is_folder and "" not in self._files:
             self.read()
         size = sum(size for size, _ in self._files.values())
-        if not self.is_folder:
+        if not self.is_folder and len(self._files) == 1:
             return ImportedSource(name=self.name, bytes=size, digest=f"sha256:{self._files[''][1]}")
         rows = "".join(f"{digest}  {name}\n" for name, (_, digest) in sorted(self._files.items()))
         return ImportedSource(
@@ -375,7 +390,12 @@ class _Job:
         self.size_bytes = 0
         self.runs: list[ImportedRun] = []
         self.failed: list[SkippedSource] = []
-        self.skipped: list[str] = []
+        self._passed_over: dict[Path, str] = {}
+        """Files of no known format, and what they are called."""
+
+    @property
+    def skipped(self) -> list[str]:
+        return sorted(self._passed_over.values())
 
     def find(self, path: Path, *, is_alone: bool) -> None:
         """Note what is to be imported at *path*."""
@@ -404,7 +424,7 @@ class _Job:
                 below = str(path.relative_to(folder))
                 importer = self._importer_of(path, below)
                 if importer is None:
-                    self.skipped.append(below)
+                    self._passed_over[path] = below
                 else:
                     self._add(path, below, importer, self._place(below, out))
         if len(self._found) == before and not self.failed:
@@ -459,6 +479,8 @@ class _Job:
                 self.failed.append(SkippedSource(found.name, _without_name(error, found.name)))
             else:
                 self.runs += made
+                for path in source.files_read():
+                    self._passed_over.pop(path, None)
                 if not made:
                     self.failed.append(SkippedSource(found.name, "there is no run in it"))
 

@@ -1,0 +1,214 @@
+"""Transcripts of Claude Code: one JSON object a line, a tree by ``parentUuid``.
+
+An answer stands on as many lines as it has parts, with one message id. Sidechains, inline or in files of
+their own below ``<session>/subagents/``, are lanes; so is what was said anew at an earlier place of the tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.turns import Turns
+
+_SPOKEN: Final = ("user", "assistant")
+_NOTED: Final = frozenset({
+    "system", "attachment", "summary", "queue-operation", "file-history-snapshot", "last-prompt", "progress",
+    "custom-title", "ai-title", "agent-name", "tag", "pr-link", "worktree-state", "mode", "permission-mode",
+    "content-replacement", "bridge-session",
+})  # fmt: skip
+"""Kinds of lines that are no part of the conversation; they are kept as they are."""
+_ENTRY: Final = frozenset({
+    "type", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "agentId", "sessionId", "session_id",
+    "timestamp", "cwd", "version", "gitBranch", "slug", "userType", "entrypoint", "message", "requestId",
+    "promptId", "promptSource", "permissionMode", "isMeta", "isVisibleInTranscriptOnly", "isCompactSummary",
+    "isApiErrorMessage", "apiErrorStatus", "error", "errorDetails", "toolUseResult", "toolUseID",
+    "sourceToolAssistantUUID", "sourceToolUseID", "todos", "thinkingMetadata", "imagePasteIds", "forkedFrom",
+    "mcpMeta", "origin", "teamName", "attributionAgent", "attributionSkill", "attributionPlugin",
+})  # fmt: skip
+_MESSAGE: Final = frozenset({
+    "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage",
+    "container", "context_management", "diagnostics",
+})  # fmt: skip
+_BLOCKS: Final = frozenset({
+    "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document",
+    "server_tool_use", "web_search_tool_result", "fallback",
+})  # fmt: skip
+_USAGE: Final = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_input_tokens": "cachedInputTokens",
+    "cache_creation_input_tokens": "cacheWriteTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    if source.path.parent.name == "subagents" and _session_of(source).exists():
+        return False  # it is read with its session
+    return any(
+        "sessionId" in entry and entry.get("type") in (*_SPOKEN, *_NOTED) for entry in source.first_lines()
+    )
+
+
+def _session_of(source: ForeignSource) -> Any:
+    folder = source.path.parent.parent
+    return folder.with_name(f"{folder.name}.jsonl")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    run = runs.open()
+    run.missing("requests as they were sent", "instructions and tools of the model", "temperature and limits")
+    reading = _Reading(run)
+    for line, entry in source.objects(run.lose):
+        reading.entry(line, entry)
+    for below in source.beside(f"{source.path.stem}/subagents/*.jsonl"):
+        lane = reading.new_lane("0")
+        for line, entry in source.objects(run.lose, below):
+            reading.entry(line, entry, lane)
+    reading.turns.finish()
+    if run.is_empty:
+        raise FormatError("there is no conversation in it", file=source.name)
+
+
+class _Reading:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self.turns = Turns(run)
+        self._lanes: dict[int, str] = {}
+        """By the digest of an entry's id: its lane."""
+        self._latest: dict[str, int] = {}
+        """By lane: the latest entry."""
+        self._children: dict[str, int] = {}
+        self._sidechains: dict[str, str] = {}
+
+    def new_lane(self, parent: str) -> str:
+        number = self._children.get(parent, 0)
+        self._children[parent] = number + 1
+        return f"{parent}.{number}"
+
+    def entry(self, line: int, entry: dict[str, Any], lane: str | None = None) -> None:
+        run, kind, time_ms = self._run, entry.get("type"), iso_ms(entry.get("timestamp"))
+        lane = self._lane_of(line, entry) if lane is None else lane
+        if kind not in _SPOKEN:
+            if kind not in _NOTED:
+                run.unknown("type", [str(kind)])
+            run.note(
+                str(kind), {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms
+            )
+            return
+        run.check_fields("entry", entry, _ENTRY)
+        message = entry.get("message")
+        if not isinstance(message, dict):
+            run.lose("the entry has no message", line)
+            return
+        run.check_fields("message", message, _MESSAGE)
+        if kind == "assistant":
+            self._answer(entry, message, time_ms, lane)
+        else:
+            self._said(line, message, time_ms, lane)
+
+    def _lane_of(self, line: int, entry: dict[str, Any]) -> str:
+        own, parent = entry.get("uuid"), entry.get("parentUuid")
+        if not isinstance(own, str):
+            return "0"
+        lane = self._parent_lane(line, entry, parent)
+        if entry.get("type") == "user" and _is_prompt(entry):
+            # What is said at another place than the end goes on from there: a branch.
+            is_branch = isinstance(parent, str) and self._latest.get(lane) not in (None, hash(parent))
+            lane = self.new_lane(lane) if is_branch and hash(parent) in self._lanes else lane
+        self._lanes[hash(own)] = lane
+        self._latest[lane] = hash(own)
+        return lane
+
+    def _parent_lane(self, line: int, entry: dict[str, Any], parent: Any) -> str:
+        if isinstance(parent, str):
+            found = self._lanes.get(hash(parent))
+            if found is None:
+                self._run.lose(f"its parent is missing: {parent}", line)
+            elif not (entry.get("isSidechain") is True and found == "0"):
+                return found
+        if entry.get("isSidechain") is not True:
+            return "0"
+        agent = str(entry.get("agentId") or entry.get("uuid"))
+        if agent not in self._sidechains:
+            self._sidechains[agent] = self.new_lane("0")
+        return self._sidechains[agent]
+
+    def _answer(
+        self, entry: dict[str, Any], message: dict[str, Any], time_ms: float | None, lane: str
+    ) -> None:
+        texts, reasoning, tools = [], [], []
+        for block in _blocks(message.get("content")):
+            kind = block.get("type")
+            if kind not in _BLOCKS:
+                self._run.unknown("content", [str(kind)])
+            if kind == "text":
+                texts.append(str(block.get("text") or ""))
+            elif kind == "thinking":
+                reasoning.append(str(block.get("thinking") or ""))
+            elif kind == "tool_use":
+                tools.append(ToolRequest(str(block.get("name")), block.get("input"), _id(block.get("id"))))
+        is_error = entry.get("isApiErrorMessage") is True
+        if message.get("model") == "<synthetic>" and not is_error:
+            self._run.note("synthetic message", {"text": "\n".join(texts)}, time_ms=time_ms, lane=lane)
+            return
+        self.turns.answer(
+            str(message.get("id") or entry.get("uuid")),
+            text="\n".join(texts) if not is_error else "",
+            reasoning="\n".join(filter(None, reasoning)),
+            tools=tools,
+            provider="anthropic",
+            model=message.get("model"),
+            usage=usage_counts(message.get("usage"), _USAGE),
+            stop_reason=message.get("stop_reason"),
+            error="\n".join(texts) if is_error else None,
+            time_ms=time_ms,
+            lane=lane,
+        )
+
+    def _said(self, line: int, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
+        blocks = _blocks(message.get("content"))
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                self.turns.result(
+                    str(block.get("tool_use_id")),
+                    block.get("content"),
+                    is_error=block.get("is_error") is True,
+                    time_ms=time_ms,
+                    line=line,
+                    lane=lane,
+                )
+            elif block.get("type") not in _BLOCKS:
+                self._run.unknown("content", [str(block.get("type"))])
+        said = [block for block in blocks if block.get("type") != "tool_result"]
+        if said:
+            texts = all(block.get("type") == "text" for block in said)
+            self.turns.say("user", text_of(said) if texts else said, time_ms, lane)
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _is_prompt(entry: dict[str, Any]) -> bool:
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return not any(block.get("type") == "tool_result" for block in _blocks(content))
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+IMPORTER: Final = Importer(
+    name="claude-code",
+    title="transcripts of Claude Code",
+    version=1,
+    fidelity="tools",
+    recognises=_recognises,
+    read=_read,
+)

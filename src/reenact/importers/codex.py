@@ -1,0 +1,200 @@
+"""Rollouts of Codex: one JSON object a line, with the items of the Responses API as they were exchanged.
+
+A forked session repeats the history of the one that it was forked from; what is repeated is cut.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.importers.turns import Turns
+
+_LINE: Final = frozenset({"timestamp", "ordinal", "type", "payload", "metadata"})
+_NOTED: Final = frozenset({
+    "session_meta", "turn_context", "compacted", "world_state", "event_msg", "inter_agent_communication",
+    "ghost_snapshot", "session_state",
+})  # fmt: skip
+_CALLS: Final = frozenset({
+    "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call",
+    "image_generation_call",
+})  # fmt: skip
+_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+_ITEM: Final = frozenset({
+    "type", "id", "role", "content", "status", "name", "namespace", "arguments", "input", "call_id", "output",
+    "summary", "encrypted_content", "action", "tools", "phase", "internal_chat_message_metadata_passthrough",
+    "execution", "result", "revised_prompt", "end_turn", "metadata",
+})  # fmt: skip
+_OTHER_ITEMS: Final = frozenset({
+    "additional_tools", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "other",
+})  # fmt: skip
+USAGE: Final = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cached_input_tokens": "cachedInputTokens",
+    "cache_write_input_tokens": "cacheWriteTokens",
+    "reasoning_output_tokens": "reasoningTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    first = source.first_lines(3)
+    is_current = any(each.get("type") == "session_meta" and "payload" in each for each in first)
+    # Before lines had a type, the first one told of the session and the others were items.
+    is_early = (
+        bool(first) and {"id", "timestamp", "instructions"} <= first[0].keys() and "type" not in first[0]
+    )
+    return is_current or is_early
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    run = runs.open()
+    run.missing(
+        "requests as they were sent", "which answers came of one request, where no count of tokens tells"
+    )
+    reading = _Reading(run)
+    for line, entry in source.objects(run.lose):
+        reading.entry(line, entry)
+    reading.turns.finish()
+    if reading.repeated:
+        run.note("history of the session it was forked from", {"items": reading.repeated})
+        run.missing("the history of the session it was forked from, which is cut")
+    if run.is_empty:
+        raise FormatError("there is no conversation in it", file=source.name)
+
+
+class _Reading:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self.turns = Turns(run)
+        self._model: str | None = None
+        self._session: str | None = None
+        self._answers = 0
+        self._is_answering = False
+        self._forked_ms: float | None = None
+        """When the session was forked from another: what is older is that one's."""
+        self._seen: set[str] = set()
+        self.repeated = 0
+
+    def entry(self, line: int, entry: dict[str, Any]) -> None:
+        run, time_ms = self._run, iso_ms(entry.get("timestamp"))
+        if "payload" not in entry:
+            self._early_entry(line, entry, time_ms)
+            return
+        run.check_fields("line", entry, _LINE)
+        kind, payload = entry.get("type"), entry["payload"]
+        if not isinstance(payload, dict):
+            run.lose("the line has no payload", line)
+            return
+        if self._forked_ms is not None and kind != "session_meta" and self._is_older(payload, time_ms):
+            self.repeated += kind == "response_item"
+        elif kind == "response_item":
+            self._item(line, payload, time_ms)
+        elif kind == "session_meta":
+            self._meta(payload, time_ms)
+        else:
+            self._note(str(kind), payload, time_ms)
+
+    def _is_older(self, payload: dict[str, Any], time_ms: float | None) -> bool:
+        told = payload.get("internal_chat_message_metadata_passthrough")
+        made_ms = iso_ms(told.get("create_time")) if isinstance(told, dict) else None
+        made_ms = made_ms or iso_ms(payload.get("started_at")) or time_ms
+        return made_ms is not None and self._forked_ms is not None and made_ms < self._forked_ms
+
+    def _early_entry(self, line: int, entry: dict[str, Any], time_ms: float | None) -> None:
+        if entry.get("type") in ("message", "reasoning", *_CALLS, *_OUTPUTS):
+            self._item(line, entry, time_ms)
+        else:
+            self._run.note(
+                str(entry.get("type") or entry.get("record_type") or "session"), entry, time_ms=time_ms
+            )
+
+    def _meta(self, payload: dict[str, Any], time_ms: float | None) -> None:
+        if self._session is None:
+            self._session = str(payload.get("id"))
+            if payload.get("forked_from_id") is not None:
+                self._forked_ms = iso_ms(payload.get("timestamp")) or time_ms
+        elif self._session != str(payload.get("id")):
+            return  # the head of the session whose history is repeated here
+        self._run.note("session_meta", payload, time_ms=time_ms)
+
+    def _note(self, kind: str, payload: dict[str, Any], time_ms: float | None) -> None:
+        if kind == "turn_context" and isinstance(payload.get("model"), str):
+            self._model = payload["model"]
+        if kind == "event_msg" and payload.get("type") == "token_count":
+            info = payload.get("info")
+            usage = usage_counts(info.get("last_token_usage"), USAGE) if isinstance(info, dict) else None
+            self.turns.usage(usage)
+            self._is_answering = False
+        elif kind == "token_usage_record":
+            self.turns.usage(usage_counts(payload.get("usage"), USAGE))
+            self._is_answering = False
+            return
+        elif kind == "event_msg" and payload.get("type") in ("task_complete", "turn_complete"):
+            self._is_answering = False
+        if kind not in _NOTED:
+            self._run.unknown("type", [kind])
+        named = f"{kind} {payload['type']}" if kind == "event_msg" and "type" in payload else kind
+        self._run.note(named, payload, time_ms=time_ms)
+
+    def _item(self, line: int, item: dict[str, Any], time_ms: float | None) -> None:
+        run, kind = self._run, item.get("type")
+        run.check_fields("item", item, _ITEM)
+        own = item.get("call_id") or item.get("id")
+        if kind in _CALLS and isinstance(own, str):
+            if own in self._seen:
+                return  # repeated by a fork, or by a session that was resumed
+            self._seen.add(own)
+        if kind == "message" and item.get("role") != "assistant":
+            self._is_answering = False
+            role = "system" if item.get("role") in ("system", "developer") else "user"
+            self.turns.say(role, text_of(item.get("content")), time_ms)
+        elif kind == "message":
+            self._answer(time_ms, text=text_of(item.get("content")))
+        elif kind == "reasoning":
+            self._answer(time_ms, reasoning=text_of(item.get("summary")) or text_of(item.get("content")))
+        elif kind in _CALLS:
+            self._answer(time_ms, tools=[_tool_of(item)])
+        elif kind in _OUTPUTS:
+            self._is_answering = False
+            self._output(line, item, time_ms)
+        else:
+            if kind not in _OTHER_ITEMS:
+                run.unknown("item", [f"type={kind}"])
+            run.note(str(kind), item, time_ms=time_ms)
+
+    def _answer(self, time_ms: float | None, **told: Any) -> None:
+        if not self._is_answering:
+            self._answers += 1
+            self._is_answering = True
+        self.turns.answer(
+            str(self._answers), provider="openai_responses", model=self._model, time_ms=time_ms, **told
+        )
+
+    def _output(self, line: int, item: dict[str, Any], time_ms: float | None) -> None:
+        output = item.get("output")
+        is_error = isinstance(output, dict) and output.get("success") is False
+        content = output.get("content", output) if isinstance(output, dict) else output
+        own = str(item.get("call_id") or item.get("id"))
+        if own in self._seen and f"{own}=" in self._seen:
+            return
+        self._seen.add(f"{own}=")
+        self.turns.result(own, content, is_error=is_error, time_ms=time_ms, line=line)
+
+
+def _tool_of(item: dict[str, Any]) -> ToolRequest:
+    arguments = item.get("arguments", item.get("input", item.get("action")))
+    if isinstance(arguments, str) and item.get("type") != "custom_tool_call":
+        with suppress(ValueError):
+            arguments = read_value(arguments.encode("utf-8", "surrogatepass")) if arguments else {}
+    own = item.get("call_id") or item.get("id")
+    name = str(item.get("name") or str(item.get("type")).removesuffix("_call"))
+    return ToolRequest(name, arguments, own if isinstance(own, str) else None)
+
+
+IMPORTER: Final = Importer(
+    name="codex", title="rollouts of Codex", version=1, fidelity="tools", recognises=_recognises, read=_read
+)

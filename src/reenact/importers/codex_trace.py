@@ -1,0 +1,149 @@
+"""Trace bundles of Codex (``CODEX_ROLLOUT_TRACE_ROOT``): requests to the model whole, answers by their items.
+
+The stream of events by which an answer came is not in a bundle. One that says the same is made of its items,
+so that Codex replays it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder
+from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.seams.http.message import Head
+from reenact.seams.http.request import Sent
+
+_EVENT: Final = frozenset({
+    "schema_version", "seq", "wall_time_unix_ms", "rollout_id", "thread_id", "codex_turn_id", "payload",
+})  # fmt: skip
+_VERSIONS: Final = (1, 2)
+_URL: Final = "https://api.openai.com/v1/responses"
+"""Where Codex asks unless it is told otherwise; a bundle does not say."""
+_BYTES_OF_EVENTS: Final = "text/event-stream"
+
+
+def _recognises(source: ForeignSource) -> bool:
+    if not source.is_folder or not (source.path / "manifest.json").is_file():
+        return False
+    manifest = _manifest_of(source)
+    return isinstance(manifest, dict) and {"rollout_id", "raw_event_log", "payloads_dir"} <= manifest.keys()
+
+
+def _manifest_of(source: ForeignSource) -> Any:
+    try:
+        return read_value(source.read("manifest.json"))
+    except ValueError:
+        return None
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    manifest = _manifest_of(source)
+    run = runs.open(started_ms=manifest.get("started_at_unix_ms"))
+    if manifest.get("schema_version") not in _VERSIONS:
+        run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
+    run.missing(
+        "stream events as they were sent; they are made of the answers' items",
+        "addresses of the models; Codex's own is taken",
+        "headers",
+        "tasks that made the calls",
+    )
+    log = str(manifest["raw_event_log"])
+    if not _is_inside(log) or not (source.path / log).is_file():
+        raise FormatError(f"the event log {log!r} is missing", file=source.name)
+    waiting: dict[str, bytes] = {}
+    for line, event in source.objects(run.lose, log):
+        run.check_fields("event", event, _EVENT)
+        payload = event.get("payload")
+        if not isinstance(payload, dict):
+            run.lose("the event has no payload", line)
+            continue
+        run.at(event.get("wall_time_unix_ms") if isinstance(event.get("wall_time_unix_ms"), int) else None)
+        try:
+            _import_event(source, run, payload, waiting)
+        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+            run.lose(f"{payload.get('type')}: {error}", line)
+    for _ in waiting:
+        run.lose("a request to the model was never answered")
+
+
+def _import_event(
+    source: ForeignSource, run: RunBuilder, payload: dict[str, Any], waiting: dict[str, bytes]
+) -> None:
+    kind = payload.get("type")
+    if kind == "inference_started":
+        waiting[str(payload["inference_call_id"])] = _payload(source, payload["request_payload"])
+    elif kind == "inference_completed":
+        body = waiting.pop(str(payload["inference_call_id"]))
+        answer = read_value(_payload(source, payload["response_payload"]))
+        is_streamed = read_value(body).get("stream") is True
+        sent = Sent("POST", _URL, [("content-type", "application/json")], body)
+        made = _stream_of(answer) if is_streamed else _json(_response_of(answer))
+        media_type = _BYTES_OF_EVENTS if is_streamed else "application/json"
+        run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)
+    elif kind in ("inference_failed", "inference_cancelled"):
+        waiting.pop(str(payload["inference_call_id"]), None)
+        run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
+    else:
+        # Tools are seen in the model's traffic; what else a bundle tells is kept as it is.
+        run.note(str(kind), {name: value for name, value in payload.items() if name != "type"})
+
+
+def _payload(source: ForeignSource, reference: dict[str, Any]) -> bytes:
+    path = str(reference["path"])
+    if not _is_inside(path):
+        raise ValueError(f"the payload {path!r} is outside of the bundle")
+    return source.read(path)
+
+
+def _is_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return bool(parts) and ".." not in parts and not PurePosixPath(path).is_absolute()
+
+
+def _response_of(answer: dict[str, Any]) -> dict[str, Any]:
+    usage = answer.get("token_usage") or {}
+    return {
+        "id": answer.get("response_id"),
+        "object": "response",
+        "status": "completed",
+        "output": answer["output_items"],
+        "usage": {
+            "input_tokens": usage.get("input_tokens", 0),
+            "input_tokens_details": {"cached_tokens": usage.get("cached_input_tokens", 0)},
+            "output_tokens": usage.get("output_tokens", 0),
+            "output_tokens_details": {"reasoning_tokens": usage.get("reasoning_output_tokens", 0)},
+            "total_tokens": usage.get("total_tokens", 0),
+        },
+    }
+
+
+def _stream_of(answer: dict[str, Any]) -> bytes:
+    """The events that bring an answer of these items."""
+    whole = _response_of(answer)
+    begun = {"id": whole["id"], "object": "response", "status": "in_progress", "output": []}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    for index, item in enumerate(whole["output"]):
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    events.append({"type": "response.completed", "response": whole})
+    for number, event in enumerate(events):
+        event["sequence_number"] = number
+    return b"".join(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _json(event)) for event in events)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+IMPORTER: Final = Importer(
+    name="codex-trace",
+    title="trace bundles of Codex",
+    version=1,
+    fidelity="replayable",
+    recognises=_recognises,
+    read=_read,
+    reads_folders=True,
+)

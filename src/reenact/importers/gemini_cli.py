@@ -1,0 +1,185 @@
+"""Sessions of Gemini CLI: one JSON object a line, where a message may be told again; once, one object."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.turns import Turns
+
+_SESSION: Final = frozenset({
+    "sessionId", "projectHash", "startTime", "lastUpdated", "kind", "messages", "summary", "directories",
+    "memoryScratchpad",
+})  # fmt: skip
+_MESSAGE: Final = frozenset({
+    "id", "timestamp", "type", "content", "displayContent", "thoughts", "tokens", "model", "toolCalls",
+})  # fmt: skip
+_CALL: Final = frozenset({
+    "id", "name", "args", "result", "status", "timestamp", "agentId", "displayName", "description",
+    "resultDisplay", "renderOutputAsMarkdown",
+})  # fmt: skip
+_USAGE: Final = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cached": "cachedInputTokens",
+    "thoughts": "reasoningTokens",
+}
+_TOLD: Final = ("info", "error", "warning")
+
+
+def _recognises(source: ForeignSource) -> bool:
+    first = source.first_line
+    if isinstance(first, dict):
+        return {"sessionId", "projectHash"} <= first.keys()
+    return source.head.lstrip().startswith(b"{") and source.has("sessionId", "projectHash", "messages")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    run = runs.open()
+    run.missing("requests as they were sent", "instructions and tools of the model")
+    reading = _Reading(run)
+    if isinstance(source.first_line, dict):
+        for line, entry in source.objects(run.lose):
+            reading.entry(line, entry)
+    else:
+        document = source.document()
+        if not isinstance(document, dict):
+            raise FormatError("expected an object", file=source.name)
+        reading.session(document)
+    reading.finish()
+    if run.is_empty:
+        raise FormatError("there is no conversation in it", file=source.name)
+
+
+class _Reading:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self._turns = Turns(run)
+        self._pending: dict[str, Any] | None = None
+        """The latest message, which may be told again with more in it."""
+        self._line: int | None = None
+        self._done: set[str] = set()
+
+    def entry(self, line: int, entry: dict[str, Any]) -> None:
+        change = entry.get("$set")
+        if isinstance(change, dict):
+            self.session(change, line)
+        elif "$rewindTo" in entry or "$set" in entry:
+            self._flush()
+            self._run.note("rewind", entry)
+        elif "sessionId" in entry and "type" not in entry:
+            self.session(entry, line)
+        else:
+            self._message(entry, line)
+
+    def session(self, told: dict[str, Any], line: int | None = None) -> None:
+        self._run.check_fields("session", told, _SESSION)
+        messages = told.get("messages")
+        for message in messages if isinstance(messages, list) else ():
+            if isinstance(message, dict):
+                self._message(message, line)
+        if "sessionId" in told:
+            named = {key: value for key, value in told.items() if key != "messages"}
+            self._run.note("session", named, time_ms=iso_ms(told.get("startTime")))
+
+    def _message(self, message: dict[str, Any], line: int | None) -> None:
+        own = message.get("id")
+        if self._pending is not None and self._pending.get("id") != own:
+            self._flush()
+        if own in self._done:
+            return  # told again, when all of the session was written anew
+        self._pending, self._line = message, line
+
+    def _flush(self) -> None:
+        message, self._pending = self._pending, None
+        if message is None:
+            return
+        run, line = self._run, self._line
+        run.check_fields("message", message, _MESSAGE)
+        kind, time_ms = message.get("type"), iso_ms(message.get("timestamp"))
+        if isinstance(message.get("id"), str):
+            self._done.add(message["id"])
+        if kind == "gemini":
+            self._answer(message, time_ms, line)
+        elif kind == "user":
+            self._said(message.get("content"), time_ms)
+        elif kind in _TOLD:
+            run.note(str(kind), {"content": message.get("content")}, time_ms=time_ms)
+        else:
+            run.unknown("type", [str(kind)])
+            run.note(str(kind), message, time_ms=time_ms)
+
+    def _said(self, content: Any, time_ms: float | None) -> None:
+        parts = content if isinstance(content, list) else [content]
+        # What tools gave stands with their calls too.
+        said = [part for part in parts if not (isinstance(part, dict) and "functionResponse" in part)]
+        if said:
+            is_text = all(
+                isinstance(part, str) or (isinstance(part, dict) and "text" in part) for part in said
+            )
+            self._turns.say("user", text_of(said) if is_text else said, time_ms)
+
+    def _answer(self, message: dict[str, Any], time_ms: float | None, line: int | None) -> None:
+        called = message.get("toolCalls")
+        calls = [call for call in called if isinstance(call, dict)] if isinstance(called, list) else []
+        thoughts = message.get("thoughts")
+        told = (
+            [thought for thought in thoughts if isinstance(thought, dict)]
+            if isinstance(thoughts, list)
+            else []
+        )
+        tools = []
+        for number, call in enumerate(calls):
+            self._run.check_fields("toolCall", call, _CALL)
+            tools.append(
+                ToolRequest(str(call.get("name")), call.get("args"), _call_id(message, call, number))
+            )
+        self._turns.answer(
+            str(message.get("id")),
+            text=text_of(message.get("content")),
+            reasoning="\n".join(f"{each.get('subject')}: {each.get('description')}" for each in told),
+            tools=tools,
+            provider="gemini",
+            model=message.get("model"),
+            usage=usage_counts(message.get("tokens"), _USAGE),
+            time_ms=time_ms,
+        )
+        for number, call in enumerate(calls):
+            if "result" in call:
+                self._turns.result(
+                    _call_id(message, call, number),
+                    _result_of(call["result"]),
+                    is_error=call.get("status") in ("error", "cancelled"),
+                    time_ms=iso_ms(call.get("timestamp")),
+                    line=line,
+                )
+
+    def finish(self) -> None:
+        self._flush()
+        self._turns.finish()
+
+
+def _call_id(message: dict[str, Any], call: dict[str, Any], number: int) -> str:
+    own = call.get("id")
+    return own if isinstance(own, str) else f"{message.get('id')}-{number}"
+
+
+def _result_of(result: Any) -> Any:
+    """What the tool said, without the envelope that the model is sent."""
+    if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
+        told = result[0].get("functionResponse")
+        if isinstance(told, dict) and "response" in told:
+            return told["response"]
+    return result
+
+
+IMPORTER: Final = Importer(
+    name="gemini-cli",
+    title="sessions of Gemini CLI",
+    version=1,
+    fidelity="tools",
+    recognises=_recognises,
+    read=_read,
+)

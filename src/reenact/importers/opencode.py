@@ -1,0 +1,134 @@
+"""Sessions of opencode, as ``opencode export`` writes them: messages with their parts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.turns import Turns
+
+_TOP: Final = frozenset({"info", "messages"})
+_MESSAGE: Final = frozenset({"info", "parts"})
+_INFO: Final = frozenset({
+    "id", "sessionID", "role", "time", "parentID", "mode", "agent", "path", "cost", "tokens", "modelID",
+    "providerID", "finish", "model", "summary", "error", "system", "tools", "variant", "structured", "format",
+})  # fmt: skip
+_PARTS: Final = frozenset({
+    "text", "reasoning", "tool", "step-start", "step-finish", "file", "snapshot", "patch", "agent", "subtask",
+    "compaction", "retry",
+})  # fmt: skip
+_USAGE: Final = {"input": "inputTokens", "output": "outputTokens", "reasoning": "reasoningTokens"}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    return source.head.lstrip().startswith(b"{") and source.has("info", "messages", "directory", "projectID")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    document = source.document()
+    messages = document.get("messages") if isinstance(document, dict) else None
+    if not isinstance(messages, list):
+        raise FormatError("expected an object with messages", file=source.name)
+    run = runs.open()
+    run.missing("requests as they were sent", "instructions and tools of the model")
+    run.check_fields("", document, _TOP)
+    info = document.get("info")
+    run.note("session", info, time_ms=_time(info, "created"))
+    turns = Turns(run)
+    for number, message in enumerate(messages, 1):
+        try:
+            _import_message(run, turns, message)
+        except (LookupError, TypeError, AttributeError) as error:
+            run.lose(f"message {number} cannot be read: {error}")
+    turns.finish()
+
+
+def _time(info: Any, name: str) -> float | None:
+    time = info.get("time") if isinstance(info, dict) else None
+    return iso_ms(time.get(name)) if isinstance(time, dict) else None
+
+
+def _import_message(run: RunBuilder, turns: Turns, message: dict[str, Any]) -> None:
+    info, parts = message["info"], message["parts"]
+    run.check_fields("message", message, _MESSAGE)
+    run.check_fields("info", info, _INFO)
+    for part in parts:
+        if part.get("type") not in _PARTS:
+            run.unknown("part", [str(part.get("type"))])
+    if info.get("role") == "user":
+        texts = [part for part in parts if part.get("type") == "text"]
+        others = [part for part in parts if part.get("type") != "text"]
+        text = "\n".join(str(part.get("text") or "") for part in texts)
+        turns.say(
+            "user", [{"type": "text", "text": text}, *others] if others else text, _time(info, "created")
+        )
+    else:
+        _import_answer(turns, info, parts)
+
+
+def _import_answer(turns: Turns, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    steps = _steps(parts)
+    failed = info.get("error")
+    for number, step in enumerate(steps):
+        is_last = number == len(steps) - 1
+        finished = next((part for part in step if part.get("type") == "step-finish"), {})
+        tokens = finished.get("tokens", info.get("tokens") if len(steps) == 1 else None)
+        turns.answer(
+            f"{info.get('id')}-{number}",
+            text="\n".join(str(part.get("text") or "") for part in step if part.get("type") == "text"),
+            reasoning="\n".join(
+                str(part.get("text") or "") for part in step if part.get("type") == "reasoning"
+            ),
+            tools=[_tool_of(part) for part in step if part.get("type") == "tool"],
+            provider=str(info.get("providerID") or "unknown"),
+            model=info.get("modelID"),
+            usage=_usage_of(tokens),
+            stop_reason=finished.get("reason") or (info.get("finish") if is_last else None),
+            error=str(failed) if failed and is_last else None,
+            time_ms=_time(info, "completed" if is_last else "created") or _time(info, "created"),
+        )
+        for part in step:
+            if part.get("type") == "tool":
+                _import_result(turns, part)
+
+
+def _steps(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """One answer of the model each; a message without marks is one."""
+    steps: list[list[dict[str, Any]]] = [[]]
+    for part in parts:
+        if part.get("type") == "step-start" and steps[-1]:
+            steps.append([])
+        steps[-1].append(part)
+    return steps
+
+
+def _tool_of(part: dict[str, Any]) -> ToolRequest:
+    return ToolRequest(str(part.get("tool")), part["state"].get("input"), str(part.get("callID")))
+
+
+def _import_result(turns: Turns, part: dict[str, Any]) -> None:
+    state = part["state"]
+    status = state.get("status")
+    if status in ("completed", "error"):
+        is_error = status == "error"
+        result = state.get("error" if is_error else "output")
+        turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=_time(state, "end"))
+
+
+def _usage_of(tokens: Any) -> dict[str, Any] | None:
+    counts = usage_counts(tokens, _USAGE) or {}
+    cache = tokens.get("cache") if isinstance(tokens, dict) else None
+    cached = usage_counts(cache, {"read": "cachedInputTokens", "write": "cacheWriteTokens"})
+    return counts | (cached or {}) or None
+
+
+IMPORTER: Final = Importer(
+    name="opencode",
+    title="sessions of opencode",
+    version=1,
+    fidelity="tools",
+    recognises=_recognises,
+    read=_read,
+)

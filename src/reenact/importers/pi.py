@@ -1,0 +1,164 @@
+"""Sessions of pi: one JSON object a line, a tree by ``parentId`` whose branches are siblings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.turns import Turns
+
+_VERSIONS: Final = (1, 2, 3)
+_ENTRY: Final = frozenset({"type", "id", "parentId", "timestamp", "message"})
+_MESSAGE: Final = frozenset({
+    "role", "content", "api", "provider", "model", "usage", "stopReason", "errorMessage", "timestamp",
+    "responseId", "responseModel", "toolCallId", "toolName", "details", "isError", "command", "output",
+    "exitCode", "cancelled", "truncated", "fullOutputPath", "excludeFromContext", "summary", "fromId",
+    "tokensBefore", "customType", "display", "diagnostics",
+})  # fmt: skip
+_NOTED: Final = frozenset({
+    "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message",
+    "label", "session_info",
+})  # fmt: skip
+_USAGE: Final = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cacheRead": "cachedInputTokens",
+    "cacheWrite": "cacheWriteTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    first = source.first_line
+    return isinstance(first, dict) and first.get("type") == "session" and "cwd" in first
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    run = runs.open()
+    run.missing("requests as they were sent", "instructions and tools of the model")
+    reading = _Reading(run)
+    for line, entry in source.objects(run.lose):
+        reading.entry(line, entry)
+    reading.turns.finish()
+    if run.is_empty:
+        raise FormatError("there is no conversation in it", file=source.name)
+
+
+class _Reading:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self.turns = Turns(run)
+        self._lanes: dict[str, str] = {}
+        self._latest: dict[str, str] = {}
+        self._branches = 0
+
+    def entry(self, line: int, entry: dict[str, Any]) -> None:
+        run, kind, time_ms = self._run, entry.get("type"), iso_ms(entry.get("timestamp"))
+        if kind == "session":
+            if entry.get("version", 1) not in _VERSIONS:
+                run.lose(f"version {entry.get('version')!r} of sessions is not known", line)
+            run.note(
+                "session", {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms
+            )
+            return
+        lane = self._lane_of(line, entry)
+        if kind != "message":
+            if kind not in _NOTED:
+                run.unknown("type", [str(kind)])
+            told = {key: value for key, value in entry.items() if key != "type"}
+            run.note(str(kind), told, time_ms=time_ms, lane=lane)
+            return
+        run.check_fields("entry", entry, _ENTRY)
+        message = entry.get("message")
+        if not isinstance(message, dict):
+            run.lose("the entry has no message", line)
+            return
+        run.check_fields("message", message, _MESSAGE)
+        self._message(line, str(entry.get("id")), message, time_ms, lane)
+
+    def _lane_of(self, line: int, entry: dict[str, Any]) -> str:
+        own, parent = entry.get("id"), entry.get("parentId")
+        lane = "0"
+        if isinstance(parent, str):
+            found = self._lanes.get(parent)
+            if found is None:
+                self._run.lose(f"its parent is missing: {parent}", line)
+            elif self._latest.get(found) != parent:
+                lane = f"0.{self._branches}"  # a sibling of what was said there before
+                self._branches += 1
+            else:
+                lane = found
+        if isinstance(own, str):
+            self._lanes[own] = lane
+            self._latest[lane] = own
+        return lane
+
+    def _message(
+        self, line: int, own: str, message: dict[str, Any], time_ms: float | None, lane: str
+    ) -> None:
+        role, content = message.get("role"), message.get("content")
+        if role == "assistant":
+            self._answer(own, message, time_ms, lane)
+        elif role == "toolResult":
+            self.turns.result(
+                str(message.get("toolCallId")),
+                _plain(content),
+                is_error=message.get("isError") is True,
+                time_ms=time_ms,
+                line=line,
+                lane=lane,
+            )
+        elif role == "user":
+            self.turns.say("user", _plain(content), time_ms, lane)
+        elif role == "bashExecution":
+            command = f"Ran `{message.get('command')}`\n{message.get('output')}"
+            self.turns.say("user", command, time_ms, lane)
+        else:
+            if role not in ("compactionSummary", "branchSummary", "custom"):
+                self._run.unknown("message", [f"role={role}"])
+            said = message.get("summary") or _plain(content)
+            self.turns.say("user", said, time_ms, lane)
+
+    def _answer(self, own: str, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
+        texts, reasoning, tools = [], [], []
+        content = message.get("content")
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "text":
+                texts.append(text_of(block))
+            elif kind == "thinking":
+                reasoning.append(str(block.get("thinking") or ""))
+            elif kind == "toolCall":
+                called = block.get("id")
+                named = called if isinstance(called, str) else None
+                tools.append(ToolRequest(str(block.get("name")), block.get("arguments"), named))
+            else:
+                self._run.unknown("content", [str(kind)])
+        failed = message.get("errorMessage") if message.get("stopReason") in ("error", "aborted") else None
+        self.turns.answer(
+            own,
+            text="\n".join(texts),
+            reasoning="\n".join(filter(None, reasoning)),
+            tools=tools,
+            provider=str(message.get("provider") or "unknown"),
+            model=message.get("model"),
+            usage=usage_counts(message.get("usage"), _USAGE),
+            stop_reason=message.get("stopReason"),
+            error=str(failed) if failed else None,
+            time_ms=time_ms,
+            lane=lane,
+        )
+
+
+def _plain(content: Any) -> Any:
+    """A text where nothing but texts is in it."""
+    is_parts = isinstance(content, list) and all(isinstance(part, dict) for part in content)
+    if is_parts and all(part.get("type") == "text" for part in content):
+        return "\n".join(str(part.get("text") or "") for part in content)
+    return content
+
+
+IMPORTER: Final = Importer(
+    name="pi", title="sessions of pi", version=1, fidelity="tools", recognises=_recognises, read=_read
+)

@@ -1,0 +1,184 @@
+"""Trajectories of SWE-agent (``.traj``) and of mini-swe-agent."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.importers.turns import Turns
+
+_TRAJ: Final = frozenset({
+    "trajectory", "history", "info", "environment", "replay_config", "extra_data", "traj_id", "attempts",
+})  # fmt: skip
+_STEP: Final = frozenset({
+    "action", "observation", "response", "thought", "state", "execution_time", "messages", "query",
+    "extra_info", "tool_calls", "tool_call_ids", "thinking_blocks", "done", "exit_status", "submission",
+})  # fmt: skip
+_MINI: Final = frozenset({"info", "messages", "trajectory_format", "instance_id"})
+_MESSAGE: Final = frozenset({
+    "role", "content", "extra", "tool_calls", "tool_call_id", "name", "timestamp", "type", "output",
+    "call_id",
+    "object", "function_call", "provider_specific_fields", "reasoning_content", "thinking_blocks", "id",
+    "annotations", "status", "model", "created_at", "usage", "refusal",
+})  # fmt: skip
+_USAGE: Final = {
+    "prompt_tokens": "inputTokens",
+    "completion_tokens": "outputTokens",
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    if not source.head.lstrip().startswith(b"{"):
+        return False
+    is_mini = source.has("messages", "mini_version") or b'"mini-swe-agent' in source.head
+    is_traj = source.has("trajectory") and (
+        source.has("action", "observation") or source.has("history", "info")
+    )
+    return is_mini or is_traj
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    document = source.document()
+    if not isinstance(document, dict):
+        raise FormatError("expected an object", file=source.name)
+    is_mini = isinstance(document.get("messages"), list) and "trajectory" not in document
+    entries = document.get("messages" if is_mini else "trajectory")
+    if not isinstance(entries, list):
+        raise FormatError("there is neither a trajectory nor a conversation in it", file=source.name)
+    run = runs.open()
+    run.missing("requests as they were sent")
+    run.check_fields("", document, _MINI if is_mini else _TRAJ)
+    info = document.get("info")
+    run.note("info", info)
+    turns = Turns(run)
+    if is_mini:
+        reading = _Mini(run, turns, _model_of(info))
+        for number, message in enumerate(entries, 1):
+            try:
+                reading.message(message)
+            except (LookupError, TypeError, AttributeError) as error:
+                run.lose(f"message {number} cannot be read: {error}")
+    else:
+        run.missing("times")
+        _say_beginning(turns, document.get("history"))
+        for number, step in enumerate(entries, 1):
+            try:
+                _import_step(run, turns, step, number)
+            except (LookupError, TypeError, AttributeError) as error:
+                run.lose(f"step {number} cannot be read: {error}")
+    turns.finish()
+    if isinstance(info, dict) and isinstance(info.get("submission"), str) and info["submission"]:
+        run.final_output = info["submission"]
+
+
+def _model_of(info: Any) -> str | None:
+    config = info.get("config") if isinstance(info, dict) else None
+    model = config.get("model") if isinstance(config, dict) else None
+    name = model.get("model_name") if isinstance(model, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _say_beginning(turns: Turns, history: Any) -> None:
+    """What the model was told before it first answered; later observations stand with their steps."""
+    for message in history if isinstance(history, list) else ():
+        if not isinstance(message, dict) or message.get("role") == "assistant":
+            return
+        turns.say(str(message.get("role") or "user"), message.get("content"))
+
+
+def _import_step(run: RunBuilder, turns: Turns, step: dict[str, Any], number: int) -> None:
+    run.check_fields("step", step, _STEP)
+    action, thought = step.get("action"), step.get("thought")
+    response = step.get("response")
+    own = f"step-{number}"
+    tools = [ToolRequest("bash", {"command": action}, own)] if action else []
+    text = response if isinstance(response, str) else text_of(response)
+    turns.answer(own, text=text or str(thought or ""), tools=tools)
+    if tools:
+        turns.result(own, step.get("observation"))
+    elif step.get("observation"):
+        turns.say("user", step["observation"])
+
+
+class _Mini:
+    """The messages of mini-swe-agent: with tool calls, or with commands in the text."""
+
+    def __init__(self, run: RunBuilder, turns: Turns, model: str | None) -> None:
+        self._run = run
+        self._turns = turns
+        self._model = model
+        self._answers = 0
+        self._waiting: list[str] = []
+
+    def message(self, message: dict[str, Any]) -> None:
+        run, turns = self._run, self._turns
+        run.check_fields("message", message, _MESSAGE)
+        extra = message.get("extra") or {}
+        time_ms = iso_ms(extra.get("timestamp") or message.get("timestamp"))
+        role, content = message.get("role"), message.get("content")
+        if role == "assistant" or message.get("object") == "response":
+            self._answer(message, extra, time_ms)
+            return
+        own = message.get("tool_call_id") or message.get("call_id")
+        if own is None and role == "user" and self._waiting:
+            own = self._waiting[0]  # without ids, results come in the order of the commands
+        if own is not None:
+            if own in self._waiting:
+                self._waiting.remove(own)
+            turns.result(str(own), content if content is not None else message.get("output"), time_ms=time_ms)
+        elif role == "exit":
+            turns.flush()
+            run.note("exit", {"content": content, **extra}, time_ms=time_ms)
+            self._waiting.clear()
+        else:
+            turns.say(str(role), content, time_ms)
+
+    def _answer(self, message: dict[str, Any], extra: dict[str, Any], time_ms: float | None) -> None:
+        self._answers += 1
+        named = {call["id"]: call["function"] for call in message.get("tool_calls") or []}
+        tools = []
+        for number, action in enumerate(extra.get("actions") or []):
+            own = action.get("tool_call_id") or f"action-{self._answers}-{number}"
+            called = named.pop(own, None)
+            arguments = called.get("arguments") if called else None
+            if isinstance(arguments, str):
+                with suppress(ValueError):
+                    arguments = read_value(arguments.encode("utf-8", "surrogatepass"))
+            name = str(called["name"]) if called else "bash"
+            tools.append(ToolRequest(name, arguments or {"command": action.get("command")}, str(own)))
+        self._waiting = [str(tool.id) for tool in tools]
+        response = extra.get("response")
+        usage = response.get("usage") if isinstance(response, dict) else message.get("usage")
+        self._turns.answer(
+            str(self._answers),
+            text=text_of(message.get("content")) or _output_text(message.get("output")),
+            reasoning=str(message.get("reasoning_content") or ""),
+            tools=tools,
+            model=message.get("model") or self._model,
+            usage=usage_counts(usage, _USAGE),
+            time_ms=time_ms,
+        )
+
+
+def _output_text(items: Any) -> str:
+    """The text of an answer of the Responses API."""
+    return "\n".join(
+        text_of(item.get("content"))
+        for item in (items if isinstance(items, list) else ())
+        if isinstance(item, dict) and item.get("type") == "message"
+    )
+
+
+IMPORTER: Final = Importer(
+    name="swe-agent",
+    title="trajectories of SWE-agent and mini-swe-agent",
+    version=1,
+    fidelity="tools",
+    recognises=_recognises,
+    read=_read,
+)
