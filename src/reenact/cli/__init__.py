@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 VERBS = {
     "capsules": "List the capsules that values are judged by, or describe one",
+    "checkout": "Put the files of a run at one of its steps into a folder",
     "convert": "Write one artifact as another",
     "demo": "Record, replay, break and verify a small agent, without key or network",
     "diff": "Compare two runs, aligned by what they did",
     "disclose": "Tell what chosen fields of a sealed event say, with proof",
     "doctor": "Find what differs from run to run, and write rules for it",
+    "files": "List the files of a run at one of its steps, or what a step changed",
     "hash": "Print the canonical digest of JSON files",
     "import": "Make captures of recordings that other tools wrote",
     "index": "Make tables of many runs, and keep them up to date",

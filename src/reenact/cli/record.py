@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -22,6 +23,8 @@ from reenact.gateway.upstreams import upstreams_of, variables
 from reenact.redaction import PLACEHOLDER, PROFILES
 from reenact.run.rules import project_beside
 from reenact.store.durable import Durability
+from reenact.workspace.recording import Base
+from reenact.workspace.scan import LIMIT_BYTES
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
@@ -32,6 +35,24 @@ from reenact.store.durable import Durability
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.option("--print-env", is_flag=True, help="Print the variables that lead to the gateway, and end.")
+@click.option(
+    "--workspace",
+    metavar="[DIR]",
+    is_flag=False,
+    flag_value=".",
+    help="Record the files of DIR too, or of this folder: at the start, around each call, at the end.",
+)
+@click.option(
+    "--workspace-base",
+    type=click.Choice(["git"]),
+    help="Do not store files that are as in the commit; git has them.",
+)
+@click.option(
+    "--workspace-limit",
+    metavar="MIB",
+    type=click.FloatRange(min=0),
+    help="Leave out files larger than this; 16 if not given.",
+)
 @volatile_option
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -45,6 +66,9 @@ def command(
     upstream: tuple[str, ...],
     port: int | None,
     print_env: bool,
+    workspace: str | None,
+    workspace_base: Base | None,
+    workspace_limit: float | None,
     words: tuple[str, ...],
 ) -> int:
     """Run a command and record it.
@@ -54,6 +78,8 @@ def command(
     Programs in other languages are recorded as they call their model: the variables from which they read
     its base URL lead to a gateway on this host, which passes on what it is asked. {gateway} in COMMAND
     stands for its address. What was recorded is said on stderr at the end.
+    With --workspace the files of a folder are part of the recording, but for what .gitignore names, large
+    files, and those under whose names keys are kept; {workspace} in COMMAND stands for the folder.
     """
     upstreams = upstreams_of(os.environ, upstream)
     project_beside(Path.cwd())  # what is wrong with it is said before anything runs
@@ -63,6 +89,8 @@ def command(
         raise click.MissingParameter(ctx=context, param=context.command.params[-1])
     if force and output is None:
         raise UsageError("--force replaces the capture in -o DIR; say which")
+    if workspace is None and (workspace_base, workspace_limit) != (None, None):
+        raise UsageError("--workspace-base and --workspace-limit say how files are recorded; add --workspace")
     report = record_command(
         words,
         output,
@@ -72,6 +100,9 @@ def command(
         upstreams=upstreams,
         volatile=volatile,
         port=port,
+        workspace=workspace,
+        workspace_base=workspace_base,
+        workspace_limit_bytes=LIMIT_BYTES if workspace_limit is None else int(workspace_limit * 2**20),
     )
     for note in report.notes:
         say(note)
@@ -97,6 +128,8 @@ def _print_environment(port: int | None) -> int:
 def _replay_line(report: RecordingReport, port: int | None) -> str:
     """The command that replays what was recorded; what is printed here may end in a log of CI."""
     options = [] if port is None else ["--port", str(port)]
+    if report.manifest is not None and report.manifest.workspaceEnd is not ABSENT:
+        options.append("--workspace")
     line = shell_line(["reenact", "replay", report.path, *options, "--", *report.command])
     is_redacted = any(PLACEHOLDER.search(word) for word in report.command)
     return f"{line} (with your own values for <secret:…>)" if is_redacted else line
@@ -114,6 +147,10 @@ def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: 
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
     if not kinds:
         click.echo(f"  warning: {printable(report.silence)}", err=True)
+    if report.left_out:
+        reasons = Counter(found.why for found in report.left_out)
+        told = ", ".join(f"{count} {why}" for why, count in reasons.items())
+        click.echo(f"  files left out: {told}; list them with: reenact files {report.path}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
     click.echo(f"  replay it with: {replay_line}", err=True)

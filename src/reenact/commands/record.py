@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -14,6 +15,7 @@ import msgspec
 
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, PrintedLines, RedactionProfile
+from reenact.formats.record import ABSENT, Absent
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import upstreams_of
@@ -27,9 +29,12 @@ from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import recover
 from reenact.run.capturing import Identity
 from reenact.run.rules import project_beside
+from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.store.place import put_in_place, staging_folder
-from reenact.store.rundir import RunDir, RunState, claim_folder
+from reenact.store.rundir import BLOBS, RunDir, RunState, claim_folder
+from reenact.workspace.recording import Base, WorkspaceOrder
+from reenact.workspace.scan import LIMIT_BYTES, LeftOut, Scanner
 
 _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or OLLAMA_HOST"
 
@@ -50,6 +55,8 @@ class RecordingReport(msgspec.Struct, frozen=True):
     """Why no call may have been recorded, where none was."""
     problem: Exception | None = None
     """What kept the capture from being completed: the command had done its work by then."""
+    left_out: list[LeftOut] = []
+    """What of the workspace is not in the capture, as it was at the end."""
 
 
 def record_command(
@@ -62,16 +69,25 @@ def record_command(
     upstreams: Mapping[str, str] | None = None,
     volatile: Sequence[VolatileRule] = (),
     port: int | None = None,
+    workspace: str | Path | None = None,
+    workspace_base: Base | None = None,
+    workspace_limit_bytes: int = LIMIT_BYTES,
 ) -> RecordingReport:
     """Run the command *words* as it is and record it in *path*, or in a new folder of ``runs``.
 
     The calls of its Python processes are recorded with no change to their code; programs in other languages
     as they call their model through a gateway on this host, which listens on *port* and knows *upstreams* by
-    name. With *replace* a capture that is there is replaced once there is a new one.
+    name. With *replace* a capture that is there is replaced once there is a new one. The files of the folder
+    *workspace* are recorded too, as :func:`reenact.capture` says; ``{workspace}`` in *words* stands for it.
     """
     words = tuple(words)
     project_beside(Path.cwd())  # what is wrong with it is said before anything runs
     target = Path(path) if path is not None else _new_path(words, datetime.now().astimezone())
+    files = None
+    if workspace is not None:
+        files = WorkspaceOrder.for_folder(
+            workspace, limit_bytes=workspace_limit_bytes, base=workspace_base, leave_out=(target,)
+        )
     is_replaced = replace and _holds_capture(target)
     new = staging_folder(target) if is_replaced else target
     claim = claim_folder(new)
@@ -84,7 +100,10 @@ def record_command(
         durability=durability,
         volatile=tuple(volatile),
         identity=identity,
+        workspace=files,
     )
+    blobs = BlobStore(new.absolute() / BLOBS, durability=durability)
+    scanner: Scanner | None = None
     status: int | None = None
     manifest: CaptureManifest | None = None
     notes: list[str] = []
@@ -92,18 +111,30 @@ def record_command(
     problem: Exception | None = None
     try:
         with handover_folder() as handover:
+            if files is not None:
+                files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(new.absolute())))
+                scanner = served.begin_files(files, blobs, handover.file_index)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
-                orders = ToRecord(str(new.absolute()), redact, durability, identity, changes, tuple(volatile))
+                orders = ToRecord(
+                    str(new.absolute()),
+                    redact,
+                    durability,
+                    identity,
+                    changes,
+                    tuple(volatile),
+                    served.workspace,
+                )
                 handover.give(orders)
                 printed = Printed(identity.salt)
                 status = run(
-                    addressed(words, gateway.address),
+                    addressed(words, gateway.address, files.root if files is not None else None),
                     injecting(environ, handover, "capture", identity.salt),
                     printed=printed,
                 )
             claim.remove()
-            manifest = _finish(new, _Ended(status, printed.end()), handover, gateway, notes)
+            ended = _Ended(status, printed.end(), _look_at_end(scanner, notes))
+            manifest = _finish(new, ended, handover, gateway, notes)
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
             silence = _why_silent(handover, gateway)
@@ -114,10 +145,29 @@ def record_command(
         problem, manifest = error, None
     finally:
         claim.remove()
-        with suppress(OSError):
-            new.rmdir()  # only while nothing is in it
+        _remove_if_empty(new)
     redacted = list(served.redacted_words())
-    return RecordingReport(str(target), redacted, status, manifest, notes, silence, problem)
+    left_out = scanner.left_out() if scanner is not None else []
+    return RecordingReport(str(target), redacted, status, manifest, notes, silence, problem, left_out)
+
+
+def _look_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:
+    """The tree of the files when the command is over."""
+    if scanner is None:
+        return ABSENT
+    try:
+        return scanner.take()
+    except StoreError as error:
+        notes.append(f"the files at the end are not recorded: {error}")
+        return ABSENT
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Remove *folder* unless something was recorded in it; files that were looked at are no run."""
+    with suppress(OSError):
+        if os.listdir(folder) == [BLOBS]:
+            shutil.rmtree(folder / BLOBS)
+        folder.rmdir()
 
 
 def _new_path(words: tuple[str, ...], now: datetime) -> Path:
@@ -132,6 +182,7 @@ class _Ended(NamedTuple):
 
     status: int
     printed: PrintedLines
+    workspace_end: str | Absent
 
 
 def _holds_capture(path: Path) -> bool:
@@ -152,7 +203,7 @@ def _finish(
     if not path.is_dir():
         notes.append(f"the capture is lost: {path} was removed while the command ran")
         return None
-    if not any(path.iterdir()):
+    if not {*os.listdir(path)} - {BLOBS}:
         failed = f"the command itself failed with exit status {ended.status}; " if ended.status else ""
         notes.append(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
         return None
@@ -172,7 +223,7 @@ def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | 
         cut = f"{cut_bytes:,} byte{'' if cut_bytes == 1 else 's'}"
         notes.append(f"{path}: the run was interrupted and has been recovered, {cut} cut")
     join_parts(path)
-    return note_exit_status(path, ended.status, ended.printed)
+    return note_exit_status(path, ended.status, ended.printed, ended.workspace_end)
 
 
 def _why_silent(handover: Handover, gateway: Gateway) -> str:

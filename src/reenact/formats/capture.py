@@ -167,6 +167,8 @@ class CaptureManifest(Record, frozen=True):
     """What the recorded command printed."""
     imported: Imported | Absent = ABSENT
     """Present where the run was not recorded by us."""
+    workspaceEnd: str | Absent = ABSENT  # noqa: N815
+    """The tree of the workspace's files at the end, where these were recorded."""
 
 
 class CaptureSeed(Record, frozen=True):
@@ -204,6 +206,19 @@ class RepoData(Record, frozen=True):
     """Whether tracked files differed from the commit."""
 
 
+class WorkspaceData(Record, frozen=True):
+    """The files among which the run worked, as it began."""
+
+    tree: str
+    """The digest of their tree; see :mod:`reenact.formats.workspace`."""
+    cwd: str | Absent = ABSENT
+    """Where the run began, from the root of the tree; absent where that was outside."""
+    commit: str | Absent = ABSENT
+    """The commit of git's that has the files which the capture only names."""
+    limitBytes: Count | Absent = ABSENT  # noqa: N815
+    """Larger files are left out."""
+
+
 class RunStartData(Record, frozen=True):
     """Where and how the run began."""
 
@@ -213,7 +228,7 @@ class RunStartData(Record, frozen=True):
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
     """How far the local time was ahead of UTC, in seconds."""
     places: dict[str, str] | Absent = ABSENT
-    """Salted digests of the run's own folders: ``cwd``, ``home``, ``python`` and ``tmp``."""
+    """Salted digests of the run's own folders: ``cwd``, ``home``, ``python``, ``tmp`` and ``workspace``."""
     upstreams: dict[str, str] | Absent = ABSENT
     """Where the gateway led to, by name; absent where it did not begin the run."""
     processes: dict[str, ProcessData] | Absent = ABSENT
@@ -223,6 +238,8 @@ class RunStartData(Record, frozen=True):
     issueNumber: Int64 | Absent = ABSENT  # noqa: N815
     """The issue on which it worked."""
     repo: RepoData | Absent = ABSENT
+    workspace: WorkspaceData | Absent = ABSENT
+    """The files that were recorded with the run."""
 
 
 class RunEndData(Record, frozen=True):

@@ -13,6 +13,7 @@ taken            the first lanes of the processes that have made a call, in that
 replayed-PID     what its replay came to
 updated-PID      what its update came to
 input            from the command: what came by a pipe to its standard input
+files            from the command: what it learned of the workspace's files before it began
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
+from reenact.workspace.recording import WorkspaceOrder
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
 SEED_VARIABLE: Final = "REENACT_SEED"
@@ -69,6 +71,8 @@ class ToRecord(msgspec.Struct, frozen=True, tag="record"):
     identity: Identity
     diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
+    workspace: WorkspaceOrder | None = None
+    """The files to record too, of which the start is known."""
 
 
 class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
@@ -160,6 +164,11 @@ class Handover:
     def input_copy(self) -> Path:
         """What the command has read from a pipe."""
         return self.folder / "input"
+
+    @property
+    def file_index(self) -> Path:
+        """What is known of the workspace's files."""
+        return self.folder / "files"
 
     # A process's side
 

@@ -95,9 +95,10 @@ def diverted(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Div
     return {**base, **changes, BEFORE_VARIABLE: before}, Diverted(address)
 
 
-def addressed(command: Sequence[str], address: str) -> list[str]:
-    """*command* with the gateway's *address* where its arguments ask for it."""
-    return [word.replace("{gateway}", address) for word in command]
+def addressed(command: Sequence[str], address: str, workspace: str | None = None) -> list[str]:
+    """*command* with the gateway's *address*, and the *workspace*, where its arguments ask for them."""
+    words = [word.replace("{gateway}", address) for word in command]
+    return words if workspace is None else [word.replace("{workspace}", workspace) for word in words]
 
 
 def run(

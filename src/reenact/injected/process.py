@@ -185,6 +185,7 @@ class _Recorded(_Process):
             find_names=lambda: Names.of_process(self._first_lane()),
             within=born.within if born is not None else None,
             origin=origin_of_run() if born is None else None,
+            workspace=orders.workspace,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))

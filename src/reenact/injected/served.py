@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from reenact.boundary import Call, Step, entered
 from reenact.errors import Diverged
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
@@ -30,8 +32,11 @@ from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside
 from reenact.run.updating import MatchingFirst, UpdatePart, UpdateRun
 from reenact.seams import stdlib, telemetry
+from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.values.codec import from_json
+from reenact.workspace.recording import WorkspaceOrder
+from reenact.workspace.scan import Scanner
 
 
 class ServedCapture(CaptureRun):
@@ -49,6 +54,7 @@ class ServedCapture(CaptureRun):
         durability: Durability,
         volatile: Sequence[VolatileRule] = (),
         identity: Identity,
+        workspace: WorkspaceOrder | None = None,
     ) -> None:
         self._sink = FirstCallSink(path, durability=durability, beside=lambda: part_of(path, "gateway"))
         super().__init__(
@@ -61,6 +67,7 @@ class ServedCapture(CaptureRun):
             identity=identity,
             find_names=lambda: Names(call_prefix=LANE),
             origin=origin_of_run(),
+            workspace=workspace,
         )
         self._words = words
         self._upstreams = upstreams
@@ -72,6 +79,19 @@ class ServedCapture(CaptureRun):
     def redacted_words(self) -> list[str]:
         """The command without the secrets that stand in it."""
         return self._redactor.redact_arguments(self._words)
+
+    def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path) -> Scanner:
+        """Look at the files before anything runs; all that records the run begins from what this learned."""
+        scanner = order.scanner(blobs.put, self._redactor.redact_bytes)
+        start = order.begin(scanner)
+        scanner.index.save(index)
+        self._workspace = msgspec.structs.replace(order, start=start, index=str(index))
+        return scanner
+
+    @property
+    def workspace(self) -> WorkspaceOrder | None:
+        """The files that are recorded, and what is known of them."""
+        return self._workspace
 
     def surroundings(self) -> dict[str, Any]:
         argv = self.redacted_words()

@@ -54,6 +54,8 @@ from reenact.redaction import Redactor
 from reenact.store.durable import leave_to_parent_on_fork
 from reenact.values.codec import to_ordered_text, to_text
 from reenact.values.objects import message_of
+from reenact.workspace.recording import WorkspaceRecorder
+from reenact.workspace.scan import Scanner
 
 log: Final = logging.getLogger("reenact.recorder")
 
@@ -89,6 +91,8 @@ _ENDING_S: Final = 0.1
 """Nobody is kept longer from ending, whatever befell the one before."""
 _MOST_ROUNDS: Final = 50
 """After so many rounds of an event loop nobody can tell any more what led to what."""
+_MAY_WRITE: Final = frozenset({"tool", "process"})
+"""The calls that may have changed files when they come back."""
 _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
@@ -195,6 +199,8 @@ class CaptureContext:
         """Tasks, threads and jobs that are not over."""
         self._sharing = Sharing()
         self._model = NO_MODEL
+        self._files: WorkspaceRecorder | None = None
+        """Looks at the files of the run, where these are recorded."""
         self._failure: str | None = None
         """Why nothing more is recorded; ``None`` while everything is."""
         self._is_forked = False
@@ -220,6 +226,16 @@ class CaptureContext:
             self._fail(error)
         leave_to_parent_on_fork(self)
 
+    def record_files(self, scanner: Scanner, tree: str) -> None:
+        """Tell from now on how the files change, which are *tree* at the start."""
+        self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn)
+
+    def _record_tree(self, data: dict[str, Any]) -> None:
+        try:
+            self._events.append(b"state_mutation", encode_clean(data))
+        except Exception as error:
+            self._fail(error)
+
     def leave_to_parent(self) -> None:
         """In a forked child: record nothing, and take no lock that another thread may have held."""
         self._failure, self._is_forked = _FORKED, True
@@ -230,6 +246,8 @@ class CaptureContext:
         if call.kind == "llm":
             self.latest_model_request = call.request
         step = CaptureStep(self, call, self._new_call_id(), is_ordered=lane.has_order)
+        if self._files is not None and self._failure is None and not call.beside:
+            self._files.before(step.call_id, lane.within)
         try:
             self._record_call(step, lane)
         except Exception as error:
@@ -399,10 +417,12 @@ class CaptureContext:
         """
         if self._is_forked:
             return None
+        workspace_end: str | None = None
         if self._failure is None:
             try:
                 for leave in list(self._open_streams.values()):
                     leave()
+                workspace_end = self._files.end() if self._files is not None else None
                 for lane in list(self._running):
                     self._note_order(lane, STILL_RUNNING)
                 ended = self._end_text(status, error, final_output, confidence, wrote, entered)
@@ -416,7 +436,8 @@ class CaptureContext:
         elif error is not None:
             error = self._redactor.redact_text(error)
         ended_ms = self._now_ns() // 1_000_000
-        ending = Ending(status, ended_ms, self._model, error, tuple(self.warnings), imported)
+        warnings = tuple(self.warnings)
+        ending = Ending(status, ended_ms, self._model, error, warnings, imported, workspace_end)
         try:
             return self._sink.finalize(ending)
         except Exception as failure:
@@ -606,6 +627,8 @@ class CaptureContext:
             )
         except Exception as failure:
             self._fail(failure)
+        if self._files is not None and self._failure is None and not step.call.beside:
+            self._files.after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
     def _whole_answer(self, step: CaptureStep) -> bytes | None:
         """The data of a model's answer in one go, as nearly every answer can be written."""

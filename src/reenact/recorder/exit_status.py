@@ -12,21 +12,22 @@ from reenact.store.rundir import RunDir
 
 
 def note_exit_status(
-    path: Path, exit_status: int, printed: PrintedLines | Absent = ABSENT
+    path: Path,
+    exit_status: int,
+    printed: PrintedLines | Absent = ABSENT,
+    workspace_end: str | Absent = ABSENT,
 ) -> CaptureManifest:
-    """Write *exit_status* and what was *printed* into the finished capture's manifest.
+    """Write *exit_status*, what was *printed* and the tree of the files into the finished capture's manifest.
 
     A run that failed is no longer ``ok``.
     """
     run = RunDir.open(path)
     with run.alone():
-        return _with_exit_status(run, exit_status, printed)
-
-
-def _with_exit_status(run: RunDir, exit_status: int, printed: PrintedLines | Absent) -> CaptureManifest:
-    manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
-    manifest = msgspec.structs.replace(manifest, exitStatus=exit_status, stdout=printed)
-    if exit_status and manifest.status == "ok":
-        manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")
-    run.replace_manifest(write_manifest(manifest))
+        manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
+        manifest = msgspec.structs.replace(
+            manifest, exitStatus=exit_status, stdout=printed, workspaceEnd=workspace_end
+        )
+        if exit_status and manifest.status == "ok":
+            manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")
+        run.replace_manifest(write_manifest(manifest))
     return manifest

@@ -34,6 +34,8 @@ class Ending(msgspec.Struct, frozen=True):
     error: str | None = None
     warnings: tuple[str, ...] = ()
     imported: Imported | Absent = ABSENT
+    workspace_end: str | None = None
+    """The tree of its files, where these are recorded."""
 
 
 class CaptureSink(Protocol):
@@ -125,6 +127,7 @@ def finished_manifest(
         volatile=seed.volatile,
         warnings=list(ending.warnings) or ABSENT,
         imported=ending.imported,
+        workspaceEnd=ending.workspace_end if ending.workspace_end is not None else ABSENT,
         extra=seed.extra,
     )
     return with_own_digest(manifest)

@@ -29,6 +29,8 @@ from reenact.seams import stdlib
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability
 from reenact.store.place import discard, put_in_place, staging_folder
+from reenact.workspace.recording import Base, WorkspaceOrder
+from reenact.workspace.scan import LIMIT_BYTES
 
 __all__ = [
     "MODE_VARIABLE",
@@ -61,6 +63,9 @@ def capture(
     policy_bundle_id: str | None = None,
     issue_number: int | None = None,
     identity: Identity | None = None,
+    workspace: str | Path | None = None,
+    workspace_base: Base | None = None,
+    workspace_limit_bytes: int = LIMIT_BYTES,
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Record what happens in the block into the new directory *path*, or where *sink* puts it.
@@ -82,8 +87,11 @@ def capture(
     *issue_number* say under which policy and for which issue the run is made; without them the environment
     does (``REENACT_POLICY_BUNDLE_ID``, ``REENACT_ISSUE_NUMBER``, and what continuous integration sets), and
     the repository is that of git. With an *identity* (ids, salt, times), such as ``reenact.testing.FIXED``,
-    the captures of one deterministic run are equal byte for byte. With *mode*, or ``REENACT_MODE`` in the
-    environment, the same block can be switched ``off`` or replayed.
+    the captures of one deterministic run are equal byte for byte. *workspace* is the folder whose files are
+    recorded too, at the start, before and after calls and at the end, but for those that ``.gitignore``
+    files name, those larger than *workspace_limit_bytes* and those under whose names keys are kept; with the
+    *workspace_base* ``git``, files that are as in the commit are not stored again. With *mode*, or
+    ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
@@ -102,6 +110,12 @@ def capture(
         if path is None:
             raise UsageError("capture() needs a path, or a sink")
         sink = FileCaptureSink(path, durability=durability)
+    files = None
+    if workspace is not None:
+        ours = () if path is None else (path,)
+        files = WorkspaceOrder.for_folder(
+            workspace, limit_bytes=workspace_limit_bytes, base=workspace_base, leave_out=ours
+        )
     return CaptureRun(
         sink,
         redact=redact,
@@ -113,6 +127,7 @@ def capture(
         on_warning=on_warning,
         origin=origin_of_run(policy_bundle_id, issue_number),
         identity=identity,
+        workspace=files,
     )
 
 

@@ -45,6 +45,7 @@ from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places
+from reenact.workspace.recording import WorkspaceOrder
 
 _NS_PER_MS: Final = 1_000_000
 SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
@@ -102,12 +103,14 @@ class CaptureRun(Run):
         find_names: Callable[[], Names] = Names,
         within: str | None = None,
         origin: RunOrigin | None = None,
+        workspace: WorkspaceOrder | None = None,
     ) -> None:
         """*allow* says what a replay will be allowed, so that nobody is warned of it.
 
         With *leads_programs* the model calls of programs that the agent starts come through a gateway here.
         *on_end* hears at the end whether the recording is whole and the run went well.
         *find_names* and *within* say where this process stands among others that record the same run.
+        *workspace* says which files are recorded too.
         """
         super().__init__()
         named, values = profile_and_secrets(redact)
@@ -143,19 +146,38 @@ class CaptureRun(Run):
         self._entered = Entered(self._context)
         self._within = within
         self._origin = origin or {}
+        self._workspace = workspace
+        self._put_blob = lambda data: sink.put_blob(data)
         self._written = Written()
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         self._context.start()
+        files = self._look_at_files()
         for attached in self.attachments():
             self._open.enter_context(attached)
         self._open.enter_context(entered(self._context, self._within))
         fixed = self._fixed_surroundings
         told = {**self.surroundings(), **self._origin} if fixed is None else fixed
-        self._context.record_event("run_start", told)
+        self._context.record_event("run_start", told | files)
         return self
+
+    def _look_at_files(self) -> dict[str, Any]:
+        """What ``run_start`` says of the files that are recorded, if any are."""
+        order = self._workspace
+        if order is None:
+            return {}
+        try:
+            scanner = order.scanner(self._put_blob, self._redactor.redact_bytes)
+            start = order.start or order.begin(scanner)
+        except ReenactError as error:
+            self._context.warn(f"the files are not recorded: {message_of(error)}")
+            return {}
+        self._context.record_files(scanner, start.tree)
+        facts = {"cwd": start.cwd, "commit": start.commit, "limitBytes": start.limit_bytes}
+        known = {name: value for name, value in facts.items() if value is not None}
+        return {"workspace": {"tree": start.tree} | known}
 
     @property
     def context(self) -> CaptureContext:
@@ -214,7 +236,10 @@ class CaptureRun(Run):
 
     def where(self) -> dict[str, Any]:
         """By what a replay elsewhere recognises folders and local times of this run."""
-        places = mark_places(own_places(), self._salt)
+        places = own_places()
+        if self._workspace is not None:
+            places["workspace"] = self._workspace.root
+        places = mark_places(places, self._salt)
         return {"utcOffsetS": time.localtime().tm_gmtoff, "places": places}
 
     def left_behind(self) -> list[str]:

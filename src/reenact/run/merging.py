@@ -32,6 +32,7 @@ from reenact.store.blobs import BlobStore
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
+from reenact.workspace.history import blobs_below, tree_told
 
 _decode: Final = msgspec.json.Decoder().decode
 _REFERENCE: Final = b'"$ref"'
@@ -116,10 +117,14 @@ class UpdatedCapture:
             self.seed = msgspec.structs.replace(self.seed, standIns=stand_ins)
         self.answered = sum(len(half.kept) for half in halves)
         self.asked = sum(len(half.new) for half in halves)
+        copied: set[str] = set()
         for line in lines:
             self._run.journal.write(line)
             if b'"$blob"' in line:
                 for digest in blobs_in(_decode(line)["data"]):
+                    self._copy_blob(digest)
+            if b'"workspace"' in line and (tree := tree_told(_decode(line))) is not None:
+                for digest in blobs_below(self._reader.blob, tree, copied):
                     self._copy_blob(digest)
         self._run.journal.close()
         if ending.model == NO_MODEL:

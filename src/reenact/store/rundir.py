@@ -245,7 +245,8 @@ class RunDir:
         """
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
-        make_empty_folder(path, besides=[RECORDING_LOCK] if is_claimed else [])
+        # What the command has looked at before its processes began is in the blobs already.
+        make_empty_folder(path, besides=[RECORDING_LOCK, BLOBS] if is_claimed else [])
         # Of several processes that found the directory empty, one makes the journal.
         journal = Journal.create(path / EVENTS, durability=durability)
         try:

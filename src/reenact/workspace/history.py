@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from weakref import finalize
 
 import msgspec
 
 from reenact.canonical import digest_of_bytes, is_digest
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
-from reenact.store.reader import CaptureReader, EventReader
+from reenact.store.reader import EventReader
 from reenact.workspace.restore import Restored, restore_tree
 
 _MARK: Final = b'"workspace"'
@@ -78,14 +80,14 @@ class WorkspaceHistory:
     def __init__(self, reader: EventReader, *, repository: Path | None = None) -> None:
         """*repository* is where git has the files that the capture names by their objects only."""
         self.reader = reader
-        self._repository = repository
-        self.start, self.states = _read_states(reader)
+        self._git = _GitObjects(repository)
+        self.start, self.states, self._by_outcome = _read_states(reader)
         self.read_tree = lru_cache(_CACHED_TREES)(self._read_tree)
         manifest = getattr(reader, "manifest", None)
         end = manifest.workspaceEnd if manifest is not None else None
         self.end_tree: str = end if isinstance(end, str) else self.states[-1].tree
         """The last tree that is known."""
-        self._seqs = [state.seq for state in self.states]
+        self._told_at = [state.told_at for state in self.states]
 
     @staticmethod
     def has_one(reader: EventReader) -> bool:
@@ -100,7 +102,7 @@ class WorkspaceHistory:
         """The files as they were when the event *seq* had happened."""
         if not 1 <= seq <= len(self.reader):
             raise UsageError(f"{self.reader.path}: has no event {seq}; choose 1 to {len(self.reader)}")
-        return self.states[max(0, bisect_right(self._seqs, seq) - 1)]
+        return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._told_at, seq) - 1)]
 
     def tree_at(self, seq: int | None) -> str:
         """The tree at the event *seq*, or the last one."""
@@ -110,7 +112,7 @@ class WorkspaceHistory:
 
     def content(self, entry: TreeEntry) -> bytes:
         """What the file of *entry* holds."""
-        return self._from_git(entry) if entry.git else self.reader.blob(entry.digest)
+        return self._git.content(entry) if entry.git else self.reader.blob(entry.digest)
 
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
         """Put the tree *digest* into *folder*, which must be new or empty."""
@@ -120,31 +122,54 @@ class WorkspaceHistory:
         file = f"{self.reader.path}/blobs: {digest}"
         return read_tree(self.reader.blob(digest), file=file)
 
-    def _from_git(self, entry: TreeEntry) -> bytes:
-        place = self._repository or Path.cwd()
-        done = subprocess.run(
-            ["git", "-C", os.fspath(place), "cat-file", "blob", entry.git], capture_output=True, check=False
-        )
-        if done.returncode != 0:
+
+class _GitObjects:
+    """What git has of a capture's files, asked for one by one of one process."""
+
+    def __init__(self, repository: Path | None) -> None:
+        self._place = os.fspath(repository or Path.cwd())
+        self._git: subprocess.Popen[bytes] | None = None
+
+    def content(self, entry: TreeEntry) -> bytes:
+        name = os.fsdecode(entry.name)
+        data = self._ask(entry.git)
+        if data is None:
             raise StoreError(
-                f"{os.fsdecode(entry.name)}: is kept by git alone, and {place} has no object {entry.git}; "
+                f"{name}: is kept by git alone, and {self._place} has no object {entry.git}; "
                 "name the repository with --repository DIR"
             )
-        if digest_of_bytes(done.stdout) != entry.digest:
-            raise StoreError(f"{os.fsdecode(entry.name)}: git's object {entry.git} holds something else")
-        return done.stdout
+        if digest_of_bytes(data) != entry.digest:
+            raise StoreError(f"{name}: git's object {entry.git} holds something else")
+        return data
+
+    def _ask(self, name: str) -> bytes | None:
+        if self._git is None:
+            words = ["git", "-C", self._place, "cat-file", "--batch"]
+            try:
+                self._git = subprocess.Popen(
+                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            except OSError as error:
+                raise StoreError(f"git cannot be asked for a file: {error.strerror}") from error
+            finalize(self, _end_process, self._git)
+        assert self._git.stdin is not None
+        assert self._git.stdout is not None
+        try:
+            self._git.stdin.write(f"{name}\n".encode())
+            self._git.stdin.flush()
+        except OSError:
+            return None
+        head = self._git.stdout.readline().split()
+        if len(head) != 3 or head[1] != b"blob":
+            return None
+        return self._git.stdout.read(int(head[2]) + 1)[:-1]
 
 
-def restore_files(
-    path: str | Path, folder: str | Path, *, at: int | None = None, repository: str | Path | None = None
-) -> Restored:
-    """Put the files of the capture in *path* into *folder*, as they were at the event *at*, or at the end.
-
-    *folder* must be new or empty, and is made whole or not at all. *repository* is where git keeps what the
-    capture names by its commit.
-    """
-    history = WorkspaceHistory(CaptureReader(path), repository=Path(repository) if repository else None)
-    return history.restore(history.tree_at(at), Path(folder))
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+    process.wait()
 
 
 def _begin(reader: EventReader) -> WorkspaceStart | None:
@@ -161,27 +186,28 @@ def _begin(reader: EventReader) -> WorkspaceStart | None:
     return start
 
 
-def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState]]:
+def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], dict[int, TreeState]]:
+    """The start, all states as they were told, and those that calls left behind by the events of these."""
     start = _begin(reader) if len(reader) else None
     if start is None:
         raise UsageError(f"{reader.path}: has no files; record with --workspace")
     states = [TreeState(1, 1, start.tree)]
     outcomes: dict[str, int] = {}
+    by_outcome: dict[int, TreeState] = {}
     for seq in range(2, len(reader) + 1):
         line = reader.line(seq)
         if b'"callId"' not in line and _MARK not in line:
             continue
         head = _decode_head(line)
         if head.type == "state_mutation" and head.data.type == WORKSPACE:
-            states.append(_read_state(reader, seq, bytes(head.data.details), outcomes, states[-1].seq))
+            states.append(state := _read_state(reader, seq, bytes(head.data.details), outcomes))
+            by_outcome |= {outcomes[call]: state for call in state.after if call in outcomes}
         elif head.data.callId is not None and head.type in _OUTCOMES:
             outcomes[head.data.callId] = seq  # of two events with this id the second is the outcome
-    return start, states
+    return start, states, by_outcome
 
 
-def _read_state(
-    reader: EventReader, seq: int, details: bytes, outcomes: dict[str, int], least: int
-) -> TreeState:
+def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[str, int]) -> TreeState:
     try:
         told = _decode_details(details)
     except msgspec.DecodeError as error:
@@ -190,23 +216,31 @@ def _read_state(
         path = "$.data.details.tree"
         raise FormatError("must be a digest", file=reader.events_file, line=seq, json_path=path)
     since = min([outcomes[call] for call in told.after if call in outcomes], default=seq)
-    return TreeState(max(since, least), seq, told.tree, told.before, told.after, told.open > 0)
+    return TreeState(since, seq, told.tree, told.before, told.after, told.open > 0)
 
 
-def tree_blobs(read: Any, digest: str, seen: set[str]) -> list[str]:
-    """The digests of all blobs that the tree *digest* needs and that are not in *seen*, which they enter."""
-    found: list[str] = []
-    waiting = [digest]
+def tree_told(event: Any) -> str | None:
+    """The tree that an event says there is, decoded from its line."""
+    data = event.get("data") if isinstance(event, dict) else None
+    if not isinstance(data, dict):
+        return None
+    told = data.get("details") if data.get("type") == WORKSPACE else data.get("workspace")
+    tree = told.get("tree") if isinstance(told, dict) else None
+    return tree if isinstance(tree, str) else None
+
+
+def blobs_below(read_blob: Callable[[str], bytes], tree: str, seen: set[str]) -> Iterator[str]:
+    """All blobs that *tree* needs, itself among them, but for those in *seen*, which they enter."""
+    waiting = [tree]
     while waiting:
-        tree = waiting.pop()
-        if tree in seen:
+        digest = waiting.pop()
+        if digest in seen:
             continue
-        seen.add(tree)
-        found.append(tree)
-        for entry in read(tree):
+        seen.add(digest)
+        yield digest
+        for entry in read_tree(read_blob(digest), file=digest):
             if entry.kind == "folder":
                 waiting.append(entry.digest)
             elif entry.kind == "file" and not entry.git and entry.digest not in seen:
                 seen.add(entry.digest)
-                found.append(entry.digest)
-    return found
+                yield entry.digest

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -114,26 +113,28 @@ class Scanner:
         redact: Callable[[bytes], bytes] = bytes,
         limit_bytes: int = LIMIT_BYTES,
         leave_out: Collection[Path] = (),
-        in_git: dict[str, str] | None = None,
         index: Index | None = None,
     ) -> None:
         """*put* keeps a blob, *redact* hides the secrets of a file's content.
 
-        *leave_out* are folders below *root* that are ours. *in_git* has objects of git's by path: a file that
-        is equal to its object is named, and its content not kept.
+        *leave_out* are folders below *root* that are ours.
         """
         self.root = Path(os.path.realpath(root))
         self._put = put
         self._redact = redact
         self._limit_bytes = limit_bytes
         self._ours = {os.path.realpath(place) for place in leave_out}
-        self._in_git = in_git or {}
+        self._in_git: Mapping[str, str] = {}
         self.index = index or Index()
         self._rules = rules_above(self.root)
         self._root_prefix = os.fsencode(self.root) + b"/"
 
-    def take(self) -> str:
-        """The digest of the tree as it is now; all its blobs are kept."""
+    def take(self, *, in_git: Mapping[str, str] | None = None) -> str:
+        """The digest of the tree as it is now; all its blobs are kept.
+
+        *in_git* has objects of git's by path: a file that is equal to its object is named, and not kept.
+        """
+        self._in_git = in_git or {}
         try:
             fd = _open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -471,8 +472,3 @@ def _left_out(folder: IndexedFolder, path: str) -> Iterator[LeftOut]:
             yield LeftOut(path + name, file.left_out)  # type: ignore[arg-type]  # written by us
     for name, below in sorted(folder.folders.items()):
         yield from _left_out(below, f"{path}{name}/")
-
-
-def count_left_out(left_out: Collection[LeftOut]) -> dict[str, int]:
-    """How much is left out for which reason."""
-    return dict(Counter(found.why for found in left_out))

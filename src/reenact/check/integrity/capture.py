@@ -44,6 +44,7 @@ from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT, transcript_of
+from reenact.workspace.history import blobs_below, tree_told
 
 _decode_lines: Final = msgspec.json.Decoder().decode_lines
 _encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
@@ -94,6 +95,7 @@ BACKWARDS_TOLERANCE_MS: Final = 1000
 """Clocks are set back by small steps; more than this in one step is worth a word."""
 
 _BLOB: Final = b'"$blob"'
+_TREE: Final = b'"workspace"'
 _glance: Final = Glance(CaptureEvent)
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -108,6 +110,8 @@ class EventSegment(msgspec.Struct):
     runs: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """Where each pair of capture and run is first named."""
     blobs: dict[str, int] = msgspec.field(default_factory=dict)
+    trees: dict[str, int] = msgspec.field(default_factory=dict)
+    """Those of the workspace's files, each where it is first named."""
     """Where each blob is first named."""
     first_time: tuple[int, float] | None = None
     last_time_ms: float | None = None
@@ -196,7 +200,7 @@ class _Scan:
                 segment.end = segment.end or number
             elif _name(event) == "RunStart" and number > 1:
                 self._find("second_start", "a run starts once, with the first event", number)
-        if _BLOB in block.text:
+        if _BLOB in block.text or _TREE in block.text:
             self._note_blobs(block)
 
     def _check_identity(self, block: CaptureEventBlock) -> None:
@@ -225,6 +229,8 @@ class _Scan:
         for number, line in zip(block.numbers, block.text.split(b"\n"), strict=False):
             for digest in blobs_in(_decode(line)) if _BLOB in line else ():
                 self.segment.blobs.setdefault(digest, number)
+            if _TREE in line and (tree := tree_told(_decode(line))) is not None:
+                self.segment.trees.setdefault(tree, number)
 
 
 def link_of(event: Any) -> tuple[bool, str] | None:
@@ -314,6 +320,7 @@ class _CaptureCheck:
         self._links = Links()
         self._runs: dict[tuple[str, str], int] = {}
         self._blobs: dict[str, int] = {}
+        self._trees: dict[str, int] = {}
         self._last_time_ms: float | None = None
         self._end: int | None = None
         self._behind_end: int | None = None
@@ -371,6 +378,7 @@ class _CaptureCheck:
         self._links.join(segment.links)
         self._runs = segment.runs | self._runs
         self._blobs = segment.blobs | self._blobs
+        self._trees = segment.trees | self._trees
 
     def _close(self, scan: EventScan) -> None:
         """Judge what only the whole log shows."""
@@ -420,6 +428,8 @@ class _CaptureCheck:
             if warning.startswith(RECORDING_FAILED):
                 self.find("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
                 break
+        if isinstance(manifest.workspaceEnd, str):
+            self._trees.setdefault(manifest.workspaceEnd, self._end or self._count)
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)
 
@@ -447,6 +457,7 @@ class _CaptureCheck:
         except FormatError as error:
             self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
             gone = set()
+        self._read_trees(blobs, gone)
         pruned = [digest for digest in self._blobs if digest in gone]
         if pruned:
             gone_of_all = f"{len(pruned)} of {len(self._blobs)}"
@@ -458,6 +469,19 @@ class _CaptureCheck:
         for digest in blobs:
             if digest not in self._blobs:
                 self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
+
+    def _read_trees(self, blobs: BlobStore, gone: set[str]) -> None:
+        """Follow the trees of files; what is below one is a blob of the event that names it."""
+        seen: set[str] = set()
+        for tree, line in self._trees.items():
+            self._blobs.setdefault(tree, line)
+            try:
+                for digest in blobs_below(blobs.get, tree, seen) if tree not in gone else ():
+                    self._blobs.setdefault(digest, line)
+            except (StoreError, DigestMismatch):
+                pass  # it is found with the other blobs
+            except FormatError as error:
+                self.find("tree_unreadable", str(error), self._file, line=line)
 
     def look_around(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
         """What else stands in the directory."""

@@ -1,0 +1,52 @@
+"""``reenact files``: the files of a run, listed or compared."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import msgspec
+
+from reenact.cli.failure import printable
+from reenact.workspace.files import FilesReport, RecordedFile, files
+
+
+@click.command("files")
+@click.argument("directory", metavar="DIR")
+@click.option("--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; the end if not given.")
+@click.option("--diff", metavar="A..B", help="What changed from the event A, or the start, to B, or the end.")
+@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(directory: str, at: int | None, diff: str | None, repository: str | None, as_json: bool) -> int:
+    """List the files of a run, or what a step changed.
+
+    DIR is a capture that was recorded with --workspace. Without options the files are those at the end of
+    the run, with --at those when an event had happened. What the recording left out is listed with the
+    reason. --diff A..B shows what changed between two events, as a unified diff.
+    """
+    report = files(directory, at=at, diff=diff, repository=repository)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(report), indent=2))
+        return 0
+    for line in _lines(report):
+        click.echo(printable(line))
+    return 0
+
+
+def _lines(report: FilesReport) -> list[str]:
+    if report.changes is None:
+        return [_describe(file) for file in report.files] or ["no files"]
+    lines: list[str] = []
+    for change in report.changes:
+        came_from = f" (was {change.came_from})" if change.came_from else ""
+        lines += [f"{change.how:<8}{change.path}{came_from}", *(f"  {line}" for line in change.diff)]
+    return lines or ["nothing changed"]
+
+
+def _describe(file: RecordedFile) -> str:
+    if file.kind == "left-out":
+        return f"{'—':>3} {'':>12}  {file.path}  (left out: {file.why})"
+    target = f" → {file.target}" if file.kind == "link" else ""
+    size = f"{file.size_bytes:,}" if file.kind == "file" else ""
+    hidden = "  (secrets hidden)" if file.hidden else ""
+    return f"{file.mode:>3} {size:>12}  {file.path}{target}{hidden}"

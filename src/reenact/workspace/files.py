@@ -1,0 +1,142 @@
+"""The files of a recorded run, for people: listed, compared, given back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from reenact.errors import UsageError
+from reenact.formats.workspace import EntryKind
+from reenact.store.reader import CaptureReader
+from reenact.workspace.compare import How, compare_trees, describe_change, printable_path, walk
+from reenact.workspace.history import WorkspaceHistory
+
+_RANGE: Final = re.compile(r"(\d*)\.\.(\d*)")
+
+
+class RecordedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One entry of the tree of a run's files."""
+
+    path: str
+    """With what is not UTF-8 escaped."""
+    kind: EntryKind
+    mode: str = ""
+    size_bytes: int = 0
+    digest: str = ""
+    target: str = ""
+    hidden: bool = False
+    """Whether placeholders stand where secrets were."""
+    why: str = ""
+    """Why it is left out."""
+
+
+class ChangedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One path that differs between two moments of a run."""
+
+    path: str
+    how: How
+    diff: list[str]
+    """The lines of a unified diff, or words where there is no text."""
+    came_from: str = ""
+
+
+class FilesReport(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The files at one moment of a run, or what changed between two."""
+
+    path: str
+    tree: str
+    at: int | None = None
+    """The event; ``None`` for the end."""
+    files: list[RecordedFile] = []
+    since: int | None = None
+    """Where changes are told: the event from which on."""
+    changes: list[ChangedFile] | None = None
+
+
+class CheckoutReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What was put into a folder."""
+
+    path: str
+    folder: str
+    tree: str
+    files: int
+    hidden: list[str]
+    """Files that hold placeholders in the place of secrets."""
+
+
+def files(
+    path: str | Path,
+    *,
+    at: int | None = None,
+    diff: str | None = None,
+    repository: str | Path | None = None,
+) -> FilesReport:
+    """The files of the run in *path* as they were when the event *at* had happened, or at the end.
+
+    With *diff*, as ``"4..9"``, what changed from one event to the other; a number that is left out is the
+    start or the end. *repository* is where git keeps what a capture of ``--workspace-base git`` names.
+    """
+    history = _open(path, repository)
+    if diff is None:
+        return FilesReport(str(path), tree := history.tree_at(at), at, _list(history, tree))
+    if at is not None:
+        raise UsageError("--at lists one moment, --diff compares two; give one of them")
+    found = _RANGE.fullmatch(diff)
+    if found is None:
+        raise UsageError(f"--diff {diff}: is not A..B; write two events, as 4..9")
+    since, until = (int(number) if number else None for number in found.groups())
+    before, after = history.tree_at(since if since is not None else 1), history.tree_at(until)
+    changes = [
+        ChangedFile(
+            change.text,
+            change.how,
+            describe_change(change, history.content)[1:],
+            printable_path(change.came_from),
+        )
+        for change in compare_trees(history.read_tree, before, after)
+    ]
+    return FilesReport(str(path), after, until, since=since, changes=changes)
+
+
+def checkout(
+    path: str | Path,
+    folder: str | Path,
+    *,
+    at: int | None = None,
+    repository: str | Path | None = None,
+) -> CheckoutReport:
+    """Put the files of the run in *path* into *folder*, as they were at the event *at*, or at the end.
+
+    *folder* must be new or empty; it is made whole or not at all. *repository* is where git keeps what a
+    capture of ``--workspace-base git`` names.
+    """
+    history = _open(path, repository)
+    tree = history.tree_at(at)
+    restored = history.restore(tree, Path(folder))
+    return CheckoutReport(str(path), str(folder), tree, restored.files, restored.hidden)
+
+
+def _open(path: str | Path, repository: str | Path | None) -> WorkspaceHistory:
+    reader = CaptureReader(path)
+    if not WorkspaceHistory.has_one(reader):
+        raise UsageError(f"{path}: has no files; record with --workspace")
+    return WorkspaceHistory(reader, repository=Path(repository) if repository else None)
+
+
+def _list(history: WorkspaceHistory, tree: str) -> list[RecordedFile]:
+    return [
+        RecordedFile(
+            printable_path(path) + ("/" if entry.kind == "folder" else ""),
+            entry.kind,
+            f"{entry.mode:03o}" if entry.mode or entry.kind in ("file", "folder") else "",
+            entry.size_bytes,
+            entry.digest,
+            printable_path(entry.target),
+            entry.is_hidden,
+            entry.why,
+        )
+        for path, entry in walk(history.read_tree, tree)
+    ]

@@ -1,0 +1,206 @@
+"""The files of a run that is being recorded: looked at before and after its calls, told when they changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock, RLock, get_ident
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.errors import ReenactError, UsageError
+from reenact.formats.workspace import WORKSPACE
+from reenact.workspace.history import WorkspaceStart
+from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
+
+Base: TypeAlias = Literal["git"]
+_GIT_S: Final = 60.0
+
+
+class WorkspaceOrder(msgspec.Struct, frozen=True):
+    """Which files to record with a run."""
+
+    root: str
+    limit_bytes: int = LIMIT_BYTES
+    base: Base | None = None
+    """Where ``git``, files that are as in the commit are named by their objects and not stored."""
+    leave_out: tuple[str, ...] = ()
+    start: WorkspaceStart | None = None
+    """The tree at the start, where that was looked at before."""
+    index: str = ""
+    """The file that has what that look learned."""
+
+    @classmethod
+    def for_folder(
+        cls,
+        root: str | Path,
+        *,
+        limit_bytes: int = LIMIT_BYTES,
+        base: Base | None = None,
+        leave_out: tuple[str | Path, ...] = (),
+    ) -> WorkspaceOrder:
+        """The order to record *root*, which must be a folder."""
+        if not os.path.isdir(root):
+            what = "is not a folder" if os.path.exists(root) else "is not there"
+            raise UsageError(f"{root}: the workspace {what}; name the folder that the run works in")
+        if limit_bytes < 0:
+            raise UsageError(f"{limit_bytes} bytes: the largest file to keep; choose 0 or more")
+        if base not in (None, "git"):
+            raise UsageError(f"{base!r}: no such base of a workspace; choose 'git'")
+        if base == "git":
+            commit_of(os.path.realpath(root))  # what is wrong with it is said before anything runs
+        places = tuple(os.path.abspath(place) for place in leave_out)
+        return cls(os.path.realpath(root), limit_bytes, base, places)
+
+    def scanner(self, put: Callable[[bytes], str], redact: Callable[[bytes], bytes]) -> Scanner:
+        """What looks at the folder, from what is known of it."""
+        return Scanner(
+            Path(self.root),
+            put,
+            redact=redact,
+            limit_bytes=self.limit_bytes,
+            leave_out=[Path(place) for place in self.leave_out],
+            index=Index.load(Path(self.index)) if self.index else None,
+        )
+
+    def begin(self, scanner: Scanner) -> WorkspaceStart:
+        """Look at the folder for the first time."""
+        commit, objects = commit_of(self.root) if self.base == "git" else (None, {})
+        tree = scanner.take(in_git=objects)
+        here = os.path.relpath(os.path.realpath(os.getcwd()), self.root)
+        cwd = None if here == os.pardir or here.startswith(os.pardir + os.sep) else here
+        return WorkspaceStart(tree, cwd, commit, self.limit_bytes)
+
+
+def commit_of(root: str) -> tuple[str, dict[str, str]]:
+    """The commit that is checked out in *root*, and its files below it with the names of their objects."""
+    told = _ask_git(root, "rev-parse", "--verify", "HEAD")
+    listed = _ask_git(root, "ls-tree", "-r", "-z", "HEAD")
+    objects: dict[str, str] = {}
+    for line in listed.split(b"\0"):
+        facts, _, path = line.partition(b"\t")
+        if facts.startswith(b"100"):  # files; links are in the tree itself
+            objects[os.fsdecode(path)] = facts.split(b" ")[2].decode()
+    return told.decode().strip(), objects
+
+
+def _ask_git(root: str, *words: str) -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", "-C", root, *words],
+            capture_output=True,
+            check=False,
+            timeout=_GIT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"{root}: git cannot be asked for the commit: {error}") from error
+    if done.returncode != 0:
+        reason = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise UsageError(f"{root}: has no commit to start from: {reason}; leave --workspace-base out")
+    return done.stdout
+
+
+class WorkspaceRecorder:
+    """Tells the trees of one run, in one process of it, from any number of threads.
+
+    Who asks while somebody looks is served by the next look, together with all who asked meanwhile.
+    """
+
+    def __init__(
+        self,
+        scanner: Scanner,
+        tree: str,
+        write: Callable[[dict[str, Any]], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        """*tree* is the one at the start; *write* appends the data of an event."""
+        self._scanner = scanner
+        self._write = write
+        self._warn = warn
+        self.tree = tree
+        self._looking = RLock()
+        self._looker = 0
+        self._asking = Lock()
+        self._asked = 0
+        self._answered = 0
+        self._waiting: list[tuple[str, str]] = []
+        """Which calls wait for a look: before or after them, and their ids."""
+        self._is_overtaken = False
+        """Whether one of them came back in the middle of a look, which may have told a tree meanwhile."""
+        self._open: dict[str, str | None] = {}
+        """The calls under way, each with the one inside which it was made."""
+        self._has_failed = False
+
+    def before(self, call_id: str, parent: str | None) -> None:
+        """A call is about to be made."""
+        self._look("before", call_id)
+        self._open[call_id] = parent
+
+    def after(self, call_id: str, *, may_write: bool) -> None:
+        """A call has come back; only where it *may_write* files it is worth a look."""
+        self._open.pop(call_id, None)
+        if may_write:
+            self._look("after", call_id)
+
+    def end(self) -> str | None:
+        """The tree at the end; ``None`` where it cannot be read."""
+        self._look("", "")
+        return None if self._has_failed else self.tree
+
+    def _look(self, when: str, call_id: str) -> None:
+        with self._asking:
+            self._asked += 1
+            mine = self._asked
+            if when:
+                self._waiting.append((when, call_id))
+                self._is_overtaken |= self._looker != 0
+        if self._looker == get_ident():  # a finaliser that makes a call in the middle of a look
+            return
+        with self._looking:
+            if self._answered >= mine:
+                return
+            self._looker = get_ident()
+            try:
+                self._look_now()
+            finally:
+                self._looker = 0
+
+    def _look_now(self) -> None:
+        with self._asking:
+            covered, waiting, self._waiting = self._asked, self._waiting, []
+            is_overtaken, self._is_overtaken = self._is_overtaken, False
+        for_calls = {call_id for _, call_id in waiting}
+        others = self._count_others(for_calls)
+        try:
+            tree = self._scanner.take()
+        except ReenactError as error:
+            if not self._has_failed:
+                self._has_failed = True
+                self._warn(f"{error}; its files are not recorded until it can be")
+            self._answered = covered
+            return
+        self._has_failed = False
+        if tree != self.tree or is_overtaken:
+            details: dict[str, Any] = {"tree": tree}
+            for when in ("before", "after"):
+                calls = [call_id for at, call_id in waiting if at == when]
+                details |= {when: calls} if calls else {}
+            details |= {"open": others} if others else {}
+            self._write({"type": WORKSPACE, "derived": True, "details": details})
+            self.tree = tree
+        self._answered = covered
+
+    def _count_others(self, calls: set[str]) -> int:
+        """How many calls are under way beside *calls* and those inside which these were made."""
+        known = dict(self._open)
+        related: set[str] = set(calls)
+        for call in calls:
+            parent = known.get(call)
+            while parent is not None and parent not in related:
+                related.add(parent)
+                parent = known.get(parent)
+        return sum(call not in related for call in known)

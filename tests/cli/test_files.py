@@ -1,0 +1,261 @@
+"""Files recorded with a run: ``record --workspace``, ``files``, ``checkout``."""
+
+import json
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import reenact
+from reenact.store.reader import CaptureReader
+from reenact.testing import Reply, ScriptedProvider, ToolCall
+from reenact.workspace.history import WorkspaceHistory
+from tests.cli.commands import AGENTS, PYTHON, agent, run
+
+CODING = [PYTHON, "-I", str(AGENTS / "coding.py"), "Work"]
+SCRIPT = [
+    Reply(tool_calls=[ToolCall("bash", {"command": "echo one > a.txt; mkdir d; pwd"})]),
+    Reply(tool_calls=[ToolCall("bash", {"command": "mv a.txt d/; echo two >> d/a.txt; chmod 755 d/a.txt"})]),
+    Reply("Done."),
+]
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A folder with something in it."""
+    folder = tmp_path / "work"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "start.txt").write_text("start\n")
+    (folder / ".env").write_text("KEY=abc")
+    (folder / ".gitignore").write_text("*.log\n")
+    (folder / "big.log").write_text("x")
+    return folder
+
+
+@pytest.fixture
+def recorded(work, tmp_path):
+    """A run of a coding agent that no seam sees."""
+    with ScriptedProvider(SCRIPT) as provider:
+        base_url = provider.base_url("anthropic")
+        done = run(
+            "record",
+            "-o",
+            tmp_path / "a",
+            "--workspace",
+            "--",
+            *CODING,
+            cwd=work,
+            ANTHROPIC_BASE_URL=base_url,
+        )
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert "files left out: 1 secret, 1 ignored; list them with: reenact files" in done.stderr
+    assert f"reenact replay {tmp_path / 'a'} --workspace -- " in done.stderr
+    return tmp_path / "a"
+
+
+def listed(path, *options):
+    report = json.loads(run("files", path, "--json", *options, cwd=path).stdout)
+    return {file["path"]: file for file in report["files"]}
+
+
+def test_the_files_are_there_at_every_step(recorded, tmp_path):
+    """What a shell did to them between two model calls, with modes and folders."""
+    assert listed(recorded, "--at", "1").keys() == {".env", ".gitignore", "big.log", "start.txt", "sub/"}
+    states = WorkspaceHistory(CaptureReader(recorded)).states
+    assert len(states) == 3
+    first = listed(recorded, "--at", states[1].seq)
+    assert {"a.txt", "d/"} <= first.keys()
+    last = listed(recorded)
+    assert last["d/a.txt"]["mode"] == "755"
+    assert last[".env"] == {"path": ".env", "kind": "left-out", "why": "secret"}
+    assert "a.txt" not in last
+    done = run("checkout", recorded, "--at", states[1].seq, "-o", tmp_path / "out", cwd=tmp_path)
+    assert done.stdout == f"{tmp_path / 'out'}: 3 files of {recorded} at event {states[1].seq}\n"
+    assert (tmp_path / "out" / "a.txt").read_text() == "one\n"
+    assert not (tmp_path / "out" / ".env").exists()
+
+
+def test_what_a_step_changed_is_shown(recorded):
+    """As a diff, from any event to any other."""
+    states = WorkspaceHistory(CaptureReader(recorded)).states
+    done = run("files", recorded, "--diff", f"{states[1].seq}..", cwd=recorded)
+    assert done.stdout.splitlines() == [
+        "removed a.txt",
+        "  @@ -1 +0,0 @@",
+        "  -one",
+        "added   d/a.txt",
+        "  @@ -0,0 +1,2 @@",
+        "  +one",
+        "  +two",
+    ]
+    assert run("files", recorded, "--diff", "1..1", cwd=recorded).stdout == "nothing changed\n"
+
+
+def test_the_capture_verifies_and_a_damaged_file_is_found(recorded):
+    """Trees and files are blobs of the events that name them."""
+    assert run("verify", recorded, cwd=recorded).returncode == 0
+    report = reenact.verify(recorded)
+    assert report.findings == []
+    digest = listed(recorded)["d/a.txt"]["digest"]
+    blob = recorded / "blobs" / "sha256" / digest[7:9] / digest[9:]
+    blob.write_bytes(b"other")
+    assert [finding.code for finding in reenact.verify(recorded).findings] == ["blob_damaged"]
+    blob.unlink()
+    assert [finding.code for finding in reenact.verify(recorded).findings] == ["blob_missing"]
+    done = run("checkout", recorded, "-o", recorded.parent / "out", cwd=recorded)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert not (recorded.parent / "out").exists()
+
+
+def test_python_agents_are_recorded_call_by_call(work, tmp_path):
+    """Before and after each call, and what the agent did with its own hands in between."""
+    done = run("record", "-o", tmp_path / "a", "--workspace", work, "--", *agent("filing"), cwd=work)
+    assert done.returncode == 0, done.stderr
+    states = WorkspaceHistory(CaptureReader(tmp_path / "a")).states
+    assert [(len(state.before), len(state.after)) for state in states] == [(0, 0), (0, 1), (1, 0), (0, 1)]
+    assert reenact.verify(tmp_path / "a").findings == []
+    report = reenact.files(tmp_path / "a", diff=f"1..{states[1].seq}")
+    assert [(change.how, change.path) for change in report.changes] == [("added", "notes.txt")]
+    reenact.checkout(tmp_path / "a", tmp_path / "out")
+    (work / ".env").unlink()
+    (work / "big.log").unlink()
+    assert subprocess.run(["diff", "-r", work, tmp_path / "out"], check=False).returncode == 0
+
+
+def test_captures_in_the_workspace_are_no_part_of_it(work):
+    """The run that is being recorded, and others."""
+    for name in ("one", "two"):
+        done = run("record", "-o", f"runs/{name}", "--workspace", "--", *agent("filing"), cwd=work)
+        assert done.returncode == 0, done.stderr
+    assert not [path for path, file in listed(work / "runs" / "two").items() if "events" in path]
+    assert listed(work / "runs" / "two")["runs/one"]["why"] == "capture"
+
+
+def test_secrets_in_files_never_reach_the_disk(work, tmp_path):
+    """A file is redacted before it is stored; who gets it back is told."""
+    secret = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t" * 2
+    (work / "config.py").write_text(f"API_KEY = '{secret}'\n")
+    done = run("record", "-o", tmp_path / "a", "--workspace", "--", *agent("filing"), cwd=work)
+    assert done.returncode == 0, done.stderr
+    found = subprocess.run(["grep", "-r", secret, tmp_path / "a"], capture_output=True, check=False)
+    assert found.stdout == b""
+    done = run("checkout", tmp_path / "a", "-o", tmp_path / "out", cwd=tmp_path)
+    assert "config.py: placeholders stand where secrets were" in done.stderr
+    assert "<secret:" in (tmp_path / "out" / "config.py").read_text()
+    assert "config.py  (secrets hidden)" in run("files", tmp_path / "a", cwd=tmp_path).stdout
+
+
+def git(folder, *words):
+    identity = ["-c", "user.email=a@b", "-c", "user.name=n"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_what_git_has_is_not_stored_again(work, tmp_path):
+    """A run in a repository holds what differs from its commit; the rest comes from git."""
+    big = "".join(f"{number}\n" for number in range(50_000))
+    (work / "large.txt").write_text(big)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "x")
+    (work / "start.txt").write_text("changed\n")
+    options = ["-o", tmp_path / "a", "--workspace", "--workspace-base", "git"]
+    done = run("record", *options, "--", *agent("filing"), cwd=work)
+    assert done.returncode == 0, done.stderr
+    size = sum(path.stat().st_size for path in (tmp_path / "a" / "blobs").rglob("*") if path.is_file())
+    assert size < len(big) / 10
+    assert reenact.verify(tmp_path / "a").findings == []
+    done = run("checkout", tmp_path / "a", "-o", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "name the repository with --repository DIR" in done.stderr
+    assert not (tmp_path / "out").exists()
+    done = run("checkout", tmp_path / "a", "-o", tmp_path / "out", "--repository", work, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "large.txt").read_text() == big
+    assert (tmp_path / "out" / "start.txt").read_text() == "changed\n"
+
+
+WRONG = {
+    "no such folder": (["--workspace", "nowhere"], 3, "nowhere: the workspace is not there"),
+    "a file": (["--workspace", "start.txt"], 3, "start.txt: the workspace is not a folder"),
+    "no repository": (["--workspace", "--workspace-base", "git"], 3, "has no commit to start from"),
+    "a limit for nothing": (["--workspace-limit", "1"], 3, "add --workspace"),
+}
+
+
+@pytest.mark.parametrize(("options", "status", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_before_anything_runs(options, status, message, work):
+    """And leaves nothing behind."""
+    done = run("record", "-o", "a", *options, "--", *agent("filing"), cwd=work)
+    assert done.returncode == status
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (work / "a").exists()
+    assert not (work / "notes.txt").exists()
+
+
+def test_verbs_say_what_a_capture_without_files_lacks(work, tmp_path):
+    """And which events there are, and that a folder is in use."""
+    assert run("record", "-o", "a", "--", *agent("filing"), cwd=work).returncode == 0
+    for words in (["files", "a"], ["checkout", "a", "-o", "out"]):
+        done = run(*words, cwd=work)
+        assert (done.returncode, done.stderr) == (3, "reenact: a: has no files; record with --workspace\n")
+    (work / "notes.txt").unlink()
+    run("record", "-o", tmp_path / "b", "--workspace", "--", *agent("filing"), cwd=work)
+    done = run("files", tmp_path / "b", "--at", "999", cwd=work)
+    assert done.returncode == 3
+    assert "has no event 999; choose 1 to" in done.stderr
+    done = run("files", tmp_path / "b", "--diff", "x", cwd=work)
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+    done = run("checkout", tmp_path / "b", "-o", work, cwd=work)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+
+
+def test_a_workspace_that_goes_away_does_not_end_the_run(tmp_path):
+    """It is said, the calls are recorded, and the files are again once they are back."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    @reenact.tool
+    def step(number: int) -> int:
+        if number == 1:
+            folder.rename(tmp_path / "away")
+        if number == 2:
+            (tmp_path / "away" / "f").write_text("x")
+            (tmp_path / "away").rename(folder)
+        return number
+
+    with reenact.capture(tmp_path / "a", workspace=folder) as captured:
+        assert [step(number) for number in range(3)] == [0, 1, 2]
+    assert len(captured.warnings) == 1
+    assert "the workspace cannot be read" in captured.warnings[0]
+    assert [file.path for file in reenact.files(tmp_path / "a").files] == ["f"]
+
+
+def test_threads_that_come_back_together_share_a_look(tmp_path):
+    """Every call's files are in the recording, and parallel calls do not wait for a look each."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    @reenact.tool
+    def make(name: str) -> None:
+        (folder / name).write_text(name)
+
+    with reenact.capture(tmp_path / "a", workspace=folder), ThreadPoolExecutor(8) as pool:
+        list(pool.map(make, map(str, range(40))))
+    history = WorkspaceHistory(CaptureReader(tmp_path / "a"))
+    assert {entry.name for entry in history.read_tree(history.end_tree)} == {b"%d" % n for n in range(40)}
+    assert reenact.verify(tmp_path / "a").findings == []
+    told = [call for state in history.states for call in state.after]
+    assert len(told) == len(set(told))
+    for event in history.reader.events():
+        if event.__struct_config__.tag == "tool_call":
+            outcome = next(
+                other.seq
+                for other in history.reader.events()
+                if other.__struct_config__.tag == "tool_result" and other.data.callId == event.data.callId
+            )
+            after = history.read_tree(history.tree_at(outcome))
+            assert os.fsencode(event.data.args["name"]) in {entry.name for entry in after}
