@@ -133,16 +133,8 @@ def test_importing_reenact_is_cheap():
 # Names
 
 SHARED_NAMES = {
-    "Answer",
-    "Asked",
-    "Edit",
-    "Evidence",
-    "Exchange",
     "Message",
-    "Names",
-    "Refusal",
     "Reply",
-    "Request",
     "Rule",
     "ToolCall",
     "ToolResult",

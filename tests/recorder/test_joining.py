@@ -17,7 +17,7 @@ from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.formats.capture import read_manifest, write_manifest
 from reenact.injected.first_call import FirstCallSink
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import join_parts, part_of
 from reenact.run.capturing import CaptureRun, Identity
 from reenact.seams import stdlib
@@ -38,7 +38,7 @@ def recording(path, prefix):
         stand_ins=stdlib.NOTHING,
         on_warning=None,
         identity=IDENTITY,
-        find_names=lambda: Names(call_prefix=prefix),
+        find_names=lambda: ProcessNames(call_prefix=prefix),
     )
 
 

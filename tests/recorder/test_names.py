@@ -4,7 +4,7 @@ import pytest
 
 from reenact.boundary import Lane
 from reenact.lane_name import LaneName
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 
 NAMES = {
     "the first process": ("0", "0.1/2~", "0.1/2~", "c"),
@@ -17,6 +17,6 @@ NAMES = {
 @pytest.mark.parametrize(("root", "live", "name", "prefix"), NAMES.values(), ids=NAMES)
 def test_a_lane_is_named_after_its_process(root, live, name, prefix):
     """And from its name the process is known again."""
-    names = Names.of_process(root)
+    names = ProcessNames.of_process(root)
     assert (names.lane(Lane(None, live)), names.call_prefix) == (name, prefix)
     assert LaneName(name).process == root

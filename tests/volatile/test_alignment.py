@@ -7,15 +7,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.volatile.alignment import Alignment, Asked, aligned
+from reenact.volatile.alignment import AlignedCall, Alignment, aligned
 
 
-def calls(*told: tuple[str, str, Any]) -> list[Asked]:
+def calls(*told: tuple[str, str, Any]) -> list[AlignedCall]:
     """A run: lane, tool and request of each call."""
-    return [Asked(number, lane, "tool_call", name, what) for number, (lane, name, what) in enumerate(told, 2)]
+    return [
+        AlignedCall(number, lane, "tool_call", name, what)
+        for number, (lane, name, what) in enumerate(told, 2)
+    ]
 
 
-def nested(*told: tuple[str, str, Any]) -> list[Asked]:
+def nested(*told: tuple[str, str, Any]) -> list[AlignedCall]:
     """A run in which every second call was made inside the one before it."""
     made = calls(*told)
     return [call._replace(parent_seq=call.seq - 1 if call.seq % 2 else None) for call in made]

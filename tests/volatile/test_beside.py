@@ -2,7 +2,7 @@
 
 import pytest
 
-from reenact.volatile.beside import TABLE, Request, hosts_in, is_of_hosts, reason
+from reenact.volatile.beside import TABLE, BesideRequest, hosts_in, is_of_hosts, reason
 
 PRICES = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -27,7 +27,7 @@ BESIDE = [
 @pytest.mark.parametrize(("method", "url", "headers", "asker"), BESIDE)
 def test_traffic_beside_the_run(method, url, headers, asker):
     """By address, path, and whoever asks."""
-    assert reason(Request.to(method, url, headers), asker)
+    assert reason(BesideRequest.to(method, url, headers), asker)
 
 
 USED = [
@@ -46,12 +46,12 @@ USED = [
 @pytest.mark.parametrize(("method", "url", "headers", "asker"), USED)
 def test_what_the_run_may_use_is_not_beside_it(method, url, headers, asker):
     """Flags, prompts, and what others ask for at the same address."""
-    assert reason(Request.to(method, url, headers), asker) is None
+    assert reason(BesideRequest.to(method, url, headers), asker) is None
 
 
 def test_rows_that_go_by_the_asker_do_not_hold_for_other_programs():
     """Of which only requests are seen."""
-    assert reason(Request.to("GET", PRICES, {}), None) is None
+    assert reason(BesideRequest.to("GET", PRICES, {}), None) is None
 
 
 def test_every_row_says_what_it_is():

@@ -9,14 +9,14 @@ import pytest
 
 from reenact.comparing.differences import differences
 from reenact.formats.divergence import DivergenceCode, ReplayDivergence
-from reenact.volatile.alignment import Alignment, Asked
+from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.diagnosis import Diagnosis, Source
 from reenact.volatile.masking import Masking
 
 
-def asked(request: Any, seq: int = 2) -> Asked:
-    return Asked(seq, "0", "llm_request", "", request)
+def asked(request: Any, seq: int = 2) -> AlignedCall:
+    return AlignedCall(seq, "0", "llm_request", "", request)
 
 
 def minded(

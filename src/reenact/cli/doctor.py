@@ -36,7 +36,7 @@ from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
 from reenact.store.rundir import make_empty_folder
-from reenact.volatile.alignment import Asked, aligned
+from reenact.volatile.alignment import AlignedCall, aligned
 from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.diagnosis import Diagnosis, Source
 from reenact.volatile.masking import Masking
@@ -294,14 +294,14 @@ def _compared(captures: list[Path]) -> Diagnosis:
     return diagnosis
 
 
-def _asked(path: Path) -> Iterator[Asked]:
+def _asked(path: Path) -> Iterator[AlignedCall]:
     source = ReplaySource(path, beside_hosts=project_beside(Path.cwd()))
     seqs = {call.call_id: call.seq for call in source.calls}
     for call in source.calls:
         parent_seq = None if call.parent is None else seqs.get(call.parent)
         request = without_marks(source.request(call))
         has_own_clock = is_of_gateway(call.lane)
-        yield Asked(call.seq, call.lane, call.type, call.name, request, parent_seq, has_own_clock)
+        yield AlignedCall(call.seq, call.lane, call.type, call.name, request, parent_seq, has_own_clock)
 
 
 def _unknown(rules: list[VolatileRule]) -> list[VolatileRule]:

@@ -16,7 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reenact.boundary import Context, Lane
 from reenact.gateway.call import ForwardedCall, RequestHead
 from reenact.gateway.client_gone import unless_gone
-from reenact.gateway.failures import Refusal, outside_base, refusal_for, refused_client, unknown_upstream
+from reenact.gateway.failures import (
+    GatewayRefusal,
+    outside_base,
+    refusal_for,
+    refused_client,
+    unknown_upstream,
+)
 from reenact.gateway.lane import BELOW, LANE, LANE_BELOW
 from reenact.gateway.request_body import RequestBody
 from reenact.gateway.upstreams import Upstreams
@@ -145,7 +151,7 @@ class _Answer:
         self._held: list[Message] = []
         """What may be the last that the client waits for."""
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: GatewayRefusal) -> None:
         await self._send(_start(refusal.status, refusal.headers))
         await self._send({"type": "http.response.body", "body": refusal.body})
 

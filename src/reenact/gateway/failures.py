@@ -17,7 +17,7 @@ _NOT_AGAIN: Final = ("x-should-retry", "false")
 """Understood by the SDKs of OpenAI and Anthropic."""
 
 
-class Refusal(NamedTuple):
+class GatewayRefusal(NamedTuple):
     """An answer of the gateway's own."""
 
     status: int
@@ -37,28 +37,28 @@ class Refusal(NamedTuple):
         return told if self.status >= 500 else [*told, _NOT_AGAIN]
 
 
-def unknown_upstream(name: str, known: list[str]) -> Refusal:
+def unknown_upstream(name: str, known: list[str]) -> GatewayRefusal:
     names = ", ".join(sorted(known))
     reason = f"/{name}: no upstream has this name, there are {names}; add it with --upstream {name}=URL"
-    return Refusal(404, "unknown_upstream", reason)
+    return GatewayRefusal(404, "unknown_upstream", reason)
 
 
-def refused_client(reason: str) -> Refusal:
-    return Refusal(403, "refused_client", reason)
+def refused_client(reason: str) -> GatewayRefusal:
+    return GatewayRefusal(403, "refused_client", reason)
 
 
-def outside_base(name: str) -> Refusal:
-    return Refusal(400, "outside_base", f"/{name}: the path leads out of the upstream's base URL")
+def outside_base(name: str) -> GatewayRefusal:
+    return GatewayRefusal(400, "outside_base", f"/{name}: the path leads out of the upstream's base URL")
 
 
-def refusal_for(error: Exception) -> Refusal:
+def refusal_for(error: Exception) -> GatewayRefusal:
     """What *error*, of the upstream or of the replay, is to the client.
 
     A divergence must not be tried again, and 400 is a status that no SDK retries.
     """
     if isinstance(error, Diverged):
-        return Refusal(400, "diverged", str(error))
+        return GatewayRefusal(400, "diverged", str(error))
     reason = f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
     if isinstance(error, httpx2.TimeoutException):
-        return Refusal(504, "upstream_timeout", f"the upstream did not answer in time: {reason}")
-    return Refusal(502, "upstream_failed", f"the upstream could not be reached: {reason}")
+        return GatewayRefusal(504, "upstream_timeout", f"the upstream did not answer in time: {reason}")
+    return GatewayRefusal(502, "upstream_failed", f"the upstream could not be reached: {reason}")

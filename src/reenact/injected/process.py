@@ -41,7 +41,7 @@ from reenact.injected.subject import subject
 from reenact.injected.surroundings import divert_programs_below, hide
 from reenact.lane_name import ROOT
 from reenact.library import possible_agents
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import process_part
 from reenact.replayer.allow import Allow, read_allow
 from reenact.replayer.guard import Guard
@@ -182,7 +182,7 @@ class _Recorded(_Process):
             allow=_allowed(orders),
             on_warning=None,
             identity=orders.identity,
-            find_names=lambda: Names.of_process(self._first_lane()),
+            find_names=lambda: ProcessNames.of_process(self._first_lane()),
             within=born.within if born is not None else None,
             origin=origin_of_run() if born is None else None,
             workspace=orders.workspace,

@@ -21,7 +21,7 @@ from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
 from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import part_of
 from reenact.replayer.engine import OnUnmatched, Policy
 from reenact.replayer.source import RecordedCall
@@ -65,7 +65,7 @@ class ServedCapture(CaptureRun):
             volatile=volatile,
             on_warning=None,
             identity=identity,
-            find_names=lambda: Names(call_prefix=LANE),
+            find_names=lambda: ProcessNames(call_prefix=LANE),
             origin=origin_of_run(),
             workspace=workspace,
         )

@@ -46,7 +46,7 @@ from reenact.formats.capture import (
     RunStatus,
 )
 from reenact.formats.record import ABSENT, Absent
-from reenact.recorder.eventlog import EventLog, Names
+from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
@@ -170,7 +170,7 @@ class CaptureContext:
         redactor: Redactor,
         *,
         on_warning: Callable[[str], None] | None = None,
-        find_names: Callable[[], Names] = Names,
+        find_names: Callable[[], ProcessNames] = ProcessNames,
         first_call: int = 1,
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
@@ -375,7 +375,7 @@ class CaptureContext:
 
     def _place(self, lane: Lane) -> str | None:
         """What *lane* is called in the capture; a process does not know before its first call."""
-        is_known = "_names" in self.__dict__ or self._find_names is Names
+        is_known = "_names" in self.__dict__ or self._find_names is ProcessNames
         return self._names.lane(lane) if is_known else None
 
     # The seed's side
@@ -495,12 +495,12 @@ class CaptureContext:
     # Writing
 
     @cached_property
-    def _names(self) -> Names:
+    def _names(self) -> ProcessNames:
         try:
             return self._find_names()
         except Exception as error:
             self._fail(error)
-            return Names()
+            return ProcessNames()
 
     def _new_call_id(self) -> str:
         return f"{self._names.call_prefix}{next(self._call_numbers)}"

@@ -21,7 +21,7 @@ _MOST_ACTS: Final = 10_000
 """How many are noted between two events."""
 
 
-class Names(msgspec.Struct, frozen=True):
+class ProcessNames(msgspec.Struct, frozen=True):
     """What lanes and calls of one process are called in the capture, where several processes record.
 
     In a process the first lane is always ``0``; in the capture that is its name in the first process only.
@@ -33,7 +33,7 @@ class Names(msgspec.Struct, frozen=True):
     """What the ids of calls begin with."""
 
     @classmethod
-    def of_process(cls, root: str) -> Names:
+    def of_process(cls, root: str) -> ProcessNames:
         return cls() if root == ROOT else cls(root, f"{root}c")
 
     def lane(self, lane: Lane) -> str:

@@ -36,7 +36,7 @@ _decode: Final = msgspec.json.Decoder().decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
 
 
-class Answer(msgspec.Struct, frozen=True):
+class StoredAnswer(msgspec.Struct, frozen=True):
     """A payload that an agent gets back."""
 
     stored: msgspec.Raw
@@ -65,13 +65,13 @@ class Payloads:
         is_itself = is_json and text is plain and is_plain(text)
         return text, value if is_itself else _decode(text)
 
-    def answer(self, value: Any) -> Answer:
+    def answer(self, value: Any) -> StoredAnswer:
         """What was answered; the agent gets it back in replay with its members in order."""
         plain = to_ordered_text(value)
         text = self._redactor.redact_ordered_json(plain)
         if text is plain and len(text) <= self._threshold_bytes:
-            return Answer(_Raw(embedded(text, value)), text)
-        return Answer(self.stored_answer(text), text, text is not plain)
+            return StoredAnswer(_Raw(embedded(text, value)), text)
+        return StoredAnswer(self.stored_answer(text), text, text is not plain)
 
     def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""

@@ -21,7 +21,7 @@ _LONG: Final = 12
 """A name of so many characters is nothing else wherever it stands."""
 
 
-class Edit(NamedTuple):
+class AnswerEdit(NamedTuple):
     """*text* in the place of what stands from *start* to *end*."""
 
     start: int
@@ -78,7 +78,7 @@ class Substitution:
         edits = sorted({*whole, *apart})
         return _applied(pieces, text, edits) if edits else pieces
 
-    def _edits(self, fragments: list[_Fragment]) -> Iterator[Edit]:
+    def _edits(self, fragments: list[_Fragment]) -> Iterator[AnswerEdit]:
         """What has to be changed in a text that consists of *fragments*."""
         assert self._found is not None
         for found in self._found.finditer("".join(part for _, part in fragments)):
@@ -119,7 +119,7 @@ def _strings(text: str) -> Iterator[tuple[tuple[Any, ...], int, str]]:
             path[-1] += 1
 
 
-def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[Edit]:
+def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
     """*text* in the place of a name that lies across *fragments*, as many characters in each as before."""
     ends = list(accumulate(len(part) for _, part in fragments))
     touched = [
@@ -131,10 +131,10 @@ def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Ite
         begin, end = max(span[0], before), min(span[1], before + len(part))
         is_last = number == len(touched) - 1
         new = text[begin - span[0] :] if is_last else text[begin - span[0] : end - span[0]]
-        yield Edit(start + begin - before, start + end - before, new)
+        yield AnswerEdit(start + begin - before, start + end - before, new)
 
 
-def _applied(pieces: list[str], text: str, edits: list[Edit]) -> list[str]:
+def _applied(pieces: list[str], text: str, edits: list[AnswerEdit]) -> list[str]:
     """*text* with *edits*, cut into pieces at the same places."""
     whole: list[str] = []
     position = 0
@@ -148,7 +148,7 @@ def _applied(pieces: list[str], text: str, edits: list[Edit]) -> list[str]:
     return [result[cuts[number] : cuts[number + 1]] for number in range(len(pieces))]
 
 
-def _mover(edits: list[Edit]) -> Callable[[int], int]:
+def _mover(edits: list[AnswerEdit]) -> Callable[[int], int]:
     def moved(position: int) -> int:
         shift = 0
         for edit in edits:

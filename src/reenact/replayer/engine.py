@@ -42,7 +42,7 @@ from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.nearest import Nearest
-from reenact.replayer.renaming import Evidence, Unknown
+from reenact.replayer.renaming import DrawnNames, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
@@ -95,7 +95,7 @@ class ReplayEngine:
         is_causal: bool = False,
         on_divergence: Callable[[ReplayDivergence], None] | None = None,
         find_root: Callable[[], str] | None = None,
-        evidence: Evidence | None = None,
+        evidence: DrawnNames | None = None,
         left_behind: tuple[str, ...] = (),
     ) -> None:
         """*find_root* tells with the first call which process of the recorded run this one is.

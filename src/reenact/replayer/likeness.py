@@ -18,11 +18,11 @@ from reenact.comparing.differences import Difference
 from reenact.formats.record import ABSENT
 from reenact.replayer.answers import Substitution, fragments_by_place
 from reenact.replayer.renaming import (
-    Evidence,
+    DrawnNames,
     Facts,
     Likeness,
-    Names,
     Renamed,
+    RenamedNames,
     TimeRead,
     Unlike,
     compare,
@@ -47,13 +47,13 @@ class RunLikeness:
         self,
         source: ReplaySource,
         request_of: Callable[[RecordedCall], Any],
-        evidence: Evidence,
+        evidence: DrawnNames,
     ) -> None:
         """*request_of* gives what a recorded call asked, without what rules leave out."""
         self._source = source
         self._request_of = request_of
         self._evidence = evidence
-        self._names = Names()
+        self._names = RenamedNames()
         self._first_known: dict[str, int] = {}
         self._blob = lru_cache(maxsize=128)(source.reader.blob)
         self._there_zones, self._here_zones = _zones(source)

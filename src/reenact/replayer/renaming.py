@@ -3,7 +3,7 @@
 Frameworks draw ids and read clocks in code that is not recorded, so these differ in every run and mean
 nothing. Two requests are the same if one becomes the other by a one-to-one renaming of generated names that
 holds for the whole run, and by telling another now. A name may be renamed only where it is *fresh*: neither
-side had it from an answer or was given it. What makes it a generated one is evidence, see :class:`Evidence`.
+side had it from an answer or was given it. :class:`DrawnNames` tells which ones were generated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
 Forms: TypeAlias = Literal["none", "unique", "any"]
 
 
-class Evidence(Protocol):
+class DrawnNames(Protocol):
     """What is known of where this run's names come from."""
 
     forms: Forms
@@ -137,7 +137,7 @@ class Facts(NamedTuple):
     there: Window
     """The recorded run up to that call."""
     here: Window
-    evidence: Evidence
+    evidence: DrawnNames
     is_known_there: Callable[[str], bool]
     """Whether the recorded run had the name from an answer, or was given it."""
     is_known_here: Callable[[str], bool]
@@ -177,7 +177,7 @@ _SHOWN_CHARACTERS: Final = 60
 _UNIX_1582_S: Final = 12219292800
 
 
-class Names:
+class RenamedNames:
     """Which name of the recorded run is which of this one; both ways at most one."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Names:
         return len(self.by_recorded)
 
 
-def compare(recorded: Any, live: Any, names: Names, facts: Facts) -> Likeness:
+def compare(recorded: Any, live: Any, names: RenamedNames, facts: Facts) -> Likeness:
     """How two requests are the same, *names* given; raises :class:`Unlike` where they are not."""
     comparison = _Comparison(recorded, live, names, facts)
     comparison.compare(recorded, live, "$")
@@ -206,12 +206,12 @@ def compare(recorded: Any, live: Any, names: Names, facts: Facts) -> Likeness:
 class _Comparison:
     """One comparison of two requests."""
 
-    def __init__(self, recorded: Any, live: Any, names: Names, facts: Facts) -> None:
+    def __init__(self, recorded: Any, live: Any, names: RenamedNames, facts: Facts) -> None:
         self._whole = recorded, live
         self._names = names
         self._facts = facts
         self._evidence = facts.evidence
-        self._tried = Names()
+        self._tried = RenamedNames()
         self._maybe_ports: list[tuple[str, str, str]] = []
         """Numbers that are alike if they are ports which an address elsewhere in the requests names."""
         self.renamed: list[Renamed] = []
@@ -395,7 +395,7 @@ class _Comparison:
             self._bind(one[0], other[0], path)
         return True
 
-    # Names
+    # RenamedNames
 
     def _compare_words(self, one: str, other: str, path: str) -> None:
         """Words are names, or have names in them, beside what both have."""
@@ -551,7 +551,7 @@ class _Comparison:
         del self.times[before[1] :]
         del self.moved[before[2] :]
         del self._maybe_ports[before[3] :]
-        self._tried = Names()
+        self._tried = RenamedNames()
         for renamed in self.renamed:
             self._tried.add(renamed)
 

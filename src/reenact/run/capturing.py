@@ -27,7 +27,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import led_below, upstreams_of
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import default_profile
 from reenact.replayer.allow import Allow
@@ -100,7 +100,7 @@ class CaptureRun(Run):
         leads_programs: bool = False,
         on_end: Callable[[bool], None] | None = None,
         identity: Identity | None = None,
-        find_names: Callable[[], Names] = Names,
+        find_names: Callable[[], ProcessNames] = ProcessNames,
         within: str | None = None,
         origin: RunOrigin | None = None,
         workspace: WorkspaceOrder | None = None,

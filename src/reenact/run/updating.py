@@ -26,7 +26,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_below
 from reenact.lane_name import ROOT, LaneName
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
@@ -83,7 +83,7 @@ class MatchingFirst(ReplayEngine):
         *,
         find_root: Callable[[], str] | None = None,
         is_causal: bool = False,
-        names: Names | None = None,
+        names: ProcessNames | None = None,
     ) -> None:
         """*names* are those of new calls, where they are not those of the process that this one is."""
         super().__init__(
@@ -111,9 +111,9 @@ class MatchingFirst(ReplayEngine):
 
     make_recorder = CaptureContext
 
-    def _own_names(self) -> Names:
+    def _own_names(self) -> ProcessNames:
         self.settle()
-        return Names.of_process(self.source.root)
+        return ProcessNames.of_process(self.source.root)
 
     def step(self, call: Call, lane: Lane) -> Step:
         try:
@@ -363,7 +363,7 @@ class UpdateRun(Run):
             blobs,
             find_root=None if part is None else part.find_root,
             is_causal=part is not None and part.is_gateway,
-            names=Names(call_prefix=LANE) if part is not None and part.is_gateway else None,
+            names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
         )
         self._written = Written()
         self._entered = Entered(self._engine)

@@ -17,7 +17,7 @@ from reenact.boundary import current_lane, outside
 from reenact.library import is_library, is_standard
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.volatile.beside import NAMED, Request, is_of_hosts, reason
+from reenact.volatile.beside import NAMED, BesideRequest, is_of_hosts, reason
 
 _PASSING_ON: Final = frozenset(
     {
@@ -78,7 +78,7 @@ def traffic_beside(
     asker = None if is_elsewhere else _asker()
     if asker is None and not is_elsewhere:
         return None
-    if what := reason(Request.to(method, url, headers, body), asker):
+    if what := reason(BesideRequest.to(method, url, headers, body), asker):
         return Beside(what)
     if asker is not None and method in _SENDING and _has_own_thread(asker):
         return Beside(f"sent by {asker} in a thread of its own", is_background=True)

@@ -14,7 +14,7 @@ import msgspec
 from reenact.testing.ids import mint
 from reenact.testing.request import Request
 from reenact.testing.turns import Disconnect, Fail, Raw, Reply, Timeout, Turn
-from reenact.testing.wire import Exchange, Service, Wire
+from reenact.testing.wire import Service, Wire, WireExchange
 
 _FRAMING: Final = ("content-length", "transfer-encoding")
 
@@ -105,7 +105,7 @@ def _reply(reply: Reply, wire: Wire, voice: Voice) -> Answer:
         replace(call, id=call.id or mint(voice.seed, wire.call_prefix, ordinal))
         for ordinal, call in enumerate(reply.tool_calls)
     )
-    exchange = Exchange(
+    exchange = WireExchange(
         request=voice.request,
         reply=reply,
         seed=voice.seed,

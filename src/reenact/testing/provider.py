@@ -19,7 +19,7 @@ from reenact.testing.request import Message, Request
 from reenact.testing.script import Script, ScriptSource
 from reenact.testing.server import LoopbackServer
 from reenact.testing.turns import Disconnect, Reply, Turn
-from reenact.testing.wire import SERVICES, Asked, Wire, service_for, wire_for
+from reenact.testing.wire import SERVICES, Wire, WireRequest, service_for, wire_for
 
 ProviderName = Literal["anthropic", "openai", "gemini", "ollama"]
 
@@ -164,7 +164,7 @@ class ScriptedProvider:
         return voice.error(404, f"{received.method} {path}: not something the scripted provider serves")
 
     def _request(
-        self, received: Received, provider: str, wire: Wire | None, body: Any, asked: Asked | None
+        self, received: Received, provider: str, wire: Wire | None, body: Any, asked: WireRequest | None
     ) -> Request:
         request = Request(
             number=len(self.requests),

@@ -13,7 +13,7 @@ from reenact.volatile.likeness import family
 _WORD: Final = re.compile(rb"\w+")
 
 
-class Asked(NamedTuple):
+class AlignedCall(NamedTuple):
     """A call, as far as it must be equal in a replay."""
 
     seq: int
@@ -34,12 +34,12 @@ class Asked(NamedTuple):
 class Alignment(NamedTuple):
     """The calls of two runs, side by side."""
 
-    pairs: list[tuple[Asked, Asked]]
-    only_in_one: list[Asked]
-    only_in_other: list[Asked]
+    pairs: list[tuple[AlignedCall, AlignedCall]]
+    only_in_one: list[AlignedCall]
+    only_in_other: list[AlignedCall]
 
 
-def aligned(one: Sequence[Asked], other: Sequence[Asked]) -> Alignment:
+def aligned(one: Sequence[AlignedCall], other: Sequence[AlignedCall]) -> Alignment:
     """Each call of *one* beside its counterpart in *other*; every call stands in the result once."""
     words, others_words = _words(one), _words(other)
     found = Alignment([], [], [])
@@ -55,7 +55,7 @@ def aligned(one: Sequence[Asked], other: Sequence[Asked]) -> Alignment:
     return found
 
 
-def _items(calls: Sequence[Asked]) -> list[Item]:
+def _items(calls: Sequence[AlignedCall]) -> list[Item]:
     places = {call.seq: place for place, call in enumerate(calls)}
     return [
         Item(
@@ -68,5 +68,5 @@ def _items(calls: Sequence[Asked]) -> list[Item]:
     ]
 
 
-def _words(calls: Sequence[Asked]) -> list[frozenset[bytes]]:
+def _words(calls: Sequence[AlignedCall]) -> list[frozenset[bytes]]:
     return [frozenset(_WORD.findall(canonical.encode(call.request))) for call in calls]

@@ -24,7 +24,7 @@ TABLE_NAME: Final = "beside"
 """The table in ``reenact.toml`` that names further hosts."""
 
 
-class Request(NamedTuple):
+class BesideRequest(NamedTuple):
     """What a row looks at."""
 
     method: str
@@ -36,7 +36,7 @@ class Request(NamedTuple):
     """Its JSON, where it is JSON."""
 
     @classmethod
-    def to(cls, method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Request:
+    def to(cls, method: str, url: str, headers: Mapping[str, str], body: Any = None) -> BesideRequest:
         """A request to *url*."""
         place = urlsplit(url)
         return cls(method, (place.hostname or "").lower(), place.path, headers, body)
@@ -53,10 +53,10 @@ class Row(NamedTuple):
     by: tuple[str, ...] = ()
     """Top-level packages of which one must have asked; any library where none is named."""
     methods: tuple[str, ...] = ("POST",)
-    test: Callable[[Request], bool] = lambda _: True
+    test: Callable[[BesideRequest], bool] = lambda _: True
     """What else must hold, where the path alone says too little."""
 
-    def holds(self, request: Request, asker: str | None) -> bool:
+    def holds(self, request: BesideRequest, asker: str | None) -> bool:
         """*asker* is the package that asks; ``None`` where another program does, and nobody can say which."""
         if request.method not in self.methods or (self.by and asker not in self.by):
             return False
@@ -65,21 +65,21 @@ class Row(NamedTuple):
         return any(fnmatchcase(request.host, host) for host in self.hosts) and self.test(request)
 
 
-def _is_otlp(request: Request) -> bool:
+def _is_otlp(request: BesideRequest) -> bool:
     if request.headers.get("content-type", "").startswith("application/x-protobuf"):
         return True
     members = ("resourceSpans", "resourceMetrics", "resourceLogs")
     return isinstance(request.body, dict) and any(member in request.body for member in members)
 
 
-def _is_sentry(request: Request) -> bool:
+def _is_sentry(request: BesideRequest) -> bool:
     return (
         "x-sentry-auth" in request.headers
         or request.headers.get("content-type", "") == "application/x-sentry-envelope"
     )
 
 
-def _is_posthog(request: Request) -> bool:
+def _is_posthog(request: BesideRequest) -> bool:
     client = request.headers.get("user-agent", "")
     return client.startswith("posthog-") or request.host.endswith(".posthog.com")
 
@@ -204,7 +204,7 @@ TABLE: Final[tuple[Row, ...]] = (
 )
 
 
-def reason(request: Request, asker: str | None) -> str | None:
+def reason(request: BesideRequest, asker: str | None) -> str | None:
     """What *request* is, where the table knows it as traffic beside the run."""
     return next((row.what for row in TABLE if row.holds(request, asker)), None)
 

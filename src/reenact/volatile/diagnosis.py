@@ -16,7 +16,7 @@ import msgspec
 from reenact.comparing.differences import Difference, differences
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, called
-from reenact.volatile.alignment import Alignment, Asked
+from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.masking import Masking
 from reenact.volatile.proposals import about, any_item, covering
 from reenact.volatile.shapes import differ_in_time
@@ -136,5 +136,5 @@ def _call_of(event: dict[str, Any]) -> str:
     return called(event["type"], data.get("tool", "") if event["type"] == "tool_call" else "")
 
 
-def _stray(call: Asked, who: str) -> str:
+def _stray(call: AlignedCall, who: str) -> str:
     return f"event {call.seq}: {called(call.type, call.name)} was called by {who}"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from reenact.boundary import Context, crossing, current_lane
 from reenact.providers import Provider, read_response, response_fields
 from reenact.seams.http.message import Decode, Head, Undecodable, decoder, from_piece, text_or_bytes, to_piece
-from reenact.seams.http.request import Asked, Sent
+from reenact.seams.http.request import RequestMeaning, Sent
 
 _DONE: Final = b"data: [DONE]"
 
@@ -52,7 +52,7 @@ class Exchange:
         call that asks a model is recorded then, while the model reads it.
         *is_elsewhere*: the call is passed on for another program.
         """
-        self._asked = Asked.by(sent)
+        self._asked = RequestMeaning.by(sent)
         call = self._asked.call(may_leave_first=may_leave_first, is_elsewhere=is_elsewhere)
         self._crossing = crossing(call, streaming=True)
         self.may_leave_first = call.may_leave_first

@@ -34,7 +34,7 @@ class Sent(NamedTuple):
     body: bytes
 
 
-class Asked(NamedTuple):
+class RequestMeaning(NamedTuple):
     """What is sent, as meaning."""
 
     sent: Sent
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
     """Whose wire format it speaks; ``None`` where it asks no model."""
 
     @classmethod
-    def by(cls, sent: Sent) -> Asked:
+    def by(cls, sent: Sent) -> RequestMeaning:
         headers = headers_by_name(sent.headers)
         says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
         return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reenact.testing.wire import anthropic, gemini, ollama, openai, openai_chat, openai_responses
-from reenact.testing.wire.wire import Asked, Exchange, Service, Wire
+from reenact.testing.wire.wire import Service, Wire, WireExchange, WireRequest
 
 WIRES: Final = (
     anthropic.MESSAGES,
@@ -32,4 +32,4 @@ def service_for(path: str, headers: Mapping[str, str]) -> Service:
     return ollama.OLLAMA if "/api/" in path else openai.OPENAI
 
 
-__all__ = ["SERVICES", "WIRES", "Asked", "Exchange", "Service", "Wire", "service_for", "wire_for"]
+__all__ = ["SERVICES", "WIRES", "Service", "Wire", "WireExchange", "WireRequest", "service_for", "wire_for"]

@@ -10,11 +10,11 @@ from reenact.testing.request import Message, ToolResult
 from reenact.testing.turns import Reply, ToolCall
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
-    Asked,
-    Exchange,
     Json,
     Service,
     Wire,
+    WireExchange,
+    WireRequest,
     items,
     json_text,
     sse,
@@ -35,9 +35,9 @@ _ERRORS: Final = {
 }
 
 
-def _read(_path: str, body: Json) -> Asked:
+def _read(_path: str, body: Json) -> WireRequest:
     messages = tuple(_message(item) for item in items(body.get("messages")))
-    return Asked(str(body.get("model", "")), body.get("stream") is True, messages)
+    return WireRequest(str(body.get("model", "")), body.get("stream") is True, messages)
 
 
 def _message(item: Json) -> Message:
@@ -50,12 +50,12 @@ def _message(item: Json) -> Message:
     return Message("assistant" if item.get("role") == "assistant" else "user", text_of(content), results)
 
 
-def _whole(exchange: Exchange) -> Json:
+def _whole(exchange: WireExchange) -> Json:
     stop = _STOPS.get(exchange.stop, exchange.stop)
     return _envelope(exchange, [block.full for block in _blocks(exchange)], stop, exchange.output_tokens)
 
 
-def _stream(exchange: Exchange) -> Iterator[bytes]:
+def _stream(exchange: WireExchange) -> Iterator[bytes]:
     yield _event("message_start", message=_envelope(exchange, [], None, 1))
     for index, block in enumerate(_blocks(exchange)):
         yield _event("content_block_start", index=index, content_block=block.start)
@@ -73,7 +73,7 @@ def _event(kind: str, **fields: Any) -> bytes:
     return sse({"type": kind, **fields}, kind)
 
 
-def _envelope(exchange: Exchange, content: list[Json], stop: str | None, output_tokens: int) -> Json:
+def _envelope(exchange: WireExchange, content: list[Json], stop: str | None, output_tokens: int) -> Json:
     return {
         "id": exchange.id,
         "type": "message",
@@ -100,7 +100,7 @@ class _Block(NamedTuple):
     deltas: list[Json]
 
 
-def _blocks(exchange: Exchange) -> Iterator[_Block]:
+def _blocks(exchange: WireExchange) -> Iterator[_Block]:
     if exchange.reply.thinking:
         yield _thinking(exchange.reply, signature=exchange.mint("EqQB", length=64))
     if exchange.reply.text:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from reenact.testing.request import Message, ToolResult
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
-    Asked,
-    Exchange,
     Json,
     Service,
     Wire,
+    WireExchange,
+    WireRequest,
     items,
     json_text,
     sse,
@@ -33,11 +33,11 @@ _ERRORS: Final = {
 }
 
 
-def _read(path: str, body: Json) -> Asked:
+def _read(path: str, body: Json) -> WireRequest:
     called = _PATH.search(path)
     model, verb = called.groups() if called else ("", "")
     messages = tuple(_message(item) for item in items(body.get("contents")))
-    return Asked(model, verb.startswith("stream"), messages)
+    return WireRequest(model, verb.startswith("stream"), messages)
 
 
 def _message(item: Json) -> Message:
@@ -57,13 +57,13 @@ def _result_text(response: Any) -> str:
     return response if isinstance(response, str) else json_text(response)
 
 
-def _whole(exchange: Exchange) -> Json:
+def _whole(exchange: WireExchange) -> Json:
     reply = exchange.reply
     parts = [*_thoughts((reply.thinking,)), *_texts((reply.text,)), *_calls(exchange)]
     return _chunk(exchange, parts, last=True)
 
 
-def _stream(exchange: Exchange) -> Iterator[bytes]:
+def _stream(exchange: WireExchange) -> Iterator[bytes]:
     reply = exchange.reply
     parts = [*_thoughts(reply.thinking_pieces), *_texts(reply.text_pieces), *_calls(exchange)] or [
         {"text": ""}
@@ -81,7 +81,7 @@ def _texts(pieces: Sequence[str]) -> Iterator[Json]:
     return ({"text": piece} for piece in pieces if piece)
 
 
-def _calls(exchange: Exchange) -> Iterator[Json]:
+def _calls(exchange: WireExchange) -> Iterator[Json]:
     for ordinal, call in enumerate(exchange.calls):
         part: Json = {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}}
         if exchange.reply.thinking and ordinal == 0:
@@ -89,7 +89,7 @@ def _calls(exchange: Exchange) -> Iterator[Json]:
         yield part
 
 
-def _chunk(exchange: Exchange, parts: list[Json], *, last: bool) -> Json:
+def _chunk(exchange: WireExchange, parts: list[Json], *, last: bool) -> Json:
     candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if last:
         candidate["finishReason"] = _STOPS.get(exchange.stop, exchange.stop)
@@ -101,7 +101,7 @@ def _chunk(exchange: Exchange, parts: list[Json], *, last: bool) -> Json:
     }
 
 
-def _usage(exchange: Exchange) -> Json:
+def _usage(exchange: WireExchange) -> Json:
     thinking = exchange.thinking_tokens
     usage: Json = {
         "promptTokenCount": exchange.input_tokens,

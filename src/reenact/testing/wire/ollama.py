@@ -9,16 +9,25 @@ from typing import Final
 import msgspec
 
 from reenact.testing.request import Message, Role, ToolResult
-from reenact.testing.wire.wire import Asked, Exchange, Json, Service, Wire, items, text_of, timestamp
+from reenact.testing.wire.wire import (
+    Json,
+    Service,
+    Wire,
+    WireExchange,
+    WireRequest,
+    items,
+    text_of,
+    timestamp,
+)
 
 _ROLES: Final[dict[str, Role]] = {"assistant": "assistant", "system": "system"}
 _STOPS: Final = {"end": "stop", "tool": "stop", "length": "length", "refusal": "stop"}
 
 
-def _read(_path: str, body: Json) -> Asked:
+def _read(_path: str, body: Json) -> WireRequest:
     messages = tuple(_message(item) for item in items(body.get("messages")))
     # Alone among the five, this format streams unless told not to.
-    return Asked(str(body.get("model", "")), body.get("stream") is not False, messages)
+    return WireRequest(str(body.get("model", "")), body.get("stream") is not False, messages)
 
 
 def _message(item: Json) -> Message:
@@ -28,7 +37,7 @@ def _message(item: Json) -> Message:
     return Message(_ROLES.get(str(item.get("role")), "user"), text)
 
 
-def _whole(exchange: Exchange) -> Json:
+def _whole(exchange: WireExchange) -> Json:
     reply = exchange.reply
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.thinking:
@@ -38,13 +47,13 @@ def _whole(exchange: Exchange) -> Json:
     return {**_line(exchange, message), **_totals(exchange)}
 
 
-def _stream(exchange: Exchange) -> Iterator[bytes]:
+def _stream(exchange: WireExchange) -> Iterator[bytes]:
     for message in _messages(exchange):
         yield _encoded({**_line(exchange, message), "done": False})
     yield _encoded({**_line(exchange, {"role": "assistant", "content": ""}), **_totals(exchange)})
 
 
-def _messages(exchange: Exchange) -> Iterator[Json]:
+def _messages(exchange: WireExchange) -> Iterator[Json]:
     for piece in exchange.reply.thinking_pieces:
         yield {"role": "assistant", "content": "", "thinking": piece}
     for piece in exchange.reply.text_pieces:
@@ -57,18 +66,18 @@ def _encoded(line: Json) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def _calls(exchange: Exchange) -> list[Json]:
+def _calls(exchange: WireExchange) -> list[Json]:
     return [
         {"id": call.id, "function": {"index": index, "name": call.name, "arguments": dict(call.arguments)}}
         for index, call in enumerate(exchange.calls)
     ]
 
 
-def _line(exchange: Exchange, message: Json) -> Json:
+def _line(exchange: WireExchange, message: Json) -> Json:
     return {"model": exchange.request.model, "created_at": timestamp(exchange.created_at), "message": message}
 
 
-def _totals(exchange: Exchange) -> Json:
+def _totals(exchange: WireExchange) -> Json:
     return {
         "done": True,
         "done_reason": _STOPS.get(exchange.stop, exchange.stop),

@@ -10,10 +10,10 @@ from reenact.testing.request import Message, Role, ToolResult
 from reenact.testing.wire.openai import OPENAI
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
-    Asked,
-    Exchange,
     Json,
     Wire,
+    WireExchange,
+    WireRequest,
     items,
     json_text,
     sse,
@@ -24,9 +24,9 @@ _STOPS: Final = {"end": "stop", "tool": "tool_calls", "length": "length", "refus
 _ROLES: Final[dict[str, Role]] = {"assistant": "assistant", "system": "system", "developer": "system"}
 
 
-def _read(_path: str, body: Json) -> Asked:
+def _read(_path: str, body: Json) -> WireRequest:
     messages = tuple(_message(item) for item in items(body.get("messages")))
-    return Asked(str(body.get("model", "")), body.get("stream") is True, messages)
+    return WireRequest(str(body.get("model", "")), body.get("stream") is True, messages)
 
 
 def _message(item: Json) -> Message:
@@ -36,7 +36,7 @@ def _message(item: Json) -> Message:
     return Message(_ROLES.get(str(item.get("role")), "user"), text)
 
 
-def _whole(exchange: Exchange) -> Json:
+def _whole(exchange: WireExchange) -> Json:
     reply = exchange.reply
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
     if reply.thinking:
@@ -55,7 +55,7 @@ def _whole(exchange: Exchange) -> Json:
     return {**_envelope(exchange, "chat.completion"), "choices": [choice], "usage": _usage(exchange)}
 
 
-def _stream(exchange: Exchange) -> Iterator[bytes]:
+def _stream(exchange: WireExchange) -> Iterator[bytes]:
     options = exchange.request.body.get("stream_options")
     with_usage = isinstance(options, dict) and options.get("include_usage") is True
     envelope = _envelope(exchange, "chat.completion.chunk")
@@ -68,7 +68,7 @@ def _stream(exchange: Exchange) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def _deltas(exchange: Exchange) -> Iterator[tuple[Json, str | None]]:
+def _deltas(exchange: WireExchange) -> Iterator[tuple[Json, str | None]]:
     reply = exchange.reply
     yield {"role": "assistant", "content": "" if reply.text or not exchange.calls else None}, None
     for piece in reply.thinking_pieces:
@@ -86,11 +86,11 @@ def _deltas(exchange: Exchange) -> Iterator[tuple[Json, str | None]]:
     yield {}, _finish(exchange)
 
 
-def _finish(exchange: Exchange) -> str:
+def _finish(exchange: WireExchange) -> str:
     return _STOPS.get(exchange.stop, exchange.stop)
 
 
-def _envelope(exchange: Exchange, kind: str) -> Json:
+def _envelope(exchange: WireExchange, kind: str) -> Json:
     return {
         "id": exchange.id,
         "object": kind,
@@ -101,7 +101,7 @@ def _envelope(exchange: Exchange, kind: str) -> Json:
     }
 
 
-def _usage(exchange: Exchange) -> Json:
+def _usage(exchange: WireExchange) -> Json:
     return {
         "prompt_tokens": exchange.input_tokens,
         "completion_tokens": exchange.output_tokens,

@@ -12,10 +12,10 @@ from reenact.testing.turns import ToolCall
 from reenact.testing.wire.openai import OPENAI
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
-    Asked,
-    Exchange,
     Json,
     Wire,
+    WireExchange,
+    WireRequest,
     items,
     json_text,
     sse,
@@ -28,11 +28,11 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "system": "system", "developer
 _Events = Iterator[tuple[str, Json]]
 
 
-def _read(_path: str, body: Json) -> Asked:
+def _read(_path: str, body: Json) -> WireRequest:
     said = body.get("input")
     messages = (Message("user", said),) if isinstance(said, str) else tuple(map(_message, items(said)))
     follows = str(body.get("previous_response_id") or "")
-    return Asked(str(body.get("model", "")), body.get("stream") is True, messages, follows)
+    return WireRequest(str(body.get("model", "")), body.get("stream") is True, messages, follows)
 
 
 def _message(item: Json) -> Message:
@@ -44,12 +44,12 @@ def _message(item: Json) -> Message:
     return Message(_ROLES.get(str(item.get("role")), "assistant"), text_of(item.get("content")))
 
 
-def _stream(exchange: Exchange) -> Iterator[bytes]:
+def _stream(exchange: WireExchange) -> Iterator[bytes]:
     for number, (kind, fields) in zip(count(), _events(exchange), strict=False):
         yield sse({"type": f"response.{kind}", **fields, "sequence_number": number}, f"response.{kind}")
 
 
-def _events(exchange: Exchange) -> _Events:
+def _events(exchange: WireExchange) -> _Events:
     begun = _response(exchange, "in_progress", [])
     yield "created", {"response": begun}
     yield "in_progress", {"response": begun}
@@ -62,7 +62,7 @@ def _events(exchange: Exchange) -> _Events:
     yield done["status"], {"response": done}
 
 
-def _items(exchange: Exchange) -> Iterator[tuple[Json, _Events]]:
+def _items(exchange: WireExchange) -> Iterator[tuple[Json, _Events]]:
     """Each output item in full, with the events that fill it in a stream."""
     reply = exchange.reply
     if reply.thinking:
@@ -81,7 +81,7 @@ def _opened(item: Json) -> Json:
     return {**item, **{key: emptied[key] for key in emptied if key in item}, "status": "in_progress"}
 
 
-def _reasoning(exchange: Exchange) -> Json:
+def _reasoning(exchange: WireExchange) -> Json:
     return {
         "id": exchange.mint("rs_", length=50),
         "type": "reasoning",
@@ -100,7 +100,7 @@ def _reasoning_events(text: str, pieces: tuple[str, ...]) -> _Events:
     yield "reasoning_summary_part.done", {**at, "part": {"type": "summary_text", "text": text}}
 
 
-def _words(exchange: Exchange) -> Json:
+def _words(exchange: WireExchange) -> Json:
     return {
         "id": exchange.mint("msg_", length=50),
         "type": "message",
@@ -123,7 +123,7 @@ def _part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _function_call(exchange: Exchange, ordinal: int, call: ToolCall, arguments: str) -> Json:
+def _function_call(exchange: WireExchange, ordinal: int, call: ToolCall, arguments: str) -> Json:
     return {
         "id": exchange.mint("fc_", ordinal, length=50),
         "type": "function_call",
@@ -140,7 +140,7 @@ def _arguments_events(name: str, arguments: str, pieces: tuple[str, ...]) -> _Ev
     yield "function_call_arguments.done", {"name": name, "arguments": arguments}
 
 
-def _finished(exchange: Exchange) -> Json:
+def _finished(exchange: WireExchange) -> Json:
     stop = exchange.stop
     output = [item for item, _ in _items(exchange)]
     if stop in ("end", "tool"):
@@ -151,7 +151,7 @@ def _finished(exchange: Exchange) -> Json:
     return {**response, "usage": _usage(exchange)}
 
 
-def _response(exchange: Exchange, status: str, output: list[Json]) -> Json:
+def _response(exchange: WireExchange, status: str, output: list[Json]) -> Json:
     body = exchange.request.body
     return {
         "id": exchange.id,
@@ -178,7 +178,7 @@ def _response(exchange: Exchange, status: str, output: list[Json]) -> Json:
     }
 
 
-def _usage(exchange: Exchange) -> Json:
+def _usage(exchange: WireExchange) -> Json:
     return {
         "input_tokens": exchange.input_tokens,
         "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},

@@ -37,7 +37,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WireRequest:
     """A request's body, understood."""
 
     model: str
@@ -48,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class WireExchange:
     """All that a rendered reply depends on."""
 
     request: Request
@@ -96,10 +96,10 @@ class Wire:
     id_prefix: str
     call_prefix: str
     stream_type: str
-    read: Callable[[str, Json], Asked]
+    read: Callable[[str, Json], WireRequest]
     """A request's path and body, understood."""
-    whole: Callable[[Exchange], Json]
-    stream: Callable[[Exchange], Iterator[bytes]]
+    whole: Callable[[WireExchange], Json]
+    stream: Callable[[WireExchange], Iterator[bytes]]
     """The parts of a streamed answer, each sent as one HTTP chunk."""
 
 
