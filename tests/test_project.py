@@ -69,6 +69,7 @@ def test_public_names_are_pinned():
         "diff",
         "disclose",
         "files",
+        "fork",
         "import_runs",
         "index",
         "keygen",

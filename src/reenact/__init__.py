@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         UnknownVersion,
         UsageError,
     )
+    from reenact.forks.run import fork
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
     from reenact.formats.seal import Disclosure
     from reenact.importers.importing import ImportReport, import_runs
@@ -80,6 +81,7 @@ _HOMES = {
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
     "files": "workspace.files",
+    "fork": "forks.run",
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
@@ -137,6 +139,7 @@ __all__ = [
     "diff",
     "disclose",
     "files",
+    "fork",
     "import_runs",
     "index",
     "keygen",

@@ -138,6 +138,59 @@ class Imported(Record, frozen=True):
     """How many there were."""
 
 
+class ForkParent(Record, frozen=True):
+    """The capture that a fork begins like."""
+
+    captureId: str  # noqa: N815
+    path: str
+    """Where it is, as seen from the fork's own folder."""
+    events: Count
+    """So many of its events are the first ones of the fork, but for the ids of capture and run."""
+    eventHash: str  # noqa: N815
+    """Digest of the last of these, as it stands in the parent."""
+    eventsHash: str  # noqa: N815
+    """Digest over all of them, as they stand in the parent."""
+
+
+class ForkShares(Record, frozen=True):
+    """How the calls of a fork were answered."""
+
+    prefix: Count
+    """From the recording, before the change."""
+    recording: Count
+    """From the recording, after it."""
+    nearest: Count
+    """With the answer to the nearest recorded call."""
+    live: Count
+
+
+class RequestChange(Record, frozen=True):
+    """What is changed in the agent's model requests, on their way out and in a replay."""
+
+    since: Count
+    """The number of the event from which on they are."""
+    model: str | Absent = ABSENT
+    system: str | Absent = ABSENT
+    temperature: int | float | Absent = ABSENT
+
+
+class Fork(Record, frozen=True):
+    """What a capture says of itself that is the fork of another."""
+
+    parent: ForkParent
+    at: Count
+    """The number of the call's event in the parent at which it was changed."""
+    stored: Literal["suffix", "whole"]
+    """Whether the event log begins behind what it has in common with the parent, or holds all events."""
+    shares: ForkShares
+    change: Any | Absent = ABSENT
+    """What was changed; absent where nothing was."""
+    requests: list[RequestChange] | Absent = ABSENT
+    """What is changed in the agent's model requests, the changes of its ancestors included."""
+    ordered: Count | Absent = ABSENT
+    """The last event up to which *order* and deadlines are told; absent where they are to the end."""
+
+
 class CaptureManifest(Record, frozen=True):
     """What a finished capture says of itself."""
 
@@ -169,6 +222,8 @@ class CaptureManifest(Record, frozen=True):
     """Present where the run was not recorded by us."""
     workspaceEnd: str | Absent = ABSENT  # noqa: N815
     """The tree of the workspace's files at the end, where these were recorded."""
+    fork: Fork | Absent = ABSENT
+    """Of which capture this one is a fork."""
 
 
 class CaptureSeed(Record, frozen=True):

@@ -56,7 +56,7 @@ _COMPARED: Final = 200
 """With how many recorded calls, at most, a request is compared that equals none."""
 _decode: Final = msgspec.json.Decoder().decode
 
-_CALL_TYPES: Final[dict[CallKind, str]] = {
+CALL_TYPES: Final[dict[CallKind, str]] = {
     "tool": "tool_call",
     "llm": "llm_request",
     "network": "nondeterministic",
@@ -81,6 +81,8 @@ class ReplayEngine:
 
     mode: RunMode = "replay"
     latest_model_request: Any = None
+    make_step: type[ReplayStep]
+    """How a call is answered that is a recorded one."""
 
     def __init__(
         self,
@@ -154,6 +156,7 @@ class ReplayEngine:
             is_causal=self._is_causal,
             acts=source.acts,
             is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
+            timed_until=source.ordered_until,
         )
 
     def settle(self) -> None:
@@ -175,7 +178,7 @@ class ReplayEngine:
     def step(self, call: Call, lane: Lane) -> Step:
         if self._beyond and lane.within in self._beyond:
             return self.unmatched_step(call, lane)
-        event_type = _CALL_TYPES[call.kind]
+        event_type = CALL_TYPES[call.kind]
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         name = self._name(call)
         if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
@@ -186,7 +189,7 @@ class ReplayEngine:
         is_live = call.kind == "tool" and name in self._passthrough
         recorded = self._find(lane, key, text)
         if recorded is None and not is_live and self._may_still_come(lane, key, text):
-            return ReplayStep(self, None, lane, early=_EarlyMatch(self, lane, key, text, call))
+            return self.make_step(self, None, lane, early=_EarlyMatch(self, lane, key, text, call))
         found = recorded or self.stand_in(lane, key, text, call)
         if isinstance(found, ReplayDivergence):
             if found.answered is None:
@@ -195,14 +198,14 @@ class ReplayEngine:
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])
-        return ReplayStep(self, found, lane, is_live=is_live)
+        return self.make_step(self, found, lane, is_live=is_live)
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
         """``None`` where the recording has such calls, but all of them as part of the run."""
         with self._lock:
             self.settle()
-            self.refuse_when_over(_CALL_TYPES[call.kind], name)
-            if not self.beside.knows(name) and self.source.named(_CALL_TYPES[call.kind], name):
+            self.refuse_when_over(CALL_TYPES[call.kind], name)
+            if not self.beside.knows(name) and self.source.named(CALL_TYPES[call.kind], name):
                 return None
             recorded = self.beside.take(call, name, sha256(text).digest())
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
@@ -278,7 +281,7 @@ class ReplayEngine:
 
     def unplaced(self, call: Call) -> Diverged:
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
-        key = Key(_CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
+        key = Key(CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
         divergence = report.unplaced(key, _decode(text))
         self._latch(divergence)
         return diverged(divergence)
@@ -324,7 +327,7 @@ class ReplayEngine:
 
     def differing_tasks(self) -> list[ReplayDivergence]:
         """Where tasks came to something else than the recorded ones."""
-        if not self.source.has_deadlines:
+        if not self.source.has_deadlines or self.source.ordered_until < len(self.source.reader):
             return []
         return report.differing_tasks(self.source, self._ends, self.likeness)
 
@@ -584,10 +587,14 @@ class ReplayEngine:
             self._on_divergence(divergence)
         return divergence
 
-    def finish(self, final_output: Any, error: BaseException | None) -> str | None:
-        """Report what never came, another end and another final output; returns the output's digest."""
+    def end(self) -> None:
+        """The run is over; whoever still waits is let go."""
         self._is_over = True
         self.turns.close()
+
+    def finish(self, final_output: Any, error: BaseException | None) -> str | None:
+        """Report what never came, another end and another final output; returns the output's digest."""
+        self.end()
         found: list[ReplayDivergence] = []
         is_somebody = self._find_root is None  # who asked nothing may be none of the recorded processes
         if is_somebody and (not self._divergences or self.policy == "lenient"):
@@ -766,6 +773,11 @@ class ReplayStep:
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)
+        self._give()
+
+    def _give(self) -> None:
+        """Hand out what the outcome's data say, or raise it."""
+        recorded = self._recorded
         if not recorded.is_stream:
             self._raise_recorded_error()
         self.answer = self._payload(_ANSWERS[recorded.type])
@@ -798,6 +810,9 @@ class ReplayStep:
         if "error" in self._data:
             stored = self._engine.source.reader.resolved(self._data["error"])
             raise rebuild(self._engine.likeness.answers.in_value(stored))
+
+
+ReplayEngine.make_step = ReplayStep
 
 
 class BesideStep(ReplayStep):

@@ -315,6 +315,14 @@ class Lanes:
         """The earliest recorded call that equals *key* and that nobody has made, be it too early for it."""
         return self._indexed(key.is_masked).first_unmade(lane.within, key)
 
+    def take_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """The same, taken: what had to come before it does not count."""
+        call = self.unmade(lane, key)
+        if call is not None:
+            self._take(call, self._lanes[call.lane])
+            self._note_across(lane, call)
+        return call
+
     def _rebind(self, lane: Lane, recorded: RecordedLane) -> None:
         """From now on *lane* plays *recorded*, and comes back to its own where that does not fit."""
         recorded.is_shared |= recorded.is_bound and lane.recorded is not recorded

@@ -200,6 +200,10 @@ class ReplaySource:
         stand_ins = self.reader.manifest.standIns
         self.has_deadlines = stand_ins is not ABSENT and stand_ins.deadlines is True
         """Whether it is known which deadlines passed."""
+        self.fork = self.reader.manifest.fork
+        ordered = ABSENT if self.fork is ABSENT else self.fork.ordered
+        self.ordered_until = sys.maxsize if ordered is ABSENT else ordered
+        """The last event up to which it is known what the agent's own tasks did, and deadlines."""
         self._cursor = 1
         self._has_old_env_reads = stand_ins is not ABSENT and "environ" in stand_ins.sources
         """Reads of the environment were ``nondeterministic`` events once; they are matched as state."""
@@ -291,7 +295,7 @@ class ReplaySource:
             if head.seq != number:
                 raise self._misplaced(number, "$.seq", number, head.seq)
             self.times_ms.append(head.ts)
-            if head.order:
+            if head.order and number <= self.ordered_until:
                 self._index_order(head)
             if not head.data.derived:
                 self._index_event(head, open_calls)

@@ -15,6 +15,7 @@ does not wait at all.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections import deque
@@ -69,11 +70,16 @@ class Turns:
         is_causal: bool = False,
         acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
         is_running: Callable[[str], bool] = lambda _lane: False,
+        timed_until: int = sys.maxsize,
     ) -> None:
         """*is_causal*: no lane tells what had to come before a call, so all that had ended had to.
 
-        *is_running* says of a recorded lane whether it has begun here and is not over.
+        *is_running* says of a recorded lane whether it has begun here and is not over. When timers went off
+        is told for the events up to *timed_until*.
         """
+        self._timed_until = timed_until
+        self._is_free = False
+        """Whether an outcome is due at once: what was recorded before it may never come."""
         self._is_running = is_running
         self._working_s = _WORKING_S
         self._is_causal = is_causal
@@ -449,6 +455,20 @@ class Turns:
             if self._timers:
                 self._start_ticker()
 
+    def forget_order(self) -> None:
+        """From now on the run is another one: nobody waits for what was recorded, and time passes."""
+        with self._lock:
+            self._is_free = self._time_passes = True
+            self._acts.clear()
+            self._acts_by_name.clear()
+            for waiter in self._acting:
+                waiter.release()
+            self._acting.clear()
+            self._advance()
+            self._deliver()
+            if self._timers or self._queue:
+                self._start_ticker()
+
     def _fire_due_timer(self) -> bool:
         """Let the timer go off whose turn it is."""
         if not self._at_rest():
@@ -735,7 +755,7 @@ class Turns:
 
     def _is_due(self, call: RecordedCall) -> bool:
         if self._next <= call.due_after:
-            return False
+            return self._is_free
         # When a stream began is known by the event before it only, not by what came in between.
         return not self._acts or call.is_stream or self._next > call.due_after + 1 or self._due_act() is None
 
@@ -762,6 +782,8 @@ class Turns:
         if self._next != before:
             self._next_since_s = self._clock.now_s
             self._extra_sleeps = 0
+            if self._next > self._timed_until and not self._time_passes:
+                self.let_time_pass()
         if self._acting:
             self._let_act()
 

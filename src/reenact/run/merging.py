@@ -48,29 +48,39 @@ class NewEvent(msgspec.Struct, frozen=True):
     """The recorded event whose place it takes; 0 where it takes none."""
 
 
-class UpdateHalf(msgspec.Struct, frozen=True):
-    """What the update of one process came to."""
+class Half(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process of a run came to that is made again, or the gateway."""
 
     root: str | None
     """Its first lane; ``None`` for the gateway."""
-    kept: dict[int, str]
-    """By number: the recorded calls that came again, and their lanes now."""
-    new: list[NewEvent]
-    """In their order."""
     end: str
     """Its ``run_end``."""
     ending: Ending
     argv: list[str] = []
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether it made any call."""
+        raise NotImplementedError
+
+    @property
+    def tells_the_end(self) -> bool:
+        return self.root in (None, ROOT)
+
+
+class UpdateHalf(Half, frozen=True, kw_only=True):
+    """What the update of one process came to."""
+
+    kept: dict[int, str]
+    """By number: the recorded calls that came again, and their lanes now."""
+    new: list[NewEvent]
+    """In their order."""
     has_other_results: bool = False
     """Whether tasks came to something else than they had."""
 
     @property
     def has_acted(self) -> bool:
         return bool(self.kept or self.new)
-
-    @property
-    def tells_the_end(self) -> bool:
-        return self.root in (None, ROOT)
 
 
 class _Event(NamedTuple):
@@ -106,7 +116,7 @@ class UpdatedCapture:
     def merge(self, halves: Sequence[UpdateHalf]) -> CaptureManifest:
         """Write the new recording, of what all processes came to."""
         lines = _renumbered(list(_Merge(self._reader, self._run, self.seed, halves).events()))
-        before, ending = self._reader.manifest, _ending_of(halves)
+        before, ending = self._reader.manifest, ending_of(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
         is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
@@ -168,7 +178,37 @@ def seed_again(before: CaptureManifest) -> CaptureSeed:
     )
 
 
-def _ending_of(halves: Sequence[UpdateHalf]) -> Ending:
+def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
+    """The start of the run, which is the *recorded* one unless it has other processes now."""
+    event = _decode(recorded)
+    before: dict[str, Any] = event["data"].get("processes", {})
+    acted = {half.root: half.argv for half in halves if half.root is not None and half.has_acted}
+    now = {root: told for root, told in before.items() if root in acted}
+    for root, argv in acted.items():
+        if root != ROOT and root not in now:
+            now[root] = {"argv": argv, "ended": True}
+    if now == before:
+        return recorded
+    event["data"] = {key: value for key, value in event["data"].items() if key != "processes"}
+    event["data"] |= {"processes": now} if now else {}
+    return encode_clean(event)
+
+
+def merge_ends(halves: Sequence[Half]) -> dict[str, Any]:
+    """The event that ends the run of all processes."""
+    ends = [_decode(half.end.encode()) for half in halves if half.tells_the_end]
+    ends = ends or [_decode(half.end.encode()) for half in halves]
+    data = {name: value for end in ends for name, value in end["data"].items()}
+    every = [_decode(half.end.encode())["data"] for half in halves]
+    wrote = dict.fromkeys(place for end in every for place in end.get("wrote", ()))
+    data |= {"wrote": list(wrote)} if wrote else {}
+    is_failed = any(end["data"]["status"] == "error" for end in ends)
+    data["status"] = "error" if is_failed else "ok"
+    end: dict[str, Any] = ends[-1]
+    return end | {"data": data}
+
+
+def ending_of(halves: Sequence[Half]) -> Ending:
     """How the whole ended: a failure of the first process, or behind the gateway, is one of the whole."""
     telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
     failed = [ending for ending in telling if ending.status == "error"]
@@ -247,39 +287,20 @@ class _Merge:
         return seq
 
     def _start(self) -> _Event:
-        line = self._reader.line(1)
-        event = _decode(line)
-        before: dict[str, Any] = event["data"].get("processes", {})
-        acted = {half.root: half.argv for half in self._halves if half.root is not None and half.has_acted}
-        now = {root: told for root, told in before.items() if root in acted}
-        for root, argv in acted.items():
-            if root != ROOT and root not in now:
-                now[root] = {"argv": argv, "ended": True}
-        if now == before:
-            return _Event(line, old_seq=1)
-        event["data"] = {key: value for key, value in event["data"].items() if key != "processes"}
-        event["data"] |= {"processes": now} if now else {}
-        return _Event(encode_clean(event), old_seq=1)
+        return _Event(merge_start(self._reader.line(1), self._halves), old_seq=1)
 
     def _end(self) -> _Event:
         """The recorded end, where this run came to the same."""
         old = self._reader.line(len(self._reader))
-        ends = [_decode(half.end.encode()) for half in self._halves if half.tells_the_end]
-        ends = ends or [_decode(half.end.encode()) for half in self._halves]
-        data = {name: value for end in ends for name, value in end["data"].items()}
-        every = [_decode(half.end.encode())["data"] for half in self._halves]
-        wrote = dict.fromkeys(place for end in every for place in end.get("wrote", ()))
-        data |= {"wrote": list(wrote)} if wrote else {}
-        is_failed = any(end["data"]["status"] == "error" for end in ends)
-        data["status"] = "error" if is_failed else "ok"
+        end = merge_ends(self._halves)
         was = _decode(old)
-        if was["type"] == "run_end" and was["data"] == data:
+        if was["type"] == "run_end" and was["data"] == end["data"]:
             return _Event(old, old_seq=len(self._reader))
-        return _Event(encode_clean(ends[-1] | {"data": data}))
+        return _Event(encode_clean(end))
 
     def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
         """A request that repeats one which is gone says all of it by itself."""
-        if _REFERENCE not in line or not dropped.intersection(_referred(_decode(line)["data"])):
+        if _REFERENCE not in line or not dropped.intersection(referred_calls(_decode(line)["data"])):
             return line
         event = _decode(line)
         whole = encode_clean(self._reader.resolved(event["data"]["request"]))
@@ -354,14 +375,14 @@ def _numbered(event: _Event, seq: int, numbers: dict[tuple[int, int], int], call
     return encode_clean(value)
 
 
-def _referred(value: Any) -> set[str]:
+def referred_calls(value: Any) -> set[str]:
     """The calls whose requests *value* repeats."""
     if isinstance(value, list):
-        return set().union(*map(_referred, value))
+        return set().union(*map(referred_calls, value))
     if not isinstance(value, dict):
         return set()
     own = {value["$ref"]["call"]} if isinstance(value.get("$ref"), dict) else set()
-    return own.union(*map(_referred, value.values()))
+    return own.union(*map(referred_calls, value.values()))
 
 
 def halves_from(texts: Iterable[str]) -> list[UpdateHalf]:

@@ -61,6 +61,7 @@ class ReplayRun(Run):
     """A run that is being replayed: offline, and refused where it is not the recorded one."""
 
     mode: RunMode = "replay"
+    make_engine: Callable[..., ReplayEngine] = ReplayEngine
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class ReplayRun(Run):
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
         )
         self._evidence = evidence or RunEvidence("none", draws=Draws())
-        self._engine = ReplayEngine(
+        self._engine = self.make_engine(
             source,
             redactor,
             policy=policy,

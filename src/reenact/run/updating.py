@@ -295,7 +295,15 @@ class _NewEvents:
             new.append(NewEvent(line.decode(), behind, instead))
         has_other_results = bool(self._engine.differing_tasks())
         end = self._lines[-1][0].decode()
-        return UpdateHalf(root, kept, new, end, self.ending, argv, has_other_results)
+        return UpdateHalf(
+            root=root,
+            kept=kept,
+            new=new,
+            end=end,
+            ending=self.ending,
+            argv=argv,
+            has_other_results=has_other_results,
+        )
 
 
 class UpdatePart(msgspec.Struct, frozen=True):

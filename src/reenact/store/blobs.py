@@ -24,8 +24,12 @@ PRUNED: Final = "pruned.json"
 class BlobStore:
     """The blobs below *root*, as ``sha256/ab/cdef…``; safe for any number of threads and processes."""
 
-    def __init__(self, root: Path, *, durability: Durability = "process") -> None:
+    def __init__(
+        self, root: Path, *, durability: Durability = "process", behind: BlobStore | None = None
+    ) -> None:
+        """*behind* is where a fork's parent keeps blobs: what is not here is read from there."""
         self.root = root
+        self._behind = behind
         self._sync = durability == "disk"
         self._known: set[str] = set()
 
@@ -58,6 +62,8 @@ class BlobStore:
 
     def _open(self, digest: str) -> BinaryIO:
         name = _name_of(digest)
+        if self._behind is not None and not self.path_of(digest).exists():
+            return self._behind._open(digest)
         try:
             return open_inside(self.root, name)
         except StoreError:
@@ -79,16 +85,19 @@ class BlobStore:
     def size_bytes(self, digest: str) -> int:
         path = self.path_of(digest)
         size_bytes = _size_if_file(path)
+        if size_bytes is None and self._behind is not None:
+            return self._behind.size_bytes(digest)
         if size_bytes is None:
             raise StoreError(f"{path}: is missing; the capture is incomplete, copy it again")
         return size_bytes
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Those of *digests* that are not kept, each once, in their order."""
-        return [digest for digest in dict.fromkeys(digests) if _size_if_file(self.path_of(digest)) is None]
+        missing = [digest for digest in dict.fromkeys(digests) if _size_if_file(self.path_of(digest)) is None]
+        return missing if self._behind is None else self._behind.missing(missing)
 
     def __iter__(self) -> Iterator[str]:
-        """All digests kept, sorted; files with other names are not blobs."""
+        """All digests kept here, sorted; files with other names are not blobs."""
         top = inside(self.root, "sha256")
         for folder in filter(_FOLDER_NAME.fullmatch, _names_in(top)):
             for rest in _names_in(inside(top, folder)):

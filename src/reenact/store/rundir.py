@@ -39,6 +39,7 @@ from reenact.store.durable import (
     write_all,
     write_whole,
 )
+from reenact.store.forked import MAX_GENERATIONS, ForkedFrom, RunIds, join_events
 from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
 from reenact.store.paths import find_inside, inside, open_inside
 
@@ -224,16 +225,25 @@ class RunState(Enum):
 
 
 class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
-    """The one field of a manifest that the store itself follows."""
+    """The fields of a manifest that the store itself follows."""
 
     event_log_path: str = EVENTS
+    capture_id: str = ""
+    run_id: str = ""
+    fork: ForkedFrom | None = None
+
+    @property
+    def ids(self) -> RunIds:
+        return RunIds(self.capture_id, self.run_id)
 
 
 class RunDir:
     """A capture directory to read from; nothing is kept open, every answer is what the disk says now."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, generation: int = 0) -> None:
+        """*generation* tells how many forks lead here, where one reads what another shares with it."""
         self.path = path
+        self._generation = generation
 
     @staticmethod
     def create(
@@ -368,18 +378,44 @@ class RunDir:
     @property
     def events_path(self) -> Path:
         """The journal that the manifest names; never outside the directory."""
-        return inside(self.path, self._events_name())
+        return inside(self.path, self.event_log().event_log_path)
 
     def open_events(self) -> BinaryIO:
-        return open_inside(self.path, self._events_name())
+        """All events; of a fork those it shares with its parent come first, under its own ids."""
+        log = self.event_log()
+        own = open_inside(self.path, log.event_log_path)
+        if log.fork is None or not log.fork.is_part:
+            return own
+        parent = self._parent_of(log.fork)
+        with own, parent.open_events() as shared:
+            return join_events(
+                shared, own, log.fork.parent, was=parent.event_log().ids, now=log.ids, fork=self.path
+            )
 
     @property
     def blobs(self) -> BlobStore:
-        return BlobStore(inside(self.path, BLOBS))
+        fork = self.event_log().fork if self.is_capture else None
+        behind = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
+        return BlobStore(inside(self.path, BLOBS), behind=behind)
 
-    def _events_name(self) -> str:
+    def _parent_of(self, fork: ForkedFrom) -> RunDir:
+        """The parent's directory; :class:`StoreError` where it is gone, or another capture."""
+        place = Path(os.path.normpath(self.path / fork.parent.path))
+        what = f"{self.path}: is a fork of capture {fork.parent.capture_id} in {place}"
+        if self._generation >= MAX_GENERATIONS:
+            raise StoreError(f"{what}, and so on without end; make the fork again")
+        parent = RunDir(place, self._generation + 1)
         try:
-            return msgspec.json.decode(self.read_manifest(), type=_EventLog).event_log_path
+            found = parent.event_log().capture_id
+        except (StoreError, FormatError, ValueError):
+            raise StoreError(f"{what}, which is not there; put it back, or make the fork again") from None
+        if found != fork.parent.capture_id:
+            raise StoreError(f"{what}, but capture {found} is there; put the parent back")
+        return parent
+
+    def event_log(self) -> _EventLog:
+        try:
+            return msgspec.json.decode(self.read_manifest(), type=_EventLog)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FormatError(f"{error}; record the run again", file=str(self.path / MANIFEST)) from error
 
@@ -398,7 +434,7 @@ class Recording(RunDir):
     def blobs(self) -> BlobStore:
         return self._blobs
 
-    def finish(self, manifest: bytes) -> None:
+    def finish(self, manifest: bytes, *, has_transcript: bool = True) -> None:
         """Close the journal and turn the directory from open to complete.
 
         A manifest that counts or hashes the journal is made after ``journal.close()``.
@@ -406,7 +442,8 @@ class Recording(RunDir):
         if not self._claim.is_ours:
             raise StoreError(f"{self.path}: is not recorded by this process (any more); start a new run")
         self.journal.close()
-        self.write_transcript()
+        if has_transcript:
+            self.write_transcript()
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
         self._claim.remove()
 

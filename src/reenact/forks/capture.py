@@ -1,0 +1,310 @@
+"""A fork as a capture: what it shares with its parent by reference, and what came behind, in its order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.errors import StoreError
+from reenact.forks.engine import ForkPlan, Happening
+from reenact.formats.capture import (
+    BLOB_THRESHOLD_BYTES,
+    NO_MODEL,
+    CaptureManifest,
+    Fork,
+    ForkParent,
+    ForkShares,
+    RequestChange,
+    seed_codec,
+    with_own_digest,
+    write_manifest,
+)
+from reenact.formats.record import ABSENT
+from reenact.recorder.sink import finished_manifest
+from reenact.replayer.source import ReplaySource
+from reenact.run.capturing import Identity
+from reenact.run.merging import Half, ending_of, merge_ends, merge_start, referred_calls, seed_again
+from reenact.store.blobs import BlobStore
+from reenact.store.forked import RunIds, ids_changer
+from reenact.store.place import discard, staging_folder
+from reenact.store.reader import CaptureReader, blobs_in
+from reenact.store.rundir import BLOBS, RunDir
+
+_decode: Final = msgspec.json.Decoder().decode
+_OWN: Final = ("run_start", "run_end")
+"""Events that the fork has once, whichever process tells them."""
+
+
+class ForkHalf(Half, frozen=True, kw_only=True):
+    """What the fork of one process came to."""
+
+    happenings: list[Happening]
+    taken: list[int]
+    """The recorded calls that were answered again, by the numbers of their events."""
+    is_other: bool
+    """Whether it went its own way."""
+    changed_line: str | None = None
+    dropped: tuple[int, ...] = ()
+    """Recorded calls that were asked otherwise; they are none of the fork's."""
+    nearest: int = 0
+    live: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_acted(self) -> bool:
+        return bool(self.taken or self.nearest or self.live)
+
+
+class ForkedCapture:
+    """The capture of a fork of *parent*, made beside *place* until it is whole."""
+
+    def __init__(self, parent: Path, place: Path, plan: ForkPlan, *, standalone: bool = False) -> None:
+        self._parent = parent.absolute()
+        self.place = place.absolute()
+        self._plan = plan
+        self._is_standalone = standalone
+        _refuse_taken(place)
+        self.reader = CaptureReader(parent)
+        identity = Identity.new()
+        self.seed = msgspec.structs.replace(
+            seed_again(self.reader.manifest), captureId=identity.capture_id, runId=identity.run_id
+        )
+        self.folder = staging_folder(self.place)
+        self.blobs = BlobStore(self.folder / BLOBS)
+        """Where payloads of new events go, from any process."""
+        self.manifest: CaptureManifest | None = None
+
+    def open(self) -> None:
+        """Begin to make it."""
+        self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
+
+    def write(self, halves: Sequence[ForkHalf]) -> CaptureManifest:
+        """Make it of what all processes came to; :meth:`accept` puts it in its place."""
+        before = self.reader.manifest
+        ids = RunIds(self.seed.captureId, self.seed.runId)
+        with_ids = ids_changer(RunIds(before.captureId, before.runId), ids)
+        source = ReplaySource(self._parent)
+        end = merge_ends(halves)
+        start = merge_start(self.reader.line(1), halves)
+        is_same = self._is_same(source, halves, start, end)
+        shared = len(self.reader) if is_same else self._plan.shared
+        suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
+        is_whole = self._is_standalone or start != self.reader.line(1)
+        prefix = [start, *(self.reader.line(seq) for seq in range(2, shared + 1))]
+        lines = [with_ids(line) for line in [*prefix, *suffix]]
+        digest = sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
+        own = lines if is_whole else lines[shared:]
+        for line in own:
+            self._run.journal.write(line)
+        self._run.journal.close()
+        self._keep_blobs(own, is_whole=is_whole)
+        ending = ending_of(halves)
+        if ending.model == NO_MODEL:
+            ending = msgspec.structs.replace(ending, model=before.model)
+        manifest = finished_manifest(self.seed, ending, len(lines), digest)
+        fork = self._fork(source, halves, shared, is_whole=is_whole, is_same=is_same)
+        self.manifest = with_own_digest(msgspec.structs.replace(manifest, fork=fork))
+        self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
+        return self.manifest
+
+    def _is_same(
+        self, source: ReplaySource, halves: Sequence[ForkHalf], start: bytes, end: dict[str, Any]
+    ) -> bool:
+        """Whether the fork did all that its parent did, and nothing else."""
+        if any(half.is_other or half.changed_line for half in halves) or start != self.reader.line(1):
+            return False
+        taken = {seq for half in halves for seq in half.taken}
+        if any(call.seq not in taken for call in source.calls):
+            return False
+        was = _decode(self.reader.line(len(self.reader)))
+        return bool(was["type"] == "run_end" and was["data"] == end["data"])
+
+    def _fork(
+        self,
+        source: ReplaySource,
+        halves: Sequence[ForkHalf],
+        shared: int,
+        *,
+        is_whole: bool,
+        is_same: bool,
+    ) -> Fork:
+        lines = [self.reader.line(seq) for seq in range(1, shared + 1)]
+        above = self.reader.manifest.fork
+        ordered = ABSENT if above is ABSENT else above.ordered
+        if not is_same:
+            ordered = shared if ordered is ABSENT else min(ordered, shared)
+        change = self._plan.change
+        requests: list[RequestChange] = [] if above is ABSENT else list(above.requests or ())
+        if change.is_of_requests:
+            requests.append(change.request_change(shared + 1))
+        return Fork(
+            parent=ForkParent(
+                captureId=self.reader.manifest.captureId,
+                path=os.path.relpath(self._parent.resolve(), self.place.parent.resolve() / self.place.name),
+                events=shared,
+                eventHash=digest_of_bytes(lines[-1]),
+                eventsHash=digest_of_bytes(b"".join(line + b"\n" for line in lines)),
+            ),
+            at=self._plan.at,
+            stored="whole" if is_whole else "suffix",
+            shares=count_shares(source, self._plan, halves),
+            change=msgspec.to_builtins(change) if change.is_any else ABSENT,
+            requests=requests or ABSENT,
+            ordered=ordered,
+        )
+
+    def _keep_blobs(self, lines: Sequence[bytes], *, is_whole: bool) -> None:
+        """Those that its own events need, and no others."""
+        used = {digest for line in lines if b'"$blob"' in line for digest in blobs_in(_decode(line)["data"])}
+        for digest in [*self.blobs]:
+            if digest not in used:
+                self.blobs.path_of(digest).unlink()
+        if is_whole:
+            for digest in self.blobs.missing(sorted(used)):
+                self.blobs.put(self.reader.blob(digest))
+
+    def accept(self) -> None:
+        """Put it in its place, which is still free."""
+        _refuse_taken(self.place)
+        try:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(self.folder, self.place)
+        except OSError as error:
+            raise StoreError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+    def discard(self) -> None:
+        """Nothing is left of it; does nothing where it was accepted."""
+        discard(self.folder)
+
+
+def _refuse_taken(place: Path) -> None:
+    if place.is_dir() and not any(place.iterdir()):
+        return
+    if place.exists() or place.is_symlink():
+        raise StoreError(f"{place}: is there already; fork into another directory")
+
+
+def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:
+    """How calls were answered; the one that was changed counts nowhere."""
+    taken = {seq for half in halves for seq in half.taken}
+    if plan.change.is_of_outcome:
+        taken -= {plan.at}
+    answered = [call for call in source.calls if call.seq in taken]
+    prefix = sum(0 < call.outcome_seq <= plan.shared for call in answered)
+    return ForkShares(
+        prefix=prefix,
+        recording=len(answered) - prefix,
+        nearest=sum(half.nearest for half in halves),
+        live=sum(half.live for half in halves),
+    )
+
+
+class _Suffix:
+    """The events of a fork behind those it shares with its parent."""
+
+    def __init__(
+        self,
+        reader: CaptureReader,
+        blobs: BlobStore,
+        halves: Sequence[ForkHalf],
+        shared: int,
+        end: dict[str, Any],
+    ) -> None:
+        self._reader = reader
+        self._blobs = blobs
+        self._shared = shared
+        self._end = end
+        self._halves = halves
+        self._threshold_bytes = int(reader.manifest.blobThresholdBytes or BLOB_THRESHOLD_BYTES)
+        self._began: dict[str, tuple[int, int]] = {}
+        """By a stream's call id: the latest event when it began, and which of the streams it was."""
+        self._openings = 0
+        self._calls: set[str] = set()
+        self._derived: set[bytes] = set()
+        for seq in range(1, shared + 1):
+            event = _decode(reader.line(seq))
+            data = event["data"]
+            self._calls.add(data.get("callId", ""))
+            self._openings = max(self._openings, data.get("opening", 0))
+            if data.get("derived") is True:
+                self._derived.add(_identity_of(event))
+
+    def lines(self) -> list[bytes]:
+        lines: list[bytes] = []
+        latest_ms = self._reader.event(self._shared).ts
+        for event, at_ms in self._events(lines):
+            latest_ms = max(latest_ms, at_ms)
+            numbered = event | {"seq": self._shared + len(lines) + 1, "ts": latest_ms}
+            lines.append(encode_clean(self._whole(numbered)))
+        end = self._end | {"seq": self._shared + len(lines) + 1}
+        lines.append(encode_clean(end | {"ts": max(latest_ms, end["ts"])}))
+        return lines
+
+    def _events(self, lines: list[bytes]) -> Iterator[tuple[dict[str, Any], float]]:
+        """In their order, each with when it was; *lines* are those that are made of them so far.
+
+        What was changed came when it was recorded; the time that lies between the runs is behind it.
+        """
+        changed = {half.changed_line for half in self._halves} - {None}
+        changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
+        dropped = {seq for half in self._halves for seq in half.dropped}
+        every = [happening for half in self._halves for happening in _in_time(half.happenings)]
+        for happening in sorted(every, key=lambda each: each.at_ns):
+            if happening.began:
+                self._openings += 1
+                self._began.setdefault(happening.began, (self._shared + len(lines), self._openings))
+                continue
+            seq = happening.seq
+            if seq and (seq <= self._shared or seq in dropped):
+                continue
+            event = _decode(changed_by_seq.get(seq) or happening.line or self._reader.line(seq))
+            if event["type"] in _OWN or (event["data"].get("derived") is True and self._is_known(event)):
+                continue
+            event.pop("order", None)
+            self._calls.add(event["data"].get("callId", ""))
+            at_ms = event["ts"] if seq in changed_by_seq else happening.at_ns // 1_000_000
+            yield self._with_opening(event, is_new=not seq), at_ms
+
+    def _is_known(self, event: dict[str, Any]) -> bool:
+        """Whether what was read from model traffic stands in the log already."""
+        identity = _identity_of(event)
+        if identity in self._derived:
+            return True
+        self._derived.add(identity)
+        return False
+
+    def _with_opening(self, event: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
+        data = event["data"]
+        if "opened" not in data or (not is_new and data["opened"] <= self._shared):
+            return event
+        opened, opening = self._began.get(data["callId"], (self._shared, self._openings))
+        return event | {"data": data | {"opened": opened, "opening": opening}}
+
+    def _whole(self, event: dict[str, Any]) -> dict[str, Any]:
+        """A request that repeats one which is none of the fork's says all of it by itself."""
+        data = event["data"]
+        if not referred_calls(data) - self._calls:
+            return event
+        whole = encode_clean(self._reader.resolved(data["request"]))
+        request: Any = msgspec.Raw(whole)
+        if len(whole) > self._threshold_bytes:
+            request = {"$blob": self._blobs.put(whole), "bytes": len(whole)}
+        return event | {"data": data | {"request": request}}
+
+
+def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
+    """The same in an order that no clock that was set back can change."""
+    latest_ns = 0
+    for happening in happenings:
+        latest_ns = max(latest_ns, happening.at_ns)
+        yield msgspec.structs.replace(happening, at_ns=latest_ns)
+
+
+def _identity_of(event: dict[str, Any]) -> bytes:
+    return encode_clean([event["type"], event["data"]])

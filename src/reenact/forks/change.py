@@ -1,0 +1,294 @@
+"""What a fork changes: the outcome of the call at its point, or model requests from there on.
+
+An outcome is a tool's result, a value that was read, or the body of an HTTP answer. Paths are those of its
+JSON, as ``$.orders[0].due``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from reenact.errors import UsageError
+from reenact.formats.capture import RequestChange
+from reenact.formats.record import ABSENT
+from reenact.providers import Provider, read_response, response_fields
+from reenact.values.codec import from_json, to_ordered_text
+
+ChangeFunction: TypeAlias = Callable[[Any], Any]
+"""Gets the recorded outcome, returns the one to answer with, or raises."""
+
+_STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
+_ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
+
+
+class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One or several changes; of those to an outcome only one kind."""
+
+    set: dict[str, Any] = {}
+    """New values by path."""
+    replace: tuple[Any, ...] = ()
+    """The new outcome, where there is one."""
+    error: str = ""
+    """The exception to raise instead, or the status of an HTTP answer; a message may stand behind a colon."""
+    function: str = ""
+    """The name of the Python function that changed the outcome."""
+    model: str | None = None
+    system: str | None = None
+    temperature: float | None = None
+
+    @property
+    def is_of_outcome(self) -> bool:
+        return bool(self.set or self.replace or self.error or self.function)
+
+    @property
+    def is_of_requests(self) -> bool:
+        return (self.model, self.system, self.temperature) != (None, None, None)
+
+    @property
+    def is_any(self) -> bool:
+        return self.is_of_outcome or self.is_of_requests
+
+    def request_change(self, since: int) -> RequestChange:
+        return RequestChange(
+            since=since,
+            model=ABSENT if self.model is None else self.model,
+            system=ABSENT if self.system is None else self.system,
+            temperature=ABSENT if self.temperature is None else self.temperature,
+        )
+
+    def check(self) -> None:
+        """Raise :class:`UsageError` for what cannot be meant, before anything runs."""
+        kinds = (self.set, self.replace, self.error, self.function)
+        if sum(map(bool, kinds)) > 1:
+            raise UsageError("an outcome is changed in one way: choose one of set, replace and error")
+        for path in self.set:
+            read_path(path)
+        if self.error:
+            error_type(self.error)
+
+
+def read_change(
+    given: Mapping[str, Any] | ForkChange | ChangeFunction | None,
+) -> tuple[ForkChange, ChangeFunction | None]:
+    """A change as Python code gives it, and the function where it is one."""
+    if given is None:
+        return ForkChange(), None
+    if isinstance(given, ForkChange):
+        change = given
+    elif isinstance(given, Mapping):
+        members = dict(given)
+        if "replace" in members:
+            members["replace"] = (members["replace"],)
+        try:
+            change = msgspec.convert(members, ForkChange, strict=True)
+            unknown = sorted(
+                members.keys() - set(ForkChange.__struct_fields__) | {"function"} & members.keys()
+            )
+        except msgspec.ValidationError as error:
+            raise UsageError(f"change: {error}; see docs/howto/fork.md") from None
+        if unknown:
+            known = ", ".join(name for name in ForkChange.__struct_fields__ if name != "function")
+            raise UsageError(f"change: {unknown[0]!r} is unknown; choose from {known}, or give a function")
+    elif callable(given):
+        name = getattr(given, "__qualname__", type(given).__name__)
+        return ForkChange(function=f"{getattr(given, '__module__', '?')}.{name}"), given
+    else:
+        raise UsageError(
+            f"change: {given!r} is no change; give a mapping such as {{'set': {{'$.due': 'Friday'}}}}"
+        )
+    change.check()
+    return change, None
+
+
+def read_path(path: str) -> list[str | int]:
+    """The steps of a path; :class:`UsageError` for what is none."""
+    rest = path.removeprefix("$")
+    if rest and rest[0] not in ".[":
+        rest = f".{rest}"
+    steps: list[str | int] = []
+    position = 0
+    while position < len(rest):
+        found = _STEP.match(rest, position)
+        if found is None:
+            raise UsageError(f"{path}: is no path; write one as $.orders[0].due")
+        name, index, quoted = found.groups()
+        steps.append(
+            name if name is not None else int(index) if index is not None else msgspec.json.decode(quoted)
+        )
+        position = found.end()
+    return steps
+
+
+def set_at(value: Any, path: str, new: Any) -> Any:
+    """*value* with *new* at *path*, which must be there; the original is left as it is."""
+    return _set(value, read_path(path), new, path, "$")
+
+
+def _set(value: Any, steps: list[str | int], new: Any, path: str, here: str) -> Any:
+    if not steps:
+        return new
+    step, rest = steps[0], steps[1:]
+    there = f"{here}[{step}]" if isinstance(step, int) else f"{here}.{step}"
+    if isinstance(step, str) and isinstance(value, dict):
+        if step not in value:
+            known = ", ".join(map(str, value)) or "nothing"
+            raise UsageError(f"{path}: there is no {there}; {here} has {known[:200]}")
+        return {
+            key: _set(child, rest, new, path, there) if key == step else child for key, child in value.items()
+        }
+    if isinstance(step, int) and isinstance(value, list):
+        if not -len(value) <= step < len(value):
+            raise UsageError(f"{path}: there is no {there}; {here} has {len(value)} items")
+        place = step % len(value)
+        return [*value[:place], _set(value[place], rest, new, path, there), *value[place + 1 :]]
+    kind = (
+        "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a plain value"
+    )
+    raise UsageError(f"{path}: there is no {there}; {here} is {kind}")
+
+
+def error_type(error: str) -> tuple[str | int, str]:
+    """The exception's name as recorded, or the HTTP status, and the message."""
+    name, _, message = (part.strip() for part in error.partition(":"))
+    if name.isdecimal():
+        status = int(name)
+        if not 400 <= status <= 599:
+            raise UsageError(f"{name}: is no HTTP status of an error; choose one from 400 to 599")
+        return status, message or _phrase(status)
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
+        raise UsageError(f"{error}: names no exception; write TimeoutError, a module's as pkg.Error, or 429")
+    module, _, short = name.rpartition(".")
+    if not module:
+        kind = getattr(builtins, short, None)
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise UsageError(f"{name}: is no exception of Python's own; name its module too, as pkg.{name}")
+    return f"{module or 'builtins'}:{short}", message or "changed by a fork"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "error"
+
+
+def change_outcome(
+    change: ForkChange,
+    function: ChangeFunction | None,
+    event: dict[str, Any],
+    resolve: Callable[[Any], Any],
+) -> tuple[dict[str, Any], BaseException | None]:
+    """The data of the outcome's *event* with *change* made, and what *function* raised instead, if it did.
+
+    The data hold the new answer as it is, not as it would be stored.
+    """
+    data: dict[str, Any] = {**event["data"]}
+    member = _ANSWERS.get(event["type"], "value")
+    answer = resolve(data.get(member))
+    may_be_http = event["type"] == "llm_response" or data.get("source") == "network"
+    is_http = may_be_http and (answer is None or (isinstance(answer, dict) and "status" in answer))
+    if change.error:
+        return _failed(change.error, event, data, member, is_http=is_http)
+    if "error" in data and not change.replace:
+        raise UsageError(
+            f"event {event['seq']} is a failure, which has no path; change it with replace or error"
+        )
+    if is_http:
+        answer = from_json(answer) or {
+            "bytes": 0,
+            "headers": [],
+            "httpVersion": "HTTP/1.1",
+            "reason": "OK",
+            "status": 200,
+        }
+        if "body" not in answer and not change.replace:
+            raise UsageError(f"event {event['seq']} is a stream; give its whole body with replace")
+        body, raised = _new_value(change, function, _body_json(answer.get("body", ""), event, change))
+        data = _answered(data, member, answer | {"body": _body_text(body)})
+    else:
+        value, raised = _new_value(change, function, answer)
+        data = {
+            name: kept for name, kept in data.items() if name not in ("error", "exact", "pieces", "valueHash")
+        }
+        data[member] = value
+        if event["type"] == "tool_result":
+            data["ok"] = True
+    return data, raised
+
+
+def _new_value(
+    change: ForkChange, function: ChangeFunction | None, value: Any
+) -> tuple[Any, BaseException | None]:
+    if function is not None:
+        try:
+            return msgspec.json.decode(to_ordered_text(function(from_json(value)))), None
+        except UsageError:
+            raise
+        except Exception as error:
+            return None, error
+    if change.replace:
+        return change.replace[0], None
+    for path, new in change.set.items():
+        value = set_at(value, path, new)
+    return value, None
+
+
+def _body_json(body: Any, event: dict[str, Any], change: ForkChange) -> Any:
+    if change.replace:
+        return None
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, TypeError):
+        raise UsageError(
+            f"event {event['seq']}: its body is no JSON, so it has no paths; use replace"
+        ) from None
+
+
+def _body_text(body: Any) -> str:
+    return body if isinstance(body, str) else msgspec.json.encode(body).decode()
+
+
+def _answered(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """An HTTP answer that came whole; what is told of a model's answer is read anew."""
+    answer = {name: value for name, value in answer.items() if name != "decodedFrom"}
+    left_out = ("cancelled", "closed", "error", "exact", "modelError", "pieces", "valueHash")
+    data = {name: kept for name, kept in data.items() if name not in left_out} | {member: answer}
+    if "provider" in data and data["provider"] != "unknown":
+        provider: Provider = data["provider"]
+        fields = response_fields(read_response(provider, answer["status"], {}, [answer["body"].encode()]))
+        if "error" in fields:
+            fields["modelError"] = fields.pop("error")
+        fields["model"] = fields["model"] or data["model"]
+        data |= fields
+    return data
+
+
+def _failed(
+    error: str, event: dict[str, Any], data: dict[str, Any], member: str, *, is_http: bool
+) -> tuple[dict[str, Any], BaseException | None]:
+    kind, message = error_type(error)
+    if isinstance(kind, int):
+        if not is_http:
+            raise UsageError(
+                f"event {event['seq']} is no HTTP answer; name an exception, not the status {kind}"
+            )
+        body = msgspec.json.encode(
+            {"error": {"message": message, "type": _phrase(kind), "code": kind}}
+        ).decode()
+        answer = {"body": body, "bytes": len(body), "headers": [{"content-type": "application/json"}]}
+        answer |= {"httpVersion": "HTTP/1.1", "reason": _phrase(kind), "status": kind}
+        return _answered(data, member, answer), None
+    kept = ("callId", "source", "key", "provider", "model", "inline", "lane", "parent", "type")
+    data = {name: value for name, value in data.items() if name in kept}
+    if event["type"] == "tool_result":
+        data["ok"] = False
+    if event["type"] == "llm_response":
+        data |= {"stopReason": None, "usage": None}
+    data["error"] = {"type": kind, "message": message, "args": [message]}
+    return data, None

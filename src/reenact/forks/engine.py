@@ -1,0 +1,596 @@
+"""How the calls of a fork are answered: before its point from the recording alone, behind it where it can.
+
+Before the point this is a strict replay. There the change is made. Behind it a call that equals a recorded
+one which nobody has made is answered with its outcome, whatever stood before it; any other is a miss. What
+happens is noted in the order in which it happens; :mod:`reenact.forks.capture` makes the fork's events of it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from reenact.boundary import Call, Instant, Lane, Step
+from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.errors import Diverged
+from reenact.forks.change import ChangeFunction, ForkChange, change_outcome
+from reenact.formats.capture import CaptureManifest, CaptureSeed
+from reenact.formats.divergence import ReplayDivergence
+from reenact.recorder.context import CaptureContext
+from reenact.recorder.derived import DerivingContext
+from reenact.recorder.names import Names
+from reenact.recorder.sink import Ending
+from reenact.recorder.step import CaptureStep, leaving
+from reenact.redaction import Redactor
+from reenact.replayer.engine import CALL_TYPES, ReplayEngine, ReplayStep
+from reenact.replayer.lanes import Key
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.store.blobs import BlobStore
+from reenact.values.codec import from_json, is_plain, rebuild, to_text
+
+OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
+
+_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
+_OUTCOMES: Final = {
+    "tool_call": "tool_result",
+    "llm_request": "llm_response",
+    "nondeterministic": "nondeterministic",
+}
+_ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class ForkPlan(msgspec.Struct, frozen=True):
+    """What a fork is to do."""
+
+    at: int
+    """The number of the event of the call at its point."""
+    shared: int
+    """So many events are before the point."""
+    change: ForkChange = ForkChange()
+    on_miss: OnMiss = "fail"
+
+
+class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of a run that is forked, or the gateway."""
+
+    plan: ForkPlan
+    seed: CaptureSeed
+    blobs: BlobStore
+    """Where payloads of new events go."""
+    function: ChangeFunction | None = None
+    call_prefix: str | None = None
+    """What the names of new calls begin with, where not as those of the process that this one is."""
+    on_reached: Callable[[], None] = lambda: None
+    """Hears when the point has come here."""
+    is_reached_elsewhere: Callable[[], bool] = lambda: False
+    """Knows of the other processes."""
+    is_gateway: bool = False
+
+
+class Happening(msgspec.Struct, frozen=True, array_like=True):
+    """Something that happened in a fork: a recorded event again, a new one, or a stream's beginning."""
+
+    at_ns: int
+    seq: int = 0
+    """The recorded event that happened again."""
+    line: str = ""
+    """The new event."""
+    began: str = ""
+    """The id of the call whose stream has begun."""
+
+
+class CallMissed(Exception):
+    """No recorded call that nobody has made equals this one."""
+
+
+class NewEvents:
+    """Where the events of what is not recorded go; a sink."""
+
+    def __init__(
+        self, happened: Callable[[Happening], None], blobs: BlobStore, manifest: CaptureManifest
+    ) -> None:
+        self._happened = happened
+        self._manifest = manifest
+        self.put_blob = blobs.put
+        self.count = 0
+        self.ending: Ending | None = None
+        self.end = ""
+        """The event that ends the run."""
+
+    def start(self, seed: CaptureSeed) -> None:
+        """Nothing is written before the end."""
+
+    def append(self, event: bytes) -> None:
+        self.count += 1
+        self.end = event.decode()
+        self._happened(Happening(time.time_ns(), line=self.end))
+
+    def finalize(self, ending: Ending) -> CaptureManifest:
+        self.ending = ending
+        return self._manifest
+
+
+class _ForkNames(Names, frozen=True):
+    """Lanes are called as those of the recording that they play."""
+
+    name_of: Callable[[Lane], str] = lambda lane: lane.name
+
+    def lane(self, lane: Lane) -> str:
+        return self.name_of(lane)
+
+
+class _ForkRecorder(CaptureContext):
+    """Records what is new in a fork."""
+
+    def __init__(self, happened: Callable[[Happening], None], *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._happened = happened
+
+    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
+        began = super().stream_began(call_id, leave)
+        self._happened(Happening(time.time_ns(), began=call_id))
+        return began
+
+    def know(self, call_id: str, request: Any) -> None:
+        """A request that is recorded already: what comes need not repeat it."""
+        with self._events.lock:
+            self._sharing.shrink(call_id, request)
+
+    def append(self, event_type: str, data: dict[str, Any]) -> None:
+        """Write an event whose data may be written as they are."""
+        self._events.append(event_type.encode(), encode_clean(data))
+
+    def stored_outcome(
+        self, event_type: str, data: dict[str, Any], raised: BaseException | None
+    ) -> dict[str, Any]:
+        """The data of a changed outcome, as they can be written."""
+        member = _ANSWERS.get(event_type, "value")
+        data = {**data}
+        if raised is not None:
+            del data[member]
+            data["error"] = self._payloads.failure(raised)
+            if event_type == "tool_result":
+                data["ok"] = False
+        elif "error" in data:
+            data["error"] = self._payloads.stored(self._redactor.redact_json(encode_clean(data["error"])))
+        else:
+            value = from_json(data[member])
+            is_http = event_type != "tool_result" and isinstance(value, dict)
+            answer = self._payloads.answer(dict(sorted(value.items())) if is_http else value)
+            data[member] = answer.stored
+            if event_type == "nondeterministic":
+                data["valueHash"] = digest_of_bytes(answer.text)
+        return data
+
+    def derive_from(self, call: Call) -> None:
+        """Only where tools cannot be seen at work is anything read from model traffic."""
+
+    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
+        """Likewise."""
+
+
+class _DerivingRecorder(_ForkRecorder, DerivingContext):
+    def derive_from(self, call: Call) -> None:
+        if call.kind == "llm":
+            self.derive_results(call)
+
+    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
+        self.derive_recorded_calls(call_id, lane, outcome)
+
+
+class ForkEngine(ReplayEngine):
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        source: ReplaySource,
+        redactor: Redactor,
+        *,
+        part: ForkPart,
+        **options: Any,
+    ) -> None:
+        super().__init__(source, redactor, **options)
+        self.plan = part.plan
+        self.part = part
+        self._is_reached = False
+        self._is_free = False
+        self._found = threading.local()
+        self._last_asked: dict[str, RecordedCall] = {}
+        """By lane: the latest model call that was recorded."""
+        self.happenings: list[Happening] = []
+        self.nearest = 0
+        self.live = 0
+        """How many calls were answered so."""
+        self.missed: ReplayDivergence | None = None
+        """The call that was missing, where that ended the fork."""
+        self.dropped: set[int] = set()
+        """Recorded calls that were asked otherwise."""
+        self.changed_line: str | None = None
+        """The event in the place of the recorded outcome at the point."""
+        self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
+        numbers = (int(number) for line in source.reader.lines() for number in _CALL_NUMBER.findall(line))
+        self.recorder = (_DerivingRecorder if part.is_gateway else _ForkRecorder)(
+            self.happenings.append,
+            self.new_events,
+            part.seed,
+            redactor,
+            find_names=self._names,
+            first_call=max(numbers, default=0) + 1,
+        )
+
+    def _names(self) -> Names:
+        self.settle()
+        prefix = self.part.call_prefix or Names.of_process(self.source.root).call_prefix
+        return _ForkNames(self.source.root, prefix, self.recorded_name)
+
+    def recorded_name(self, lane: Lane) -> str:
+        """What *lane* is called in the fork: as the recorded one that it plays."""
+        with self._lock:
+            return self._lanes.name_of(lane)
+
+    # What happens
+
+    def happen(self, seq: int) -> None:
+        """A recorded event has happened again."""
+        self.happenings.append(Happening(time.time_ns(), seq))
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the change has been made, here or in another process of the run."""
+        return self._is_reached or self.part.is_reached_elsewhere()
+
+    @property
+    def is_own_way(self) -> bool:
+        """Whether the run is another one than the recorded one."""
+        return self._is_free
+
+    def reach(self) -> None:
+        """The point of the fork has come."""
+        self._is_reached = True
+        self.part.on_reached()
+        if self.plan.change.is_any:
+            self.go_own_way()
+
+    def go_own_way(self) -> None:
+        """The run is another one than the recorded one from now on."""
+        if not self._is_free:
+            self._is_free = True
+            self.turns.forget_order()
+
+    def set_aside(self, call: RecordedCall) -> list[int]:
+        """*call* was made again; what happened inside it comes with it."""
+        self.happen(call.seq)
+        self._found.seq = call.seq
+        if call.type == "llm_request":
+            self._last_asked[call.lane] = call
+        if call.seq == self.plan.at and not self.plan.change.is_of_outcome:
+            self.reach()
+        inner = sorted(self._events_inside(call))
+        for seq in inner:
+            self.happen(seq)
+        return inner
+
+    def _events_inside(self, call: RecordedCall) -> Iterator[int]:
+        if call.type == "tool_call" and call.name in self._running_again:
+            return
+        for nested in self._nested.get(call.call_id or "", ()):
+            nested.taken = True
+            yield from {nested.seq, nested.outcome_seq} - {0}
+            yield from self._events_inside(nested)
+
+    # Answering
+
+    def step(self, call: Call, lane: Lane) -> Step:
+        try:
+            step = super().step(call, lane)
+        except CallMissed:
+            return self.make(call, lane)
+        self.recorder.derive_from(call)
+        return step
+
+    def make(self, call: Call, lane: Lane) -> Step:
+        """The step of a call that is none of the recorded ones."""
+        self.go_own_way()
+        if self.plan.on_miss == "live":
+            self.live += 1
+            return self._record(call, lane)
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
+        key = Key(CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
+        nearest = self._nearest_to(lane, key, text)
+        if nearest is None:
+            self._stop(lane, key, text, call)
+        assert nearest is not None
+        self.nearest += 1
+        return NearestStep(self, nearest, lane, self._record(call, lane))
+
+    def _record(self, call: Call, lane: Lane) -> CaptureStep:
+        if call.kind == "llm":
+            before = self._last_asked.pop(self.recorded_name(lane), None)
+            if before is not None and before.call_id is not None:
+                self.recorder.know(before.call_id, self.source.request(before))
+        return self.recorder.step(call, lane)
+
+    def _nearest_to(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        if self.plan.on_miss != "nearest":
+            return None
+        with self._lock:
+            found = self._nearest.to(lane, self.keys(key, request_text), _decode(request_text))
+        return found if found is not None and found.outcome_seq and not found.never_ends else None
+
+    def _stop(self, lane: Lane, key: Key, request_text: bytes, call: Call | None) -> None:
+        """The call is missing, and that ends the fork."""
+        try:
+            super().stand_in(lane, key, request_text, call)
+        except Diverged as error:
+            if self.missed is None and isinstance(error.divergence, ReplayDivergence):
+                self.missed = error.divergence
+            raise
+
+    def stand_in(
+        self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
+    ) -> RecordedCall | ReplayDivergence:
+        """Before the point a difference ends the fork; behind it any equal call that nobody made will do."""
+        if not self.is_reached:
+            return super().stand_in(lane, key, request_text, call)
+        with self._lock:
+            found = (self._lanes.take_unmade(lane, one) for one in self.keys(key, request_text))
+            recorded = next(filter(None, found), None)
+        if recorded is None:
+            raise CallMissed
+        self.go_own_way()
+        return recorded
+
+    def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
+        return not self._is_free and super()._may_still_come(lane, key, request_text)
+
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        calls = lane.calls
+        self._found.seq = 0
+        try:
+            value = super().instant(instant, lane, produce)
+        except CallMissed:
+            lane.calls = calls  # the recorder counts for itself
+            return self._miss_instant(instant, lane, produce)
+        except Exception:
+            if not self._is_changed_instant():
+                raise
+        else:
+            if not self._is_changed_instant():
+                return value
+        data, _ = self.changed_outcome(self.source.by_seq[self.plan.at])
+        return self._value_in(self.resolved_new(data))
+
+    def _is_changed_instant(self) -> bool:
+        return self._found.seq == self.plan.at and self.plan.change.is_of_outcome
+
+    def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+        """What this process has by itself, a clock or chance, is no miss."""
+        self.go_own_way()
+        if instant.is_read and self.plan.on_miss != "live":
+            text = encode_clean(self._as_recorded(instant))
+            key = Key(instant.type, "", sha256(text).digest())
+            nearest = self._nearest_to(lane, key, text)
+            if nearest is None:
+                self._stop(lane, key, text, None)
+            assert nearest is not None
+            self.nearest += 1
+            data = self.source.reader.resolved(self.source.data(nearest.seq))
+            return self.recorder.instant(instant, lane, lambda: self._value_in(data))
+        self.live += instant.is_read
+        return self.recorder.instant(instant, lane, produce)
+
+    def _value_in(self, data: dict[str, Any]) -> Any:
+        if "error" in data:
+            raise rebuild(data["error"])
+        return from_json(data.get("value"))
+
+    def is_live(self, lane: Lane) -> bool:
+        """Behind the point nothing is guarded where misses go live."""
+        return (self.plan.on_miss == "live" and self.is_reached) or super().is_live(lane)
+
+    def unfinished_prefix(self) -> RecordedCall | None:
+        """The first recorded call before the point that was not made."""
+        return next(
+            (
+                call
+                for call in self.source.calls
+                if call.seq <= self.plan.shared and not call.taken and call.parent is None
+            ),
+            None,
+        )
+
+    # The change
+
+    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, Any], bytes]:
+        """What to answer at the point: data as stored in the fork, and their text."""
+        self.reach()
+        event = _decode(self.source.reader.line(recorded.outcome_seq))
+        data, raised = change_outcome(
+            self.plan.change, self.part.function, event, self.source.reader.resolved
+        )
+        data = self.recorder.stored_outcome(event["type"], data, raised)
+        line = encode_clean(event | {"data": data})
+        self.changed_line = line.decode()
+        return _decode(line)["data"], line
+
+    def resolved_new(self, value: Any) -> Any:
+        """*value* of a changed event, whose payloads may be in the fork's own blobs."""
+        if isinstance(value, dict) and "$blob" in value:
+            return self.resolved_new(_decode(self.part.blobs.get(value["$blob"])))
+        if isinstance(value, dict) and "$json" in value:
+            return self.resolved_new(_decode(value["$json"]))
+        if isinstance(value, dict):
+            return {name: self.resolved_new(child) for name, child in value.items()}
+        return [self.resolved_new(child) for child in value] if isinstance(value, list) else value
+
+
+class ForkStep(ReplayStep):
+    """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
+
+    __slots__ = ("_is_changed", "_is_given", "_made")
+    _engine: ForkEngine
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._made: Step | None = None
+        """What it is where it turned out to be none of the recorded calls while it waited."""
+        self._is_given = False
+        self._is_changed = False
+
+    def wait(self) -> None:
+        try:
+            super().wait()
+            if self._made is not None:
+                self._made.wait()
+                self._take_over()
+        except BaseException as error:
+            self._leave(error)
+            raise
+
+    async def turn(self) -> None:
+        try:
+            await super().turn()
+            if self._made is not None:
+                await self._made.turn()
+                self._take_over()
+        except BaseException as error:
+            self._leave(error)
+            raise
+
+    def _settle(self, early: Any) -> None:
+        try:
+            super()._settle(early)
+        except CallMissed:
+            self._made = self._engine.make(early.call, self._lane)
+            self._is_unmatched = True
+            self.live, self.call_id = self._made.live, self._made.call_id
+
+    def _take_over(self) -> None:
+        assert self._made is not None
+        self.answer, self.exact, self.facts = self._made.answer, self._made.exact, self._made.facts
+
+    def _give(self) -> None:
+        engine, recorded = self._engine, self._recorded
+        self._is_given = True
+        if recorded.seq == engine.plan.at and engine.plan.change.is_of_outcome:
+            self._data, text = engine.changed_outcome(recorded)
+            self._is_plain = is_plain(text)
+            self._is_changed = True
+        if recorded.is_stream:
+            engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
+        else:
+            engine.happen(recorded.outcome_seq)
+        if engine.part.is_gateway and recorded.type == "llm_request":
+            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolved
+            engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
+        if self._is_changed and "error" in self._data:
+            raise rebuild(engine.resolved_new(self._data["error"]))
+        super()._give()
+
+    def _payload(self, member: str) -> Any:
+        if self._is_changed and self._data.get(member) is not None:
+            return from_json(self._engine.resolved_new(self._data[member]))
+        return super()._payload(member)
+
+    def _leave(self, error: BaseException) -> None:
+        """The caller went away before there was an outcome."""
+        if self._made is not None or self._is_given or self._is_unmatched or not leaving(error):
+            return
+        recorded = self._recorded
+        if recorded.never_ends and recorded.outcome_seq:
+            self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
+        elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
+            data: dict[str, Any] = {"callId": self.call_id, "cancelled": True}
+            if recorded.type == "tool_call":
+                data["ok"] = False
+            elif recorded.type == "llm_request":
+                asked = self._engine.source.data(recorded.seq)
+                known = {name: asked[name] for name in ("provider", "model")}
+                data |= known | {"stopReason": None, "usage": None}
+            else:
+                source, _, key = recorded.name.partition("/")
+                data |= {"source": source, "key": key}
+            self._engine.recorder.append(_OUTCOMES[recorded.type], data)
+
+    def close(self, error: BaseException | None) -> None:
+        if self._made is not None:
+            self._made.answer, self._made.exact, self._made.facts = self.answer, self.exact, self.facts
+            self._made.close(error)
+            return
+        super().close(error)
+        if not self._is_unmatched and self._is_given and self._recorded.is_stream:
+            self._engine.happen(self._recorded.outcome_seq)
+
+    # Of a call that is made after all
+
+    def left(self) -> None:
+        if self._made is not None:
+            self._made.left()
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        if self._made is not None:
+            self._made.begin(leave)
+
+    def piece(self, value: Any) -> None:
+        if self._made is not None:
+            self._made.piece(value)
+
+    def give_up(self, error: Exception) -> None:
+        """What came cannot be told; see :class:`CaptureStep`."""
+        if isinstance(self._made, CaptureStep):
+            self._made.give_up(error)
+
+    def pieces(self) -> Iterator[Any]:
+        return super().pieces() if self._made is None else self._made.pieces()
+
+    def async_pieces(self) -> AsyncIterator[Any]:
+        return super().async_pieces() if self._made is None else self._made.async_pieces()
+
+
+class NearestStep(ReplayStep):
+    """A new call that is answered with the outcome of the nearest recorded one."""
+
+    __slots__ = ("_recording",)
+    _engine: ForkEngine
+
+    def __init__(self, engine: ForkEngine, nearest: RecordedCall, lane: Lane, recording: CaptureStep) -> None:
+        super().__init__(engine, nearest, lane)
+        self._recording = recording
+        self.call_id = recording.call_id
+
+    def wait(self) -> None:
+        line = self._engine.source.reader.line(self._recorded.outcome_seq)
+        self._data = _decode(line)["data"]
+        self._is_plain = is_plain(line)
+        self._give()
+
+    async def turn(self) -> None:
+        self.wait()
+
+    def _give(self) -> None:
+        if self._recorded.is_stream:
+            self._engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
+        else:
+            self._record_outcome()
+        super()._give()
+
+    def _record_outcome(self) -> None:
+        data = self._data | {"callId": self.call_id, "answeredAs": self._recorded.call_id}
+        self._engine.recorder.append(_OUTCOMES[self._recorded.type], data)
+        if self._recorded.type == "llm_request":
+            resolved = from_json(self._engine.source.reader.resolved(self._data))
+            self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
+
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
+        if self._recorded.is_stream:
+            self._record_outcome()
+
+
+ForkEngine.make_step = ForkStep

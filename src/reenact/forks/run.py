@@ -1,0 +1,279 @@
+"""A run that is forked: replayed to its point, changed there, and recorded from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self, get_args
+
+import msgspec
+
+from reenact.boundary import ROOT, process_of
+from reenact.errors import Diverged, UsageError
+from reenact.forks.capture import ForkedCapture, ForkHalf
+from reenact.forks.change import ChangeFunction, ForkChange, change_outcome, read_change
+from reenact.forks.engine import ForkEngine, ForkPart, ForkPlan, OnMiss
+from reenact.formats.capture import ForkShares
+from reenact.formats.volatile import AnyRule
+from reenact.gateway.lane import is_below
+from reenact.redaction import Redactor
+from reenact.replayer.allow import AllowLike, read_allow
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.run.redact import Redact
+from reenact.run.replaying import STALL_S, ReplayRun
+from reenact.run.rules import read_rules
+from reenact.seams.stdlib.written import Written, watched_by
+from reenact.values.objects import message_of
+
+_decode: Final = msgspec.json.Decoder().decode
+_BEFORE: Final = "the run differs from its recording before the point of the fork"
+
+
+def make_plan(
+    path: Path, at: int, change: ForkChange, on_miss: OnMiss, function: ChangeFunction | None = None
+) -> ForkPlan:
+    """What a fork of the capture in *path* is to do; :class:`UsageError` where that cannot be."""
+    if on_miss not in get_args(OnMiss):
+        raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
+    source = ReplaySource(path)
+    call = source.by_seq.get(at)
+    if call is None:
+        raise UsageError(
+            f"{path}: {_describe_event(source, at)}; name the event of a call, reenact show lists them"
+        )
+    if call.parent is not None:
+        around = next((one for one in source.calls if one.call_id == call.parent), None)
+        place = f"event {around.seq}" if around is not None else "that call"
+        raise UsageError(
+            f"{path}: event {at} happened inside another call, which is answered whole; fork at {place}"
+        )
+    if change.is_of_requests and call.type != "llm_request":
+        raise UsageError(
+            f"{path}: event {at} is no model request; fork at one to change model, system or temperature"
+        )
+    if change.is_of_outcome:
+        _try_change(path, source, call, change, function)
+    shared = call.outcome_seq - 1 if change.is_of_outcome and not change.is_of_requests else call.seq - 1
+    return ForkPlan(call.seq, shared, change, on_miss)
+
+
+def _describe_event(source: ReplaySource, at: int) -> str:
+    if not 1 <= at <= len(source.reader):
+        return f"there is no event {at}, the last one is {len(source.reader)}"
+    event = _decode(source.reader.line(at))
+    kind = "derived from model traffic" if event["data"].get("derived") else "no call"
+    return f"event {at} ({event['type']}) is {kind}"
+
+
+def _try_change(
+    path: Path, source: ReplaySource, call: RecordedCall, change: ForkChange, function: ChangeFunction | None
+) -> None:
+    """Find out before anything runs whether the change can be made."""
+    if not call.outcome_seq:
+        raise UsageError(f"{path}: the call at event {call.seq} has no outcome to change")
+    if function is not None:
+        return  # it is called once, when its time has come
+    try:
+        change_outcome(change, None, _decode(source.reader.line(call.outcome_seq)), source.reader.resolved)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+class ForkRun(ReplayRun):
+    """One process of a run that is forked; see :class:`InProcessFork` for one that is alone."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        part: ForkPart,
+        **options: Any,
+    ) -> None:
+        self._part = part
+        self._written = Written()
+        super().__init__(path, policy="strict", **options)
+        self.warnings = self.context.recorder.warnings
+
+    def make_engine(self, source: ReplaySource, redactor: Redactor, **options: Any) -> ForkEngine:
+        return ForkEngine(source, redactor, part=self._part, **options)
+
+    @property
+    def context(self) -> ForkEngine:
+        assert isinstance(self._engine, ForkEngine)
+        return self._engine
+
+    def __enter__(self) -> Self:
+        self.context.recorder.start()
+        super().__enter__()
+        self.context.recorder.record_event("run_start", {})
+        return self
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        yield from super().attachments()
+        yield watched_by(self._written)
+
+    def left_behind(self) -> list[str]:
+        """The files that the run has written."""
+        return self._written.left_behind()
+
+    def close(self, error: BaseException | None) -> None:
+        """End the run, and raise what kept it from being a fork of its recording."""
+        engine = self.context
+        engine.end()
+        self._open.close()
+        status: Literal["ok", "error"] = "ok" if error is None else "error"
+        message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+        engine.recorder.finalize(
+            status, message, self.final_output, self.confidence, self.left_behind(), self._entered.files
+        )
+        self.divergences = engine.divergences()
+        self.blocked = [call for call in self._guard.blocked if not call.is_to(engine.source.beside_hosts)]
+
+    def problem(self) -> Exception | None:
+        """Why there is no fork, where there is none."""
+        engine = self.context
+        if engine.missed is not None:
+            return _as_fork_error(
+                engine.missed.headline, engine.missed, "the recording does not have this call"
+            )
+        if self.divergences:
+            found = self.divergences[0]
+            return Diverged(f"{_BEFORE}: {found.headline}", found)
+        if self.blocked:
+            return self.blocked[0].error()
+        return None
+
+    def half(self) -> ForkHalf:
+        """What it came to, after the end."""
+        engine = self.context
+        ending = engine.new_events.ending
+        assert ending is not None
+        translate = engine.likeness.in_recorded_words
+        happenings = [
+            msgspec.structs.replace(each, line=translate(each.line) or each.line) if each.line else each
+            for each in engine.happenings
+        ]
+        return ForkHalf(
+            root=None if self._part.is_gateway else engine.source.root,
+            end=engine.new_events.end,
+            ending=ending,
+            argv=self.arguments(),
+            happenings=happenings,
+            taken=[call.seq for call in engine.source.calls if call.taken],
+            is_other=engine.is_own_way,
+            changed_line=engine.changed_line,
+            dropped=tuple(sorted(engine.dropped)),
+            nearest=engine.nearest,
+            live=engine.live,
+            notes=tuple(engine.notes),
+        )
+
+
+def _as_fork_error(headline: str, found: Any, why: str) -> Diverged:
+    return Diverged(f"{headline}; {why}: choose --on-miss nearest or live to go on", found)
+
+
+class InProcessFork(ForkRun):
+    """A fork of a run that is one process; the block is the agent."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        plan: ForkPlan,
+        output: Path,
+        *,
+        function: ChangeFunction | None = None,
+        standalone: bool = False,
+        **options: Any,
+    ) -> None:
+        self._capture = ForkedCapture(Path(path), output, plan, standalone=standalone)
+        self.path = output
+        self.shares: ForkShares | None = None
+        """How calls were answered; known after the block."""
+        part = ForkPart(plan=plan, seed=self._capture.seed, blobs=self._capture.blobs, function=function)
+        super().__init__(path, part, **options)
+        source = self.context.source
+        if any(process_of(call.lane) != ROOT for call in source.calls):
+            raise UsageError(
+                f"{path}: several programs were recorded in it; use: reenact fork {path} -- COMMAND"
+            )
+
+    def __enter__(self) -> Self:
+        self._capture.open()
+        try:
+            return super().__enter__()
+        except BaseException:
+            self._capture.discard()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close(error)
+            self._finish(error)
+        finally:
+            self._capture.discard()
+
+    def _finish(self, error: BaseException | None) -> None:
+        problem = self.problem()
+        if problem is not None:
+            raise problem from (None if isinstance(error, Diverged) else error)
+        half = self.half()
+        check_point(self._part.plan, self.context.source, [half])
+        self.manifest = self._capture.write([half])
+        self._capture.accept()
+        self.shares = self.manifest.fork.shares if self.manifest.fork else None
+
+
+def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]) -> None:
+    """Raise :class:`Diverged` where the run ended without having come to the point of the fork."""
+    taken = {seq for half in halves for seq in half.taken}
+    for call in source.calls:
+        if call.parent is None and call.seq <= max(plan.shared, plan.at) and call.seq not in taken:
+            where = "at" if call.seq == plan.at else "before"
+            what = f"{call.type} {call.name}".strip()
+            raise Diverged(
+                f"the call at event {call.seq} ({what}), {where} the point of the fork, was not made; "
+                "the agent is another one than it was"
+            )
+
+
+def fork(
+    path: str | Path,
+    *,
+    at: int,
+    change: Mapping[str, Any] | ForkChange | ChangeFunction | None = None,
+    output: str | Path,
+    on_miss: OnMiss = "fail",
+    standalone: bool = False,
+    redact: Redact = None,
+    allow: AllowLike = (),
+    volatile: Iterable[AnyRule] = (),
+    stall_s: float = STALL_S,
+) -> InProcessFork:
+    """Replay the capture in *path* to the call at event *at*, make *change* there, and go on.
+
+    Before that point nothing goes live, and a difference raises :class:`~reenact.errors.Diverged`. Behind it
+    a call that equals a recorded one which was not made yet is answered from the recording. Any other is a
+    miss: *on_miss* raises (``fail``), answers as the nearest recorded call was (``nearest``), or really
+    makes it (``live``). *change* is a function that gets the recorded outcome and returns another one, or a
+    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}``, ``{"error": "TimeoutError"}``, and
+    ``model``, ``system`` and ``temperature`` for this and all later model requests. The fork is a capture
+    in *output*, which has what it shares with its parent by reference unless it is *standalone*.
+    """
+    read, function = read_change(change)
+    plan = make_plan(Path(path), at, read, on_miss, function)
+    return InProcessFork(
+        path,
+        plan,
+        Path(output),
+        standalone=standalone,
+        function=function,
+        redact=redact,
+        allow=read_allow(allow),
+        volatile=read_rules(volatile),
+        stall_s=stall_s,
+        is_ours=lambda lane: not is_below(lane),
+    )

@@ -1,0 +1,100 @@
+"""The events of a fork: those of its parent up to where they part, under the fork's own ids, and its own.
+
+A fork stores what comes behind. What it shares with its parent is read from there, and is what the fork's own
+digest covers, so that a parent that was changed since is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from reenact.canonical import encode_clean
+from reenact.errors import DigestMismatch
+
+MAX_GENERATIONS: Final = 64
+"""So many forks may be forks of each other."""
+
+
+class RunIds(NamedTuple):
+    """What every event of a run names."""
+
+    capture_id: str
+    run_id: str
+
+
+class SharedEvents(msgspec.Struct, frozen=True, rename="camel"):
+    """What a fork's manifest says of its parent."""
+
+    capture_id: str
+    path: str
+    events: int
+    events_hash: str
+
+
+class ForkedFrom(msgspec.Struct, frozen=True):
+    """As much of a manifest's ``fork`` as is needed to read the events."""
+
+    parent: SharedEvents
+    stored: str
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the shared events are stored with the parent alone."""
+        return self.stored == "suffix"
+
+
+def join_events(
+    shared: BinaryIO, own: BinaryIO, parent: SharedEvents, *, was: RunIds, now: RunIds, fork: Path
+) -> BinaryIO:
+    """The whole log of *fork*, of the parent's events in *shared* and its *own*, open for reading."""
+    joined = _unnamed_file()
+    try:
+        digest = sha256()
+        with_ids = ids_changer(was, now)
+        for line in islice(shared, max(0, parent.events)):
+            digest.update(line)
+            joined.write(with_ids(line))
+        if f"sha256:{digest.hexdigest()}" != parent.events_hash:
+            place = os.path.normpath(fork / parent.path)
+            raise DigestMismatch(
+                f"its parent, capture {parent.capture_id} in {place}, was changed before they part; "
+                "put back what it was, or make the fork again",
+                file=str(fork),
+            )
+        shutil.copyfileobj(own, joined)
+        joined.flush()
+        joined.seek(0)
+    except BaseException:
+        joined.close()
+        raise
+    return joined
+
+
+def ids_changer(was: RunIds, now: RunIds) -> Callable[[bytes], bytes]:
+    """Makes of an event of one run one of another: only the ids differ, first and behind the data."""
+    head, new_head = (b'{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
+    run_id, new_run_id = (b',"runId":%b,"seq":' % encode_clean(ids.run_id) for ids in (was, now))
+
+    def with_ids(line: bytes) -> bytes:
+        place = line.rfind(run_id)
+        if not line.startswith(head) or place < 0:
+            return line  # of another run, or not as we write events
+        return b"".join((new_head, line[len(head) : place], new_run_id, line[place + len(run_id) :]))
+
+    return with_ids
+
+
+def _unnamed_file() -> BinaryIO:
+    """In memory where the system can do that; nothing is left of it when it is closed."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("reenact-fork", os.MFD_CLOEXEC), "w+b")
+    return tempfile.TemporaryFile()

@@ -1,0 +1,254 @@
+"""A fork replays its parent to a point, changes one thing there, and is a capture of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from reenact.boundary import Call, crossing
+from reenact.check.integrity.capture import check_capture
+from reenact.store.reader import CaptureReader
+
+LIVE: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_live() -> None:
+    LIVE.clear()
+
+
+@reenact.tool
+def find(order: str) -> dict[str, Any]:
+    LIVE.append(order)
+    return {"order": order, "due": ["Thursday", "noon"]}
+
+
+@reenact.tool
+def tell(text: str) -> str:
+    LIVE.append(text)
+    return f"told {text}"
+
+
+def ask(*messages: str) -> str:
+    facts = {"provider": "p", "model": "m", "inputHash": "sha256:" + "0" * 64}
+    request = {"messages": [{"role": "user", "content": text * 100} for text in messages]}
+    with crossing(Call("llm", "p", request, facts)) as step:
+        if step.live:
+            LIVE.append(f"model {messages[-1]}")
+            step.answer = f"answer to {messages[-1]}"
+            step.facts = {"provider": "p", "model": "m", "stopReason": None, "usage": None}
+    return str(step.answer)
+
+
+def agent() -> list[str]:
+    """Events 2 and 3 ask the model, 4 and 5 find, 6 and 7 tell, 8 and 9 find another, 10 and 11 ask again."""
+    first = ask("hello")
+    found = find("A-1")
+    told = tell(f"it comes on {found['due'][0]}")
+    find("B-2")
+    return [first, told, ask("hello", first, told)]
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Path:
+    with reenact.capture(tmp_path / "parent") as run:
+        run.final_output = agent()
+    LIVE.clear()
+    return tmp_path / "parent"
+
+
+def forked(parent: Path, name: str = "fork", agent: Callable[[], Any] = agent, **options: Any) -> Any:
+    with reenact.fork(parent, output=parent.with_name(name), **options) as run:
+        run.final_output = agent()
+    made = list(LIVE)
+    assert check_capture(run.path).findings == []
+    with reenact.replay(run.path) as again:
+        again.final_output = agent()
+    assert made == LIVE
+    return run
+
+
+def results(path: Path) -> list[Any]:
+    reader = CaptureReader(path)
+    events = (json.loads(line) for line in reader.lines())
+    return [
+        reader.resolved(event["data"].get("result")) for event in events if event["type"] == "tool_result"
+    ]
+
+
+def test_what_depends_on_the_change_is_missing(parent: Path) -> None:
+    """A fork is hermetic unless it is told otherwise; the missing call is named, and nothing is written."""
+    with pytest.raises(reenact.Diverged, match=r"tool tell differs.*the recording does not have this call"):
+        forked(parent, at=4, change={"set": {"$.due[0]": "Friday"}})
+    assert LIVE == []
+    assert [each.name for each in parent.parent.iterdir()] == ["parent"]
+
+
+def test_what_depends_on_the_change_goes_live_if_asked(parent: Path) -> None:
+    """All else is answered from the recording, also what was recorded behind it."""
+    run = forked(parent, at=5, change={"set": {"$.due[0]": "Friday"}}, on_miss="live")
+    assert LIVE == ["it comes on Friday", "model told it comes on Friday"]
+    assert run.final_output[1:] == ["told it comes on Friday", "answer to told it comes on Friday"]
+    shares = run.shares
+    assert (shares.prefix, shares.recording, shares.nearest, shares.live) == (1, 1, 0, 2)
+
+
+def test_what_depends_on_the_change_is_answered_as_the_nearest(parent: Path) -> None:
+    """The fork says which call's answer that was."""
+    run = forked(parent, at=4, change={"set": {"$.due[0]": "Friday"}}, on_miss="nearest")
+    assert (LIVE, run.final_output[1]) == ([], "told it comes on Thursday")
+    lines = b"\n".join(CaptureReader(run.path).lines())
+    assert (run.shares.nearest, lines.count(b'"answeredAs":"c3"')) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"set": {"$.order": "Z", "due": []}}, {"order": "Z", "due": []}),
+        ({"replace": None}, None),
+        (lambda outcome: outcome | {"more": 1}, {"order": "A-1", "due": ["Thursday", "noon"], "more": 1}),
+        ({"replace": "long" * 10_000}, "long" * 10_000),
+    ],
+)
+def test_an_outcome_is_changed(parent: Path, change: Any, found: Any) -> None:
+    """By path, as a whole, or by a function; large ones are blobs of the fork's own."""
+
+    def looking() -> Any:
+        ask("hello")
+        return find("A-1")
+
+    run = forked(parent, agent=looking, at=4, change=change)
+    assert run.final_output == found
+
+
+@pytest.mark.parametrize(
+    "change", [{"error": "TimeoutError: too late"}, lambda _: exec("raise TimeoutError('too late')")]
+)
+def test_a_tool_fails(parent: Path, change: Any) -> None:
+    """With the exception named, or with what the function raises."""
+
+    def careful() -> Any:
+        ask("hello")
+        try:
+            return find("A-1")
+        except TimeoutError as error:
+            return str(error)
+
+    assert forked(parent, agent=careful, at=4, change=change).final_output == "too late"
+
+
+def test_the_prefix_is_stored_once(parent: Path) -> None:
+    """The fork's own log is what comes behind, and reads as one log."""
+    change = {"set": {"$.due[1]": "one"}}
+    run = forked(parent, at=8, change=change)
+    own = (run.path / "events.jsonl").read_bytes()
+    behind = b"".join(line + b"\n" for line in list(CaptureReader(parent).lines())[8:])
+    assert len(own) <= len(behind)
+    assert len(CaptureReader(run.path)) == len(CaptureReader(parent))
+    whole = forked(parent, "whole", at=8, change=change, standalone=True)
+    assert results(whole.path) == results(run.path)
+    shutil.rmtree(parent)
+    assert check_capture(whole.path).findings == []
+
+
+def test_a_fork_is_forked_again(parent: Path) -> None:
+    """And its fork is read through both."""
+    forked(parent, at=4, change={"set": {"$.due[0]": "Friday"}}, on_miss="live")
+    LIVE.clear()
+    again = forked(parent.with_name("fork"), "again", at=8, change={"set": {"$.due": None}})
+    assert LIVE == []
+    assert again.final_output[1] == "told it comes on Friday"
+    assert results(again.path)[2] == {"order": "B-2", "due": None}
+
+
+def test_a_parent_that_is_gone_or_changed_is_noticed(parent: Path) -> None:
+    """In one line, by whoever reads the fork."""
+    path = forked(parent, at=8, change={"set": {"$.due": None}}).path
+    log = parent / "events.jsonl"
+    was = log.read_bytes()
+    log.write_bytes(was.replace(b"A-1", b"A-9"))
+    with pytest.raises(reenact.DigestMismatch, match=r"its parent, capture cap_.*was changed"):
+        CaptureReader(path)
+    log.write_bytes(was.replace(b"B-2", b"B-3"))
+    with pytest.raises(reenact.DigestMismatch):
+        CaptureReader(path)
+    parent.rename(parent.with_name("elsewhere"))
+    with pytest.raises(
+        reenact.StoreError, match=r"a fork of capture cap_\w+ in \S+/parent, which is not there"
+    ):
+        CaptureReader(path)
+    with reenact.capture(parent):
+        find("A-1")
+    with pytest.raises(reenact.StoreError, match=r"but capture cap_.* is there"):
+        CaptureReader(path)
+
+
+def test_a_fork_of_itself_comes_to_an_end(parent: Path) -> None:
+    """A manifest that nobody wrote does not make a reader go round for ever."""
+    path = forked(parent, at=8, change={"set": {"$.due": None}}).path
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    manifest["fork"]["parent"] |= {"path": "../fork", "captureId": manifest["captureId"]}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(reenact.ReenactError):
+        CaptureReader(path)
+
+
+@pytest.mark.parametrize(
+    ("at", "change", "said"),
+    [
+        (1, None, r"event 1 \(run_start\) is no call; name the event of a call"),
+        (0, None, "there is no event 0, the last one is 12"),
+        (99, None, "there is no event 99, the last one is 12"),
+        (4, {"set": {"$.when": 1}}, r"\$\.when: there is no \$\.when; \$ has order, due"),
+        (4, {"set": {"$.due[7]": 1}}, r"there is no \$\.due\[7\]; \$\.due has 2 items"),
+        (4, {"set": {"$.order.x": 1}}, r"there is no \$\.order\.x; \$\.order is a plain value"),
+        (4, {"set": {"$..": 1}}, "is no path"),
+        (4, {"error": "NoSuchError"}, "is no exception of Python's own"),
+        (4, {"error": "500"}, "event 5 is no HTTP answer"),
+        (4, {"set": {"$.due": 1}, "replace": 1}, "choose one of set, replace and error"),
+        (4, {"sat": {}}, "'sat' is unknown; choose from set, replace"),
+        (4, {"set": 1}, "change: Expected `object`"),
+        (4, {"model": "other"}, "event 4 is no model request"),
+        (4, 7, "7 is no change"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_at_once(parent: Path, at: int, change: Any, said: str) -> None:
+    """In one line, and nothing runs or is written."""
+    with pytest.raises(reenact.UsageError, match=said):
+        forked(parent, at=at, change=change)
+    assert [each.name for each in parent.parent.iterdir()] == ["parent"]
+
+
+def test_another_agent_is_no_fork(parent: Path) -> None:
+    """What differs before the point is said to be before it; what never comes to it as well."""
+
+    def other() -> None:
+        ask("good day")
+
+    with pytest.raises(reenact.Diverged, match=r"before the point of the fork: .*a model is asked differs"):
+        forked(parent, agent=other, at=8)
+    with pytest.raises(reenact.Diverged, match=r"the call at event 4 .* was not made"):
+        forked(parent, agent=lambda: ask("hello"), at=8, change={"replace": 1})
+    assert [each.name for each in parent.parent.iterdir()] == ["parent"]
+
+
+def test_the_output_is_left_as_it_is(parent: Path) -> None:
+    """A fork never takes the place of anything."""
+    with pytest.raises(reenact.StoreError, match="is there already"):
+        forked(parent, "parent", at=4)
+    late = parent.with_name("late")
+    with (
+        pytest.raises(reenact.StoreError, match="is there already"),
+        reenact.fork(parent, at=4, output=late) as run,
+    ):
+        run.final_output = agent()
+        late.mkdir()
+        (late / "notes").touch()
+    assert sorted(each.name for each in parent.parent.iterdir()) == ["late", "parent"]
+    assert [each.name for each in late.iterdir()] == ["notes"]
