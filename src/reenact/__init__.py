@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reenact.check.findings import VerifyReport
     from reenact.check.seals.keys import KeygenReport, keygen
     from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
+    from reenact.commands.fork import ForkReport, fork_command
     from reenact.commands.record import RecordingReport, record_command
     from reenact.commands.replay import ReplayReport, replay_command
     from reenact.corpus.index import IndexReport, index
@@ -55,6 +56,7 @@ _HOMES = {
     "Diverged": "errors",
     "FileCaptureSink": "recorder.sink",
     "FilesReport": "workspace.files",
+    "ForkReport": "commands.fork",
     "FormatError": "errors",
     "ImportReport": "importers.importing",
     "IndexReport": "corpus.index",
@@ -82,6 +84,7 @@ _HOMES = {
     "disclose": "check.seals.runs",
     "files": "workspace.files",
     "fork": "forks.run",
+    "fork_command": "commands.fork",
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
@@ -112,6 +115,7 @@ __all__ = [
     "Diverged",
     "FileCaptureSink",
     "FilesReport",
+    "ForkReport",
     "FormatError",
     "ImportReport",
     "IndexReport",
@@ -140,6 +144,7 @@ __all__ = [
     "disclose",
     "files",
     "fork",
+    "fork_command",
     "import_runs",
     "index",
     "keygen",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,7 @@ from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     NO_MODEL,
     CaptureManifest,
+    CaptureSeed,
     Fork,
     ForkParent,
     ForkShares,
@@ -72,9 +74,7 @@ class ForkedCapture:
         _refuse_taken(place)
         self.reader = CaptureReader(parent)
         identity = Identity.new()
-        self.seed = msgspec.structs.replace(
-            seed_again(self.reader.manifest), captureId=identity.capture_id, runId=identity.run_id
-        )
+        self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)
         self.folder = staging_folder(self.place)
         self.blobs = BlobStore(self.folder / BLOBS)
         """Where payloads of new events go, from any process."""
@@ -181,6 +181,18 @@ class ForkedCapture:
     def discard(self) -> None:
         """Nothing is left of it; does nothing where it was accepted."""
         discard(self.folder)
+
+
+def seed_of_fork(parent: Path, capture_id: str, run_id: str) -> CaptureSeed:
+    """What the fork of those ids begins with, in any of its processes."""
+    return _seed_of(CaptureReader(parent).manifest, capture_id, run_id)
+
+
+def _seed_of(parent: CaptureManifest, capture_id: str, run_id: str) -> CaptureSeed:
+    now_ms = time.time_ns() // 1_000_000
+    return msgspec.structs.replace(
+        seed_again(parent), captureId=capture_id, runId=run_id, createdAt=now_ms, extra={}
+    )
 
 
 def _refuse_taken(place: Path) -> None:

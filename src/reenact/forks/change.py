@@ -207,8 +207,9 @@ def change_outcome(
             "reason": "OK",
             "status": 200,
         }
-        if "body" not in answer and not change.replace:
-            raise UsageError(f"event {event['seq']} is a stream; give its whole body with replace")
+        if "body" not in answer:
+            # A gateway passes all answers on in pieces, also those that are one JSON text.
+            answer["body"] = _joined(from_json(resolve(data.get("pieces"))) or [])
         body, raised = _new_value(change, function, _body_json(answer.get("body", ""), event, change))
         data = _answered(data, member, answer | {"body": _body_text(body)})
     else:
@@ -246,8 +247,13 @@ def _body_json(body: Any, event: dict[str, Any], change: ForkChange) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, TypeError):
         raise UsageError(
-            f"event {event['seq']}: its body is no JSON, so it has no paths; use replace"
+            f"event {event['seq']}: its body is no JSON, as that of a stream, and has no paths; use replace"
         ) from None
+
+
+def _joined(pieces: list[str | bytes]) -> str:
+    parts = (piece if isinstance(piece, str) else piece.decode("utf-8", "replace") for piece in pieces)
+    return "".join(parts)
 
 
 def _body_text(body: Any) -> str:

@@ -291,6 +291,8 @@ class ForkEngine(ReplayEngine):
         try:
             step = super().step(call, lane)
         except CallMissed:
+            step = None
+        if step is None:
             return self.make(call, lane)
         self.recorder.derive_from(call)
         return step

@@ -12,6 +12,8 @@ begun-NUMBER-…   how many processes began with the same words: one each
 taken            the first lanes of the processes that have made a call, in that order
 replayed-PID     what its replay came to
 updated-PID      what its update came to
+forked-PID       what its fork came to
+fork-reached     the point of the fork has come in one of the processes
 input            from the command: what came by a pipe to its standard input
 files            from the command: what it learned of the workspace's files before it began
 """
@@ -31,6 +33,7 @@ import msgspec
 
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
+from reenact.forks.engine import ForkPlan
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
@@ -43,10 +46,11 @@ HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
 SEED_VARIABLE: Final = "REENACT_SEED"
 """Where chance begins in every run of one capture, in hex."""
 _GATEWAY_CALLED: Final = "gateway-called"
+_FORK_REACHED: Final = "fork-reached"
 SITE: Final = Path(__file__).parent / "site"
 """What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
 
-Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged", "updated"]
+Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged", "updated", "forked"]
 
 
 BEFORE_VARIABLE: Final = "REENACT_BEFORE"
@@ -97,7 +101,22 @@ class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
     volatile: tuple[VolatileRule, ...] = ()
 
 
-Orders: TypeAlias = ToRecord | ToReplay | ToUpdate
+class ToFork(msgspec.Struct, frozen=True, tag="fork"):
+    """Fork the capture in *path*."""
+
+    path: str
+    diverted: Diverted
+    blobs: str
+    """Where payloads of new events go."""
+    plan: ForkPlan
+    capture_id: str
+    run_id: str
+    volatile: tuple[VolatileRule, ...] = ()
+    allowed: tuple[str, ...] = ()
+    """Addresses that may be reached, as ``HOST:PORT``."""
+
+
+Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -160,6 +179,10 @@ class Handover:
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
         return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
 
+    def goes_on_failed(self, patience_s: float) -> bool:
+        """Whether a process has failed, and *patience_s* later others still run."""
+        return any(time.time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
+
     @property
     def input_copy(self) -> Path:
         """What the command has read from a pipe."""
@@ -187,6 +210,13 @@ class Handover:
     def began_s(self) -> float:
         """When the command gave its orders, and so the run began."""
         return (self.folder / "orders.json").stat().st_mtime
+
+    def reach_fork(self) -> None:
+        (self.folder / _FORK_REACHED).touch()
+
+    @property
+    def is_fork_reached(self) -> bool:
+        return (self.folder / _FORK_REACHED).exists()
 
     def take(self, choose: Callable[[list[str]], str], then: Callable[[str], None]) -> str:
         """Take a first lane, chosen knowing those taken before; *then* is done before another may choose."""

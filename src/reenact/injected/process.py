@@ -23,6 +23,9 @@ import msgspec
 
 from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
+from reenact.forks.capture import seed_of_fork
+from reenact.forks.engine import ForkPart
+from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.ending import at_the_end
@@ -32,6 +35,7 @@ from reenact.injected.handover import (
     Handover,
     Orders,
     Replayed,
+    ToFork,
     ToRecord,
     ToReplay,
     ToUpdate,
@@ -54,6 +58,7 @@ from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
+from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 
 
@@ -84,7 +89,7 @@ def _begin(handover: Handover, born: Born | None) -> None:
     part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
     before = hide()
-    if not isinstance(orders, ToReplay):
+    if not is_hermetic(orders):
         divert_programs_below(orders.diverted, before)
     at_the_end(part.end)
     follow(part)
@@ -113,6 +118,8 @@ def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
         return _Recorded(orders, handover, born)
     if isinstance(orders, ToUpdate):
         return _Updated(orders, handover, born)
+    if isinstance(orders, ToFork):
+        return _Forked(orders, handover, born)
     return _Replayed(orders, handover, born)
 
 
@@ -123,8 +130,13 @@ def _failing_closed(handover: Handover) -> Iterator[None]:
         yield
     except Exception as error:
         handover.note("failed", f"a child process could not begin: {message_of(error)}")
-        if isinstance(handover.orders(), ToReplay):
+        if is_hermetic(handover.orders()):
             os._exit(70)
+
+
+def is_hermetic(orders: Orders) -> bool:
+    """Whether nobody outside is asked."""
+    return isinstance(orders, ToReplay) or (isinstance(orders, ToFork) and orders.plan.on_miss != "live")
 
 
 class _Process:
@@ -219,7 +231,7 @@ class _Recorded(_Process):
 class _Again(_Process):
     """A process that finds out with its first call which recorded one it is."""
 
-    _run: ReplayRun | UpdateRun
+    _run: ReplayRun | UpdateRun | ForkRun
 
     def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
@@ -313,9 +325,50 @@ class _Updated(_Again):
             self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
-def _allowed(orders: ToRecord | ToReplay, began_s: float = 0.0) -> Allow:
+class _Forked(_Again):
+    _run: ForkRun
+
+    def __init__(self, orders: ToFork, handover: Handover, born: Born | None) -> None:
+        super().__init__(orders, handover, born)
+        root = born.root if born is not None else ROOT
+        self._allow = _allowed(orders, handover.began_s)
+        self._is_hermetic = is_hermetic(orders)
+        self._run = ForkRun(
+            orders.path,
+            ForkPart(
+                plan=orders.plan,
+                seed=seed_of_fork(Path(orders.path), orders.capture_id, orders.run_id),
+                blobs=BlobStore(Path(orders.blobs)),
+                on_reached=handover.reach_fork,
+                is_reached_elsewhere=lambda: handover.is_fork_reached,
+            ),
+            volatile=orders.volatile,
+            allow=self._allow,
+            on_divergence=lambda divergence: handover.note("diverged", divergence.headline),
+            is_ours=lanes_of(root),
+            root=root,
+            find_root=self._first_lane,
+            within=born.within if born is not None else None,
+            evidence=_evidence(handover),
+        )
+        self._run.__enter__()
+        if born is None:
+            self._note_start()
+
+    def end(self, error: BaseException | None) -> None:
+        if self._is_hermetic:
+            Guard(self._allow).__enter__()  # threads that nobody waits for go on
+        self._run.close(error)
+        problem = self._run.problem()
+        if problem is not None:
+            self._handover.note("failed", str(problem))
+        elif self._is_settled:
+            self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
+
+
+def _allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.diverted.address).port
-    named = read_allow(orders.allowed).addresses if isinstance(orders, ToReplay) else ()
+    named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
     return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
 
 

@@ -14,6 +14,8 @@ import msgspec
 
 from reenact.boundary import Call, Step, entered
 from reenact.errors import Diverged
+from reenact.forks.engine import ForkPart
+from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_of_gateway
@@ -174,6 +176,49 @@ class ServedReplay(ReplayRun):
         finally:
             with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
                 self.__exit__(None, None, None)
+
+
+class ServedFork(ForkRun):
+    """The gateway's part of a fork."""
+
+    def __init__(
+        self,
+        path: Path,
+        upstreams: Upstreams,
+        part: ForkPart,
+        *,
+        volatile: Sequence[VolatileRule] = (),
+        words: Sequence[str] = (),
+        input_copy: Path | None = None,
+    ) -> None:
+        began_s = time.time()
+        given = Given(words, os.environ, Path.cwd(), before_s=began_s, input_copy=input_copy)
+        super().__init__(
+            path,
+            part,
+            volatile=volatile,
+            is_ours=is_of_gateway,
+            is_causal=True,
+            evidence=RunEvidence("any", given=given, began_s=began_s),
+        )
+        self._upstreams = upstreams
+        self._began_s = began_s
+
+    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
+
+    def left_behind(self) -> list[str]:
+        return changed_files(Path.cwd(), since_s=self._began_s)
+
+    @contextmanager
+    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+        """A gateway for the block."""
+        self.__enter__()
+        try:
+            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+                yield gateway
+        finally:
+            self.close(None)
 
 
 class _DerivingUpdate(MatchingFirst):

@@ -1,0 +1,152 @@
+"""``reenact fork``: a recorded command again, with something changed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from reenact.analysis.brief import plural
+from reenact.cli.failure import say
+from reenact.cli.terminal import A_PATH
+from reenact.cli.volatile import volatile_option
+from reenact.commands.fork import ForkReport, fork_command
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.forks.change import ForkChange
+from reenact.forks.engine import OnMiss
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.upstreams import upstreams_of
+
+
+@click.command("fork")
+@click.argument("directory", metavar="DIR", type=A_PATH)
+@click.option("--at", metavar="SEQ", type=int, required=True, help="The event of the call to change.")
+@click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Put JSON into its outcome.")
+@click.option("--replace", metavar="FILE", type=A_PATH, help="Answer with the JSON, or body, in FILE.")
+@click.option("--error", metavar="TYPE", help="Fail: an exception or HTTP status, a message behind a colon.")
+@click.option(
+    "--on-miss",
+    type=click.Choice(["fail", "nearest", "live"]),
+    default="fail",
+    show_default=True,
+    help="What to do with a call that the recording does not have.",
+)
+@click.option("-o", "--output", metavar="OUT", type=A_PATH, help="Where the fork goes; else beside DIR.")
+@click.option("--standalone", is_flag=True, help="Store what the fork shares with its parent, too.")
+@volatile_option
+@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option(
+    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    directory: Path,
+    at: int,
+    settings: tuple[str, ...],
+    replace: Path | None,
+    error: str | None,
+    on_miss: OnMiss,
+    output: Path | None,
+    standalone: bool,
+    volatile: tuple[VolatileRule, ...],
+    upstream: tuple[str, ...],
+    network: bool,
+    allowed: tuple[str, ...],
+    port: int | None,
+    as_json: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run a recorded command again, with something changed on the way.
+
+    COMMAND is replayed from the capture in DIR up to the call at event SEQ, whose outcome is changed. From
+    there a call that equals a recorded one that was not made yet is answered from the capture; any other
+    stops the fork, is answered as the nearest recorded call was, or goes live, as --on-miss says. The fork
+    is a capture in OUT. The exit status is that of COMMAND, 1 where a call is missing or COMMAND
+    is another one before the point already.
+    """
+    change = ForkChange(
+        set=dict(map(_read_setting, settings)),
+        replace=() if replace is None else (_read_replacement(replace),),
+        error=error or "",
+    )
+    change.check()
+    known = upstreams_of(os.environ, upstream)
+    named = [each.partition("=")[0] for each in upstream]
+    report = fork_command(
+        directory,
+        words,
+        at=at,
+        change=change,
+        output=output,
+        on_miss=on_miss,
+        standalone=standalone,
+        volatile=volatile,
+        upstreams={name: known[name] for name in named},
+        allow=allowed,
+        network=network,
+        port=port,
+        stdout=2 if as_json else 1,
+    )
+    if as_json:
+        click.echo(json.dumps(_to_json(report), indent=2))
+    else:
+        _explain(report)
+    return report.exit_status
+
+
+def _read_setting(text: str) -> tuple[str, Any]:
+    path, mark, value = text.partition("=")
+    if not mark:
+        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
+    try:
+        return path, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        quoted = json.dumps(value)
+        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
+
+
+def _read_replacement(file: Path) -> Any:
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"is not JSON ({error}); a text stands in quotes", file=str(file)) from None
+
+
+def _to_json(report: ForkReport) -> dict[str, Any]:
+    shares = report.shares
+    return {
+        "path": report.path,
+        "parent": report.parent,
+        "at": report.at,
+        "exitStatus": report.exit_status,
+        "shares": {
+            "prefix": shares.prefix,
+            "recording": shares.recording,
+            "nearest": shares.nearest,
+            "live": shares.live,
+        },
+        "notes": report.notes,
+    }
+
+
+def _explain(report: ForkReport) -> None:
+    shares = report.shares
+    nearest = f", {shares.nearest} as the nearest one" if shares.nearest else ""
+    say(
+        f"{report.path}: forked from {report.parent} at event {report.at}: "
+        f"{plural(shares.prefix, 'call')} from the prefix, {shares.recording} from the recording{nearest}, "
+        f"{shares.live} live"
+    )
+    for note in report.notes:
+        click.echo(f"  note: {note}", err=True)

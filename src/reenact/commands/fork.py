@@ -1,0 +1,172 @@
+"""Forking a command: run it again to a point, change something there, and record what it does then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from reenact.errors import CheckFailed, Diverged, UsageError
+from reenact.forks.capture import ForkedCapture, ForkHalf
+from reenact.forks.change import ForkChange, read_change
+from reenact.forks.engine import ForkPart, OnMiss
+from reenact.forks.run import check_point, make_plan
+from reenact.formats.capture import CaptureManifest, ForkShares
+from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.lane import LANE
+from reenact.gateway.upstreams import upstreams_of
+from reenact.injected.fence import Fence
+from reenact.injected.handover import Handover, ToFork
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed
+from reenact.injected.processes import beginning
+from reenact.injected.served import ServedFork
+from reenact.recorder.exit_status import note_exit_status
+from reenact.replayer.allow import read_allow
+from reenact.replayer.source import ReplaySource
+from reenact.run.replaying import STALL_S
+from reenact.run.rules import project_beside, project_rules
+from reenact.store.reader import CaptureReader
+
+
+class ForkReport(msgspec.Struct, frozen=True):
+    """What a forked command came to."""
+
+    path: str
+    """Where the fork is."""
+    parent: str
+    at: int
+    exit_status: int
+    """Of the command."""
+    shares: ForkShares
+    manifest: CaptureManifest
+    notes: list[str]
+
+
+def fork_command(
+    path: str | Path,
+    words: Sequence[str],
+    *,
+    at: int,
+    change: Mapping[str, Any] | ForkChange | None = None,
+    output: str | Path | None = None,
+    on_miss: OnMiss = "fail",
+    standalone: bool = False,
+    volatile: Sequence[VolatileRule] = (),
+    upstreams: Mapping[str, str] | None = None,
+    allow: Sequence[str] = (),
+    network: bool = False,
+    port: int | None = None,
+    stdout: int = 1,
+) -> ForkReport:
+    """Run the command *words* again as a fork of the capture in *path*; see :func:`reenact.fork`.
+
+    The fork is a capture in *output*, or in a new folder beside *path*. It covers the Python processes of the
+    command and, through the gateway, programs in other languages. Where misses go live, *upstreams* say who
+    is behind the gateway; otherwise *allow* and *network* are those of :func:`reenact.replay_command`. Raises
+    :class:`~reenact.errors.Diverged` where a call is missing or the command differs before the point.
+    """
+    directory, words, rules = Path(path), tuple(words), tuple(volatile)
+    read, function = read_change(change)
+    if function is not None:
+        raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_beside(Path.cwd())
+    plan = make_plan(directory, at, read, on_miss)
+    place = Path(output) if output is not None else _new_place(directory)
+    capture = ForkedCapture(directory, place, plan, standalone=standalone)
+    run_start = beginning(capture.reader)
+    led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
+    fence = None if network or on_miss == "live" else Fence(os.environ, read_allow(allow).addresses)
+    salt = _salt_of(capture.reader)
+    capture.open()
+    try:
+        with handover_folder() as handover:
+            part = ForkPart(
+                plan=plan,
+                seed=capture.seed,
+                blobs=capture.blobs,
+                call_prefix=LANE,
+                on_reached=handover.reach_fork,
+                is_reached_elsewhere=lambda: handover.is_fork_reached,
+                is_gateway=True,
+            )
+            served = ServedFork(
+                directory, led, part, volatile=rules, words=words, input_copy=handover.input_copy
+            )
+            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+                environ, changes = diverted(os.environ, gateway.address)
+                orders = ToFork(
+                    str(directory.absolute()),
+                    changes,
+                    str(capture.blobs.root.absolute()),
+                    plan,
+                    capture.seed.captureId,
+                    capture.seed.runId,
+                    rules,
+                    tuple(allow),
+                )
+                handover.give(orders)
+                if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
+                    environ = injecting(environ, handover, "replay", salt)
+                printed = Printed(salt)
+                status = run(
+                    addressed(words, gateway.address),
+                    environ,
+                    stdout=stdout,
+                    printed=printed,
+                    is_of_no_use=lambda: handover.goes_on_failed(STALL_S),
+                    fence=fence,
+                    keep_input=handover.input_copy,
+                )
+            halves = _halves(directory, handover, served)
+        check_point(plan, ReplaySource(directory), halves)
+        capture.write(halves)
+        manifest = note_exit_status(capture.folder, status, printed.end())
+        capture.accept()
+    finally:
+        capture.discard()  # what was accepted is not there any more
+    assert manifest.fork is not ABSENT
+    notes = [note for half in halves for note in half.notes]
+    return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
+
+
+def _new_place(directory: Path) -> Path:
+    """A free folder beside the parent."""
+    places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
+    return next(place for place in places if not place.exists())
+
+
+def _salt_of(reader: CaptureReader) -> bytes:
+    salt = reader.manifest.redaction.salt
+    return bytes.fromhex(salt) if salt is not ABSENT else b""
+
+
+def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[ForkHalf]:
+    """What the processes that are part of the run came to, and the gateway; others have made no call."""
+    for why in handover.notes("absent").values():
+        raise UsageError(why)
+    problem = served.problem()
+    if problem is not None:
+        raise problem
+    for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
+        raise Diverged(f"{directory}: {why}")
+    told = handover.notes("forked")
+    for pid in handover.notes("plays"):
+        if pid not in told:
+            raise CheckFailed(f"{directory}: there is no fork: {handover.process(pid)} did not end by itself")
+    halves = [msgspec.json.decode(text, type=ForkHalf) for text in told.values()]
+    halves.sort(key=lambda half: str(half.root))
+    through_gateway = served.half()
+    if (
+        through_gateway.has_acted
+        or not halves
+        or beginning(served.context.source.reader).upstreams is not ABSENT
+    ):
+        halves.append(through_gateway)
+    return halves

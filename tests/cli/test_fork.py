@@ -1,0 +1,185 @@
+"""``reenact fork``: a recorded command with something changed on the way, in all its processes."""
+
+import json
+import shutil
+
+import pytest
+
+from reenact.testing import Reply, ScriptedProvider
+from tests.cli.commands import AGENTS, PYTHON, agent, run
+
+AGENT = """
+import subprocess, sys, reenact
+
+@reenact.tool
+def price(item):
+    print("live price", item)
+    return {"item": item, "euros": 12}
+
+@reenact.tool
+def pay(euros):
+    print("live pay", euros)
+    return f"paid {euros}"
+
+euros = price("lamp")["euros"]
+taxed = subprocess.run([sys.executable, "tax.py", str(euros)], stdout=subprocess.PIPE, text=True).stdout
+print(pay(int(taxed)))
+"""
+TAX = """
+import sys, reenact
+
+@reenact.tool
+def tax(euros):
+    return euros * 2
+
+print(tax(int(sys.argv[1])))
+"""
+WORDS = [PYTHON, "agent.py"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The shop, recorded once."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "tax.py").write_text(TAX)
+    assert run("record", "-o", "run", "--", *WORDS, cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def shop(recorded, tmp_path):
+    return shutil.copytree(recorded, tmp_path / "shop")
+
+
+def test_a_change_is_followed_live(shop):
+    """The fork is a capture: it is verified, compared and replayed."""
+    done = run(
+        "fork",
+        "run",
+        "--at",
+        3,
+        "--set",
+        "$.euros=50",
+        "--on-miss",
+        "live",
+        "-o",
+        "f",
+        "--",
+        *WORDS,
+        cwd=shop,
+    )
+    assert (done.returncode, done.stdout) == (0, "live pay 100\npaid 100\n"), done.stderr
+    shares = "0 calls from the prefix, 0 from the recording, 2 live"
+    assert done.stderr == f"reenact: f: forked from run at event 2: {shares}\n"
+    assert run("verify", "f", cwd=shop).returncode == 0
+    assert "50" in run("diff", "run", "f", cwd=shop).stdout
+    again = run("replay", "f", "--", *WORDS, cwd=shop)
+    assert (again.returncode, again.stdout) == (0, "paid 100\n"), again.stderr
+    assert run("show", "f", cwd=shop).returncode == 0
+    assert run("convert", "f", "--to", "replay-log", "-o", "log.jsonl", cwd=shop).returncode == 0
+    assert run("verify", "log.jsonl", cwd=shop).returncode == 0
+
+
+def test_no_change_is_the_parent(shop):
+    """Nothing goes live, and the fork takes next to no room."""
+    done = run("fork", "run", "--at", 2, "--json", "-o", "f", "--", *WORDS, cwd=shop)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["shares"] == {"prefix": 0, "recording": 3, "nearest": 0, "live": 0}
+    assert sum(file.stat().st_size for file in (shop / "f").rglob("*") if file.is_file()) < 4096
+
+
+REFUSED = {
+    "no call": (["--at", "1"], 3, "run: event 1 (run_start) is no call"),
+    "no JSON": (
+        ["--at", "3", "--set", "$.euros=many"],
+        3,
+        "many is not JSON; a text is written",
+    ),
+    "no value": (["--at", "3", "--set", "$.euros"], 3, "write PATH=VALUE"),
+    "no path": (["--at", "3", "--set", "$.cents=1"], 3, "there is no $.cents; $ has item, euros"),
+    "no file": (["--at", "3", "--replace", "none.json"], 2, "none.json: No such file or directory"),
+    "no JSON in the file": (["--at", "3", "--replace", "agent.py"], 2, "agent.py: is not JSON"),
+    "no exception": (["--at", "3", "--error", "Sofa"], 3, "Sofa: is no exception of Python's own"),
+    "a missing call": (["--at", "3", "--set", "$.euros=1"], 1, "the recording does not have this call"),
+    "a place that is taken": (["--at", "3", "-o", "run"], 2, "run: is there already"),
+    "no such program": (["--at", "3"], 3, "name a program that can be run"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_said_in_one_line(shop, case):
+    """Nothing is half written, and the parent is left as it was."""
+    options, status, said = REFUSED[case]
+    before = sorted((file.name, file.read_bytes()) for file in (shop / "run").iterdir())
+    words = ["/no/program"] if case == "no such program" else WORDS
+    done = run("fork", "run", *options, "--", *words, cwd=shop)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr.splitlines()[-1]
+    assert sorted((file.name, file.read_bytes()) for file in (shop / "run").iterdir()) == before
+    assert sorted(file.name for file in shop.iterdir()) == ["agent.py", "run", "tax.py"]
+
+
+def test_a_damaged_parent_is_refused(shop):
+    """Before anything runs."""
+    log = shop / "run" / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"lamp", b"lump"))
+    done = run("fork", "run", "--at", 3, "--", *WORDS, cwd=shop)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "the events are not those that were recorded" in done.stderr
+
+
+@pytest.fixture
+def provider():
+    """A model that repeats what it was asked."""
+    with ScriptedProvider(lambda request: Reply(f"{request.user_text}!")) as provider:
+        yield provider
+
+
+def test_children_are_forked_with_their_parent(provider, tmp_path):
+    """The point may be in any of them; the others are answered from the recording."""
+    base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+    words = agent("family", "spawn", "1", "2", "3")
+    assert run("record", "-o", "run", "--", *words, cwd=tmp_path, **base).returncode == 0
+    asked = len(provider.requests)
+    lines = (tmp_path / "run" / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    at = next(
+        event["seq"] for event in events if event["type"] == "llm_response" and "2!" in json.dumps(event)
+    )
+    change = ["--set", '$.content[0].text="changed!"']
+    done = run("fork", "run", "--at", at, *change, "-o", "f", "--", *words, cwd=tmp_path, **base)
+    assert done.returncode == 0, done.stderr
+    assert "changed!" in done.stdout
+    assert len(provider.requests) == asked
+    assert run("verify", "f", cwd=tmp_path).returncode == 0
+    again = run("replay", "f", "--", *words, cwd=tmp_path, **base)
+    assert again.returncode == 0, again.stderr
+    assert "changed!" in again.stdout
+
+
+ISOLATED = [PYTHON, "-I", str(AGENTS / "asking.py")]
+
+
+def test_a_program_behind_the_gateway_is_forked(provider, tmp_path):
+    """In any language; a miss goes live only if asked."""
+    base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+    assert run("record", "-o", "run", "--", *ISOLATED, "1", "2", "3", cwd=tmp_path, **base).returncode == 0
+    asked = len(provider.requests)
+    change = ["--at", 3, "--set", '$.content[0].text="other"']
+    done = run("fork", "run", *change, "-o", "f", "--", *ISOLATED, "1", "2", "3", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "other\n2!\n3!\n"), done.stderr
+    live = run(
+        "fork", "run", *change, "--on-miss", "live", "-o", "g", "--", *ISOLATED, "1", "two", "3", cwd=tmp_path
+    )
+    assert (live.returncode, live.stdout) == (0, "other\ntwo!\n3!\n"), live.stderr
+    assert [request.user_text for request in provider.requests[asked:]] == ["two"]
+    failed = run("fork", "run", *change, "-o", "h", "--", *ISOLATED, "1", "two", "3", cwd=tmp_path)
+    assert failed.returncode == 1
+    assert not (tmp_path / "h").exists()
+    provider.stop()
+    for fork, words in (("f", ["1", "2", "3"]), ("g", ["1", "two", "3"])):
+        assert run("verify", fork, cwd=tmp_path).returncode == 0
+        again = run("replay", fork, "--", *ISOLATED, *words, cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
