@@ -8,6 +8,7 @@ pytest-recording and cassetter, cannot be installed together.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -231,6 +232,68 @@ def mini_swe_agent() -> None:
         path.write_text(json.dumps(shorten(json.loads(path.read_text())), indent=1) + "\n")
 
 
+def with_hex_ids(value: Any) -> Any:
+    """As OTLP writes ids in JSON, unlike protobuf."""
+    if isinstance(value, list):
+        return [with_hex_ids(child) for child in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("traceId", "spanId", "parentSpanId")
+    return {
+        name: base64.b64decode(child).hex() if name in ids else with_hex_ids(child)
+        for name, child in value.items()
+    }
+
+
+def opentelemetry() -> None:
+    """Traces of two instrumentations of the same SDK, as protobuf and as JSON."""
+    import openai
+    from google.protobuf.json_format import MessageToDict
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # type: ignore[import-not-found]
+        encode_spans,
+    )
+    from opentelemetry.sdk.trace import TracerProvider  # type: ignore[import-not-found]
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # type: ignore[import-not-found]
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (  # type: ignore[import-not-found]
+        InMemorySpanExporter,
+    )
+
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "span_only"
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
+    from openinference.instrumentation.openai import OpenAIInstrumentor as Inference  # type: ignore[import-not-found]
+    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor as GenAI  # type: ignore[import-not-found]
+
+    look = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    script = [Reply("I look.", [ToolCall("look", {"q": "x"})]), Reply("There is one file.")]
+    for name, instrumentor in (("genai", GenAI()), ("openinference", Inference())):
+        kept = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(kept))
+        instrumentor.instrument(tracer_provider=provider)
+        tracer = provider.get_tracer("agent")
+        with ScriptedProvider(script, port=PORT) as model, tracer.start_as_current_span("agent"):
+            client = openai.OpenAI(base_url=f"{model.url}/v1", api_key="unused")
+            said: list[Any] = [{"role": "user", "content": QUESTION}]
+            first = client.chat.completions.create(model="m", messages=said, tools=[look])  # type: ignore[list-item]
+            called = first.choices[0].message
+            attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+            if name == "openinference":
+                attributes = {
+                    "openinference.span.kind": "TOOL",
+                    "tool.name": "look",
+                    "output.value": "one.txt",
+                }
+            with tracer.start_as_current_span("look", attributes=attributes):
+                pass
+            said += [called, {"role": "tool", "tool_call_id": called.tool_calls[0].id, "content": "one.txt"}]  # type: ignore[index]
+            client.chat.completions.create(model="m", messages=said)
+        instrumentor.uninstrument()
+        request = encode_spans(kept.get_finished_spans())
+        (FIXTURES / f"otlp-{name}.pb").write_bytes(request.SerializeToString())
+        told = with_hex_ids(MessageToDict(request))
+        (FIXTURES / f"otlp-{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
 PRODUCERS: dict[str, Callable[[], None]] = {
     "pytest-recording": pytest_recording,
     "cassetter": cassetter,
@@ -240,6 +303,7 @@ PRODUCERS: dict[str, Callable[[], None]] = {
     "opencode": opencode,
     "pi": pi,
     "mini-swe-agent": mini_swe_agent,
+    "opentelemetry": opentelemetry,
 }
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def test_a_folder_of_mixed_sources_is_sorted_out(tmp_path):
     """Each by what it is, in one go."""
     report = reenact.import_runs(FIXTURES, tmp_path / "runs")
     formats = {run.format for run in report.runs}
-    assert formats == {"vcr", "codex-trace", *(name.partition(" ")[0] for name in SOURCES)}
+    assert formats == {"vcr", "codex-trace", "otlp", *(name.partition(" ")[0] for name in SOURCES)}
     assert (report.failed, report.skipped) == ([], ["pytest-recording/test_agent.py"])
 
 

@@ -1,0 +1,125 @@
+"""Traces and observations exported from Langfuse: a trace, a list of either, or one a line."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import iso_ms, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer, value_of
+
+_KINDS: Final = (
+    "GENERATION",
+    "SPAN",
+    "EVENT",
+    "TOOL",
+    "AGENT",
+    "CHAIN",
+    "RETRIEVER",
+    "EMBEDDING",
+    "EVALUATOR",
+    "GUARDRAIL",
+)
+_KNOWN: Final = frozenset({
+    "id", "traceId", "trace_id", "type", "name", "startTime", "start_time", "endTime", "end_time", "input",
+    "output", "model", "modelId", "modelParameters", "usage", "usageDetails", "costDetails", "level",
+    "statusMessage", "parentObservationId", "metadata", "completionStartTime", "promptId", "promptName",
+    "promptVersion", "version", "environment", "projectId", "createdAt", "updatedAt", "inputPrice",
+    "outputPrice", "totalPrice", "calculatedInputCost", "calculatedOutputCost", "calculatedTotalCost",
+    "latency", "timeToFirstToken", "unit", "promptTokens", "completionTokens", "totalTokens", "bookmarked",
+    "providedModelName", "internalModelId", "toolCalls", "toolDefinitions", "toolCallNames",
+})  # fmt: skip
+_USAGE: Final = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "promptTokens": "inputTokens",
+    "completionTokens": "outputTokens",
+    "cache_read_input_tokens": "cachedInputTokens",
+    "input_cached_tokens": "cachedInputTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    if not source.head.lstrip().startswith((b"{", b"[")):
+        return False
+    is_trace = source.has("observations") and (source.has("timestamp") or source.has("startTime"))
+    return is_trace or (source.has("traceId", "type") and any(source.has(kind) for kind in _KINDS[:4]))
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    lost: list[tuple[str, int | None]] = []
+    if isinstance(source.first_line, dict):
+        told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
+    else:
+        document = source.document()
+        listed = first_of(document, "data", "traces") if isinstance(document, dict) else document
+        told = listed if isinstance(listed, list) else [document]
+    spans = []
+    for each in told:
+        try:
+            spans += _spans_of(each)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            lost.append((f"an observation cannot be read: {error}", None))
+    if not spans and not lost:
+        raise FormatError("there is no observation in it", file=source.name)
+    import_spans(runs, spans, lost)
+
+
+def _spans_of(told: dict[str, Any]) -> list[Span]:
+    if not isinstance(told.get("observations"), list):
+        return [_span_of(told, None)]
+    trace = str(told.get("id") or "trace")
+    details = {
+        name: told[name]
+        for name in ("name", "input", "output", "metadata", "tags", "sessionId")
+        if name in told
+    }
+    root = Span(
+        trace_id=trace,
+        span_id=trace,
+        name=str(told.get("name") or "trace"),
+        started_ms=iso_ms(told.get("timestamp")),
+        details=details,
+    )
+    return [root, *(_span_of(each, trace) for each in told["observations"] if isinstance(each, dict))]
+
+
+def _span_of(told: dict[str, Any], trace: str | None) -> Span:
+    kind = str(told.get("type")).upper()
+    is_error = told.get("level") == "ERROR"
+    span = Span(
+        trace_id=trace or str(first_of(told, "traceId", "trace_id") or "trace"),
+        span_id=str(told["id"]),
+        name=str(told.get("name")),
+        kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
+        started_ms=iso_ms(first_of(told, "startTime", "start_time")),
+        ended_ms=iso_ms(first_of(told, "endTime", "end_time")),
+        error=str(told.get("statusMessage") or "error") if is_error else None,
+        unknown=sorted(told.keys() - _KNOWN),
+    )
+    if span.kind == "model":
+        span.model = str(first_of(told, "model", "providedModelName") or "unknown")
+        span.messages = messages_of(told.get("input"))
+        output = value_of(told.get("output"))
+        answer = output[-1] if isinstance(output, list) and output else output
+        take_answer(span, {"role": "assistant", "content": answer} if isinstance(answer, str) else answer)
+        span.usage = usage_counts(first_of(told, "usageDetails", "usage"), _USAGE) or usage_counts(
+            told, _USAGE
+        )
+    elif span.kind == "tool":
+        span.arguments, span.result = value_of(told.get("input")), value_of(told.get("output"))
+    else:
+        span.details = {"type": kind.lower(), "input": told.get("input"), "output": told.get("output")}
+    return span
+
+
+IMPORTER: Final = Importer(
+    name="langfuse",
+    title="traces exported from Langfuse",
+    version=1,
+    fidelity="judgeable",
+    recognises=_recognises,
+    read=_read,
+    holds_many=True,
+)

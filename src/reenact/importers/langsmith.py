@@ -1,0 +1,120 @@
+"""Runs exported from LangSmith: a list of them, or one a line."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.building import iso_ms
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer
+
+_KNOWN: Final = frozenset({
+    "id", "name", "run_type", "inputs", "outputs", "start_time", "end_time", "error", "trace_id",
+    "parent_run_id", "parent_run_ids", "dotted_order", "extra", "events", "tags", "session_id",
+    "session_name",
+    "total_tokens", "prompt_tokens", "completion_tokens", "total_cost", "prompt_cost", "completion_cost",
+    "feedback_stats", "status", "app_path", "child_runs", "child_run_ids", "direct_child_run_ids",
+    "reference_example_id", "serialized", "first_token_time", "manifest_id", "execution_order",
+    "in_dataset",
+    "inputs_preview", "outputs_preview", "s3_urls", "inputs_s3_urls", "outputs_s3_urls", "attachments",
+    "share_token", "trace_tier", "ttl_seconds", "last_queued_at", "price_model_id", "thread_id",
+})  # fmt: skip
+
+
+def _recognises(source: ForeignSource) -> bool:
+    return source.head.lstrip().startswith((b"{", b"[")) and source.has("run_type", "inputs")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    lost: list[tuple[str, int | None]] = []
+    if isinstance(source.first_line, dict):
+        told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
+    else:
+        document = source.document()
+        listed = document.get("runs", [document]) if isinstance(document, dict) else document
+        if not isinstance(listed, list):
+            raise FormatError("expected a list of runs", file=source.name)
+        told = listed
+    spans = []
+    for run in _with_children(told):
+        try:
+            spans.append(_span_of(run))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            lost.append((f"a run cannot be read: {error}", None))
+    import_spans(runs, spans, lost)
+
+
+def _with_children(told: list[Any]) -> list[Any]:
+    found = []
+    for run in told:
+        found.append(run)
+        if isinstance(run, dict) and isinstance(run.get("child_runs"), list):
+            found += _with_children(run["child_runs"])
+    return found
+
+
+def _span_of(told: dict[str, Any]) -> Span:
+    kind = told["run_type"]
+    span = Span(
+        trace_id=str(first_of(told, "trace_id", "id")),
+        span_id=str(told["id"]),
+        name=str(told.get("name")),
+        kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
+        started_ms=iso_ms(told.get("start_time")),
+        ended_ms=iso_ms(told.get("end_time")),
+        error=str(told["error"]) if told.get("error") else None,
+        unknown=sorted(told.keys() - _KNOWN),
+    )
+    inputs, outputs = told.get("inputs") or {}, told.get("outputs") or {}
+    if span.kind == "model":
+        _fill_model(span, told, inputs, outputs)
+    elif span.kind == "tool":
+        span.arguments = inputs["input"] if isinstance(inputs, dict) and list(inputs) == ["input"] else inputs
+        is_wrapped = isinstance(outputs, dict) and list(outputs) == ["output"]
+        span.result = outputs["output"] if is_wrapped else outputs
+    else:
+        span.details = {"type": kind, "inputs": inputs, "outputs": outputs}
+    return span
+
+
+def _fill_model(span: Span, told: dict[str, Any], inputs: Any, outputs: Any) -> None:
+    extra = _object(told, "extra")
+    metadata, params = _object(extra, "metadata"), _object(extra, "invocation_params")
+    span.model = str(metadata.get("ls_model_name") or first_of(params, "model", "model_name") or "unknown")
+    span.provider = str(metadata.get("ls_provider") or "unknown")
+    span.messages = messages_of(inputs)
+    take_answer(span, _answer_of(outputs))
+    counts = {"inputTokens": told.get("prompt_tokens"), "outputTokens": told.get("completion_tokens")}
+    span.usage = {name: count for name, count in counts.items() if isinstance(count, int)} or None
+
+
+def _object(told: dict[str, Any], name: str) -> dict[str, Any]:
+    found = told.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _answer_of(outputs: Any) -> Any:
+    """The first answer in any form that wrapped clients and LangChain write."""
+    told = outputs
+    for name in ("generations", "choices", "messages"):
+        if isinstance(told, dict) and isinstance(told.get(name), list) and told[name]:
+            told = told[name][-1] if name == "messages" else told[name][0]
+            told = told[0] if isinstance(told, list) and told else told
+            break
+    if isinstance(told, dict) and isinstance(told.get("message"), dict):
+        return told["message"]
+    if isinstance(told, dict) and isinstance(told.get("output"), dict):
+        return told["output"]
+    return told
+
+
+IMPORTER: Final = Importer(
+    name="langsmith",
+    title="runs exported from LangSmith",
+    version=1,
+    fidelity="judgeable",
+    recognises=_recognises,
+    read=_read,
+    holds_many=True,
+)

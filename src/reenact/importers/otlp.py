@@ -1,0 +1,418 @@
+"""OpenTelemetry: spans of the GenAI conventions and of OpenInference, as OTLP JSON or protobuf.
+
+JSON is one document or one a line, as exporters to files write it; protobuf is one request, or many behind
+their lengths. The wire format of protobuf is read here, so that no package is needed for it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reenact.errors import FormatError
+from reenact.importers.importing import ForeignSource, Importer, Runs, whole_items
+from reenact.importers.spans import (
+    Span,
+    SpanKind,
+    first_of,
+    import_spans,
+    messages_of,
+    plain_message,
+    take_answer,
+    tool_request,
+    value_of,
+)
+
+_MODEL_OPERATIONS: Final = ("chat", "text_completion", "generate_content", "completion")
+_USAGE: Final = {
+    "inputTokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    "outputTokens": (
+        "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+    ),
+    "cachedInputTokens": (
+        "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read",
+    ),
+    "reasoningTokens": (
+        "llm.token_count.completion_details.reasoning", "gen_ai.usage.reasoning.output_tokens",
+    ),
+}  # fmt: skip
+_INDEXED: Final = re.compile(
+    r"(?P<side>gen_ai\.prompt|gen_ai\.completion|llm\.input_messages|llm\.output_messages)\.(?P<at>\d+)\."
+    r"(?:message\.)?(?P<rest>.+)"
+)
+_CALL: Final = re.compile(r"tool_calls\.(?P<at>\d+)\.(?:tool_call\.)?(?:function\.)?(?P<rest>.+)")
+_KNOWN: Final = frozenset({
+    "gen_ai.operation.name", "gen_ai.system", "gen_ai.provider.name", "gen_ai.request.model",
+    "gen_ai.response.model", "gen_ai.response.id", "gen_ai.response.finish_reasons", "gen_ai.input.messages",
+    "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.name", "gen_ai.tool.call.id",
+    "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.type", "gen_ai.tool.description",
+    "gen_ai.tool.definitions", "gen_ai.conversation.id", "gen_ai.agent.name", "gen_ai.agent.id",
+    "gen_ai.output.type", "gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p",
+    "gen_ai.request.stop_sequences", "gen_ai.request.seed", "gen_ai.request.choice.count",
+    "gen_ai.request.frequency_penalty", "gen_ai.request.presence_penalty", "server.address", "server.port",
+    "error.type", "openinference.span.kind", "llm.model_name", "llm.provider", "llm.system",
+    "llm.invocation_parameters", "llm.finish_reason", "llm.request.type", "llm.usage.total_tokens",
+    "llm.token_count.total", "llm.is_streaming", "llm.tools", "tool.name", "tool.parameters",
+    "tool.description", "tool.id", "tool_call.id", "input.value", "input.mime_type", "output.value",
+    "output.mime_type", "session.id", "user.id", "metadata", "tag.tags",
+    *(name for names in _USAGE.values() for name in names),
+})  # fmt: skip
+
+
+def _recognises(source: ForeignSource) -> bool:
+    head = source.head.lstrip()
+    if head.startswith((b"{", b"[")):
+        return source.has("resourceSpans") or source.has("resource_spans")
+    return b"trace" not in head[:1] and _looks_like_protobuf(source.head)
+
+
+def _looks_like_protobuf(head: bytes) -> bool:
+    """A request begins with its first ``ResourceSpans``; spans of models name what they do."""
+    is_framed = len(head) > 5 and head[4:5] == b"\n"
+    return (head[:1] == b"\n" or is_framed) and any(
+        mark in head for mark in (b"gen_ai.", b"openinference.span.kind", b"llm.model_name")
+    )
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    lost: list[tuple[str, int | None]] = []
+    if not source.head.lstrip().startswith((b"{", b"[")):
+        try:
+            requests: Any = list(_protobuf_requests(source.read()))
+        except (ValueError, IndexError, struct.error) as error:
+            raise FormatError(f"no OTLP: {error}", file=source.name) from None
+    elif isinstance(source.first_line, dict):
+        requests = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
+    else:
+        requests = [_whole_document(source, lost)]
+    import_spans(runs, (span for request in requests for span in _spans_of(request, lost)), lost)
+
+
+def _whole_document(source: ForeignSource, lost: list[tuple[str, int | None]]) -> dict[str, Any]:
+    try:
+        document = source.document()
+    except FormatError as error:
+        found = whole_items(source.read(), "resourceSpans", "resource_spans")
+        if not found:
+            raise
+        lost.append((error.reason, error.line))
+        return {"resourceSpans": found}
+    return {"resourceSpans": document} if isinstance(document, list) else document
+
+
+def _spans_of(request: Any, lost: list[tuple[str, int | None]]) -> Iterator[Span]:
+    for resource in _list(request, "resourceSpans", "resource_spans"):
+        for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            for span in _list(scope, "spans"):
+                try:
+                    yield _span_of(span)
+                except (LookupError, TypeError, ValueError, AttributeError) as error:
+                    lost.append((f"a span cannot be read: {error}", None))
+
+
+def _list(told: Any, *names: str) -> list[Any]:
+    found = first_of(told, *names) if isinstance(told, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _span_of(told: dict[str, Any]) -> Span:
+    attributes = _attributes(told.get("attributes"))
+    for event in _list(told, "events"):
+        _take_event(attributes, event)
+    kind = _kind_of(attributes, str(told.get("name")))
+    status = told.get("status") or {}
+    is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
+    span = Span(
+        trace_id=str(first_of(told, "traceId", "trace_id") or "trace"),
+        span_id=str(first_of(told, "spanId", "span_id")),
+        name=str(told.get("name")),
+        kind=kind,
+        started_ms=_ms(first_of(told, "startTimeUnixNano", "start_time_unix_nano")),
+        ended_ms=_ms(first_of(told, "endTimeUnixNano", "end_time_unix_nano")),
+        error=str(status.get("message") or attributes.get("error.type") or "error") if is_error else None,
+    )
+    if kind == "model":
+        _fill_model(span, attributes)
+    elif kind == "tool":
+        span.name = str(first_of(attributes, "gen_ai.tool.name", "tool.name") or span.name)
+        span.arguments = value_of(
+            first_of(attributes, "gen_ai.tool.call.arguments", "tool.parameters", "input.value")
+        )
+        span.result = value_of(first_of(attributes, "gen_ai.tool.call.result", "output.value"))
+    else:
+        span.details = attributes
+        return span
+    indexed = (name for name in attributes if name not in _KNOWN and _INDEXED.fullmatch(name) is None)
+    span.unknown = [re.sub(r"\.\d+\.", ".N.", name) for name in indexed]
+    return span
+
+
+def _kind_of(attributes: dict[str, Any], name: str) -> SpanKind:
+    operation = attributes.get("gen_ai.operation.name")
+    inference = str(attributes.get("openinference.span.kind") or "").upper()
+    if operation in _MODEL_OPERATIONS or inference == "LLM" or attributes.get("llm.request.type"):
+        return "model"
+    if (
+        operation == "execute_tool"
+        or inference == "TOOL"
+        or (operation is None and "gen_ai.tool.name" in attributes)
+    ):
+        return "tool"
+    is_named = operation is None and not inference and "gen_ai.request.model" in attributes
+    return "model" if is_named and name != "" else "other"
+
+
+def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
+    span.provider = str(
+        first_of(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+        or "unknown"
+    )
+    span.model = str(
+        first_of(attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name") or "unknown"
+    )
+    usage = {ours: first_of(attributes, *names) for ours, names in _USAGE.items()}
+    counts = {
+        name: int(count)
+        for name, count in usage.items()
+        if isinstance(count, int | float | str) and str(count).isdigit()
+    }
+    span.usage = counts or None
+    reasons = value_of(first_of(attributes, "gen_ai.response.finish_reasons", "llm.finish_reason"))
+    span.stop_reason = (
+        str(reasons[0]) if isinstance(reasons, list) and reasons else str(reasons) if reasons else None
+    )
+    asked, said = _indexed_messages(attributes)
+    told = value_of(attributes.get("gen_ai.input.messages"))
+    span.messages = messages_of(told) if told is not None else asked
+    system = value_of(attributes.get("gen_ai.system_instructions"))
+    if system:
+        spoken = plain_message({"role": "system", "content": system})
+        span.messages = ([spoken] if spoken else []) + span.messages
+    answers = value_of(attributes.get("gen_ai.output.messages"))
+    answers = answers if isinstance(answers, list) else said
+    for answer in answers[:1]:
+        take_answer(span, answer)
+    if not span.messages and attributes.get("input.value"):
+        span.messages = messages_of(attributes["input.value"])
+    if not answers and isinstance(attributes.get("output.value"), str):
+        span.text = attributes["output.value"]
+
+
+def _indexed_messages(attributes: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Messages that are told member by member: ``llm.input_messages.0.message.content``."""
+    sides: dict[bool, dict[int, dict[str, Any]]] = {True: {}, False: {}}
+    for name, value in attributes.items():
+        found = _INDEXED.fullmatch(name)
+        if found is None:
+            continue
+        is_asked = found["side"] in ("gen_ai.prompt", "llm.input_messages")
+        message = sides[is_asked].setdefault(int(found["at"]), {})
+        call = _CALL.fullmatch(found["rest"])
+        if call is None:
+            message[found["rest"]] = value
+        else:
+            message.setdefault("calls", {}).setdefault(int(call["at"]), {})[call["rest"]] = value
+    return _in_order(sides[True]), _in_order(sides[False])
+
+
+def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for _, told in sorted(messages.items()):
+        calls = [call for _, call in sorted(told.pop("calls", {}).items())]
+        message = plain_message({"role": told.get("role", "assistant"), **told})
+        if message is not None:
+            requests = [request for request in map(tool_request, calls) if request is not None]
+            found.append(
+                message | ({"tool_calls": [each.to_json() for each in requests]} if requests else {})
+            )
+    return found
+
+
+def _take_event(attributes: dict[str, Any], event: Any) -> None:
+    """What events of a span say in place of its attributes, as instrumentations did it in turn."""
+    told = _attributes(event.get("attributes") if isinstance(event, dict) else None)
+    name = str(event.get("name")) if isinstance(event, dict) else ""
+    if name == "gen_ai.client.inference.operation.details":
+        attributes.update(told)
+    elif name == "gen_ai.content.prompt" and "gen_ai.prompt" in told:
+        attributes.setdefault("gen_ai.input.messages", told["gen_ai.prompt"])
+    elif name == "gen_ai.content.completion" and "gen_ai.completion" in told:
+        attributes.setdefault("gen_ai.output.messages", told["gen_ai.completion"])
+    elif name in (
+        "gen_ai.system.message",
+        "gen_ai.user.message",
+        "gen_ai.assistant.message",
+        "gen_ai.tool.message",
+    ):
+        role = name.split(".")[1]
+        spoken = {"role": role, **{key: value_of(value) for key, value in told.items()}}
+        attributes.setdefault("gen_ai.input.messages", []).append(spoken)
+    elif name == "gen_ai.choice":
+        message = value_of(told.get("message")) or told
+        attributes.setdefault("gen_ai.output.messages", []).append(
+            {"role": "assistant", **(message if isinstance(message, dict) else {"content": message})}
+        )
+
+
+def _attributes(told: Any) -> dict[str, Any]:
+    if isinstance(told, dict):
+        return dict(told)
+    return {str(each["key"]): _any_value(each.get("value")) for each in told or () if isinstance(each, dict)}
+
+
+def _any_value(told: Any) -> Any:
+    """A value of OTLP: an object whose one member names its type."""
+    if not isinstance(told, dict) or len(told) != 1:
+        return None
+    [(kind, value)] = told.items()
+    kind = kind.replace("_", "").lower()
+    if kind == "intvalue":
+        return int(value)
+    if kind == "arrayvalue":
+        return [_any_value(each) for each in _list(value, "values")]
+    if kind == "kvlistvalue":
+        return _attributes(value.get("values"))
+    return value
+
+
+def _ms(nanoseconds: Any) -> float | None:
+    try:
+        return int(nanoseconds) / 1_000_000
+    except (TypeError, ValueError):
+        return None
+
+
+# The wire format of protobuf, for the messages that matter here
+
+
+def _protobuf_requests(data: bytes) -> Iterator[dict[str, Any]]:
+    """One request, or many, each behind its length in four bytes."""
+    if data[:1] != b"\n" or _is_framed(data):
+        place = 0
+        while place < len(data):
+            [size] = struct.unpack_from(">I", data, place)
+            yield _request(data[place + 4 : place + 4 + size])
+            place += 4 + size
+        return
+    yield _request(data)
+
+
+def _is_framed(data: bytes) -> bool:
+    return len(data) > 8 and struct.unpack_from(">I", data)[0] <= len(data) - 4 and data[4:5] == b"\n"
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        number, kind = key >> 3, key & 7
+        value: Any
+        if kind == 0:
+            value, place = _varint(data, place)
+        elif kind == 1:
+            value, place = data[place : place + 8], place + 8
+        elif kind == 2:
+            size, place = _varint(data, place)
+            value, place = data[place : place + size], place + size
+        elif kind == 5:
+            value, place = data[place : place + 4], place + 4
+        else:
+            raise ValueError(f"a field of kind {kind}")
+        if place > len(data):
+            raise ValueError("the data was cut off")
+        yield number, value
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if place >= len(data) or shift > 63:
+            raise ValueError("the data was cut off")
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def _request(data: bytes) -> dict[str, Any]:
+    return {"resourceSpans": [_resource_spans(value) for number, value in _fields(data) if number == 1]}
+
+
+def _resource_spans(data: bytes) -> dict[str, Any]:
+    return {"scopeSpans": [_scope_spans(value) for number, value in _fields(data) if number == 2]}
+
+
+def _scope_spans(data: bytes) -> dict[str, Any]:
+    return {"spans": [_protobuf_span(value) for number, value in _fields(data) if number == 2]}
+
+
+def _protobuf_span(data: bytes) -> dict[str, Any]:
+    span: dict[str, Any] = {"attributes": [], "events": []}
+    for number, value in _fields(data):
+        if number in (1, 2):
+            span["traceId" if number == 1 else "spanId"] = value.hex()
+        elif number == 5:
+            span["name"] = value.decode("utf-8", "replace")
+        elif number in (7, 8):
+            [time] = struct.unpack("<Q", value)
+            span["startTimeUnixNano" if number == 7 else "endTimeUnixNano"] = time
+        elif number == 9:
+            span["attributes"].append(_key_value(value))
+        elif number == 11:
+            span["events"].append(_span_event(value))
+        elif number == 15:
+            status = dict(_fields(value))
+            span["status"] = {
+                "code": status.get(3, 0),
+                "message": status.get(2, b"").decode("utf-8", "replace"),
+            }
+    return span
+
+
+def _span_event(data: bytes) -> dict[str, Any]:
+    fields = list(_fields(data))
+    name = next((value.decode("utf-8", "replace") for number, value in fields if number == 2), "")
+    return {"name": name, "attributes": [_key_value(value) for number, value in fields if number == 3]}
+
+
+def _key_value(data: bytes) -> dict[str, Any]:
+    fields = dict(_fields(data))
+    return {
+        "key": fields.get(1, b"").decode("utf-8", "replace"),
+        "value": _protobuf_value(fields.get(2, b"")),
+    }
+
+
+def _protobuf_value(data: bytes) -> dict[str, Any]:
+    for number, value in _fields(data):
+        if number == 1:
+            return {"stringValue": value.decode("utf-8", "replace")}
+        if number == 2:
+            return {"boolValue": bool(value)}
+        if number == 3:
+            return {"intValue": value - (1 << 64) if value >> 63 else value}
+        if number == 4:
+            return {"doubleValue": struct.unpack("<d", value)[0]}
+        if number == 5:
+            return {
+                "arrayValue": {"values": [_protobuf_value(each) for at, each in _fields(value) if at == 1]}
+            }
+        if number == 6:
+            return {"kvlistValue": {"values": [_key_value(each) for at, each in _fields(value) if at == 1]}}
+        if number == 7:
+            return {"bytesValue": value.hex()}
+    return {}
+
+
+IMPORTER: Final = Importer(
+    name="otlp",
+    title="OpenTelemetry traces (GenAI, OpenInference)",
+    version=1,
+    fidelity="judgeable",
+    recognises=_recognises,
+    read=_read,
+    holds_many=True,
+)

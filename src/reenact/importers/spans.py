@@ -1,0 +1,232 @@
+"""Spans of a trace as a run: model calls, tool calls, and all others as notes.
+
+Tracing tools name the same things differently; each importer turns its own into :class:`Span` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from reenact.importers.building import ModelTurn, RunBuilder, ToolRequest, text_of
+from reenact.importers.importing import Runs, read_value
+
+SpanKind = Literal["model", "tool", "other"]
+_MOST_NAMES: Final = 200
+
+
+class Span(msgspec.Struct, kw_only=True):
+    """One span, as far as it is understood."""
+
+    trace_id: str
+    span_id: str
+    name: str
+    kind: SpanKind = "other"
+    started_ms: float | None = None
+    ended_ms: float | None = None
+    error: str | None = None
+    provider: str = "unknown"
+    model: str = "unknown"
+    messages: list[dict[str, Any]] = []
+    text: str = ""
+    reasoning: str = ""
+    tools: list[ToolRequest] = []
+    usage: dict[str, Any] | None = None
+    stop_reason: str | None = None
+    arguments: Any = None
+    result: Any = None
+    details: Any = None
+    """Of a span that is neither: what it says of itself."""
+    unknown: list[str] = []
+
+
+def import_spans(runs: Runs, spans: Iterable[Span], lost: Iterable[tuple[str, int | None]] = ()) -> None:
+    """One run per trace, each in the order in which things ended or, for calls of tools, began."""
+    by_trace: dict[str, list[Span]] = {}
+    for span in spans:
+        by_trace.setdefault(span.trace_id, []).append(span)
+    losses = list(lost)
+    if not by_trace:
+        for reason, line in losses[:1]:
+            runs.lose(reason, line)
+    for trace_id, found in by_trace.items():
+        began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
+        run = runs.open(trace_id, started_ms=began)
+        run.missing("requests as they were sent", "what happened between the spans")
+        _Writing(run).write(found)
+        for reason, line in losses:
+            run.lose(reason, line)
+        losses = []
+
+
+class _Writing:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self._before: list[Any] = []
+        """What the model call before was asked."""
+
+    def write(self, spans: list[Span]) -> None:
+        steps: list[tuple[float, int, Span, bool]] = []
+        for number, span in enumerate(spans):
+            began = span.started_ms if span.started_ms is not None else 0.0
+            ended = span.ended_ms if span.ended_ms is not None else began
+            if span.kind == "tool":
+                steps.append((began, 2 * number, span, True))
+            at = began if span.kind == "other" else ended
+            steps.append((at, 2 * number + 1, span, False))
+        for _, _, span, is_beginning in sorted(steps, key=lambda step: step[:2]):
+            self._write(span, is_beginning=is_beginning)
+
+    def _write(self, span: Span, *, is_beginning: bool) -> None:
+        run = self._run
+        if is_beginning:
+            run.tool_call(span.span_id, span.name, span.arguments, time_ms=span.started_ms)
+            return
+        run.unknown("attribute", span.unknown)
+        if span.kind == "tool":
+            result = span.result if span.error is None else span.error
+            run.tool_result(span.span_id, result, is_error=span.error is not None, time_ms=span.ended_ms)
+        elif span.kind == "model":
+            self._write_model_call(span)
+        else:
+            told = {"name": span.name, "details": span.details}
+            run.note(
+                "span", told if span.error is None else told | {"error": span.error}, time_ms=span.started_ms
+            )
+
+    def _write_model_call(self, span: Span) -> None:
+        shared = 0
+        for one, other in zip(span.messages, self._before, strict=False):
+            if one != other:
+                break
+            shared += 1
+        self._before = span.messages
+        self._run.model_turn(
+            ModelTurn(
+                messages=span.messages[shared:],
+                text=span.text,
+                reasoning=span.reasoning,
+                tools=tuple(span.tools),
+                provider=span.provider,
+                model=span.model,
+                usage=span.usage,
+                stop_reason=span.stop_reason,
+                error=span.error,
+                asked_ms=span.started_ms,
+                answered_ms=span.ended_ms,
+            )
+        )
+
+
+def value_of(told: Any) -> Any:
+    """What a text holds that is JSON; anything else as it is."""
+    if isinstance(told, str) and told[:1] in ("{", "["):
+        try:
+            return read_value(told.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            return told
+    return told
+
+
+def tool_request(call: Any) -> ToolRequest | None:
+    """A tool call in any of the forms in which messages hold one."""
+    if not isinstance(call, dict):
+        return None
+    function = call.get("function")
+    inner: dict[str, Any] = function if isinstance(function, dict) else call
+    name = inner.get("name")
+    if not isinstance(name, str):
+        return None
+    arguments = next(
+        (inner[key] for key in ("arguments", "args", "input", "parameters") if key in inner), None
+    )
+    own = call.get("id", call.get("tool_call_id"))
+    return ToolRequest(name, value_of(arguments), own if isinstance(own, str) else None)
+
+
+def plain_message(told: Any) -> dict[str, Any] | None:
+    """A message of any tracing tool as one of ours: ``role``, ``content``, tool calls."""
+    if isinstance(told, str):
+        return {"role": "user", "content": told}
+    if not isinstance(told, dict):
+        return None
+    if isinstance(told.get("kwargs"), dict) and isinstance(told.get("id"), list):  # LangChain's own form
+        kind = str(told["id"][-1] if told["id"] else "")
+        told = {"type": kind.removesuffix("Chunk").removesuffix("Message").lower(), **told["kwargs"]}
+    inner = told.get("message")
+    if isinstance(inner, dict):
+        told = inner
+    elif isinstance(told.get("data"), dict):
+        told = {"type": told.get("type"), **told["data"]}
+    role = str(told.get("role") or told.get("type") or "user")
+    role = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}.get(role, role)
+    content = told.get("content", told.get("parts", told.get("text")))
+    message: dict[str, Any] = {"role": role, "content": content}
+    calls = list(told.get("tool_calls") or []) if isinstance(told.get("tool_calls"), list) else []
+    more = told.get("additional_kwargs")
+    if not calls and isinstance(more, dict) and isinstance(more.get("tool_calls"), list):
+        calls = more["tool_calls"]
+    if isinstance(content, list):
+        _take_parts(message, content, calls)
+    found = [request for request in map(tool_request, calls) if request is not None]
+    if found:
+        message["tool_calls"] = [request.to_json() for request in found]
+    if isinstance(told.get("tool_call_id"), str):
+        message["tool_call_id"] = told["tool_call_id"]
+    return message
+
+
+def _take_parts(message: dict[str, Any], parts: list[Any], calls: list[Any]) -> None:
+    """What the parts of a content are: text, reasoning, tool calls, or what a tool gave."""
+    texts, reasoning = [], []
+    for part in parts:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("tool_call", "tool_use", "function_call"):
+            calls.append(part)
+        elif kind in ("tool_call_response", "tool_result"):
+            told = next((part[key] for key in ("response", "result", "content") if key in part), None)
+            message |= {
+                "role": "tool",
+                "content": told,
+                "tool_call_id": str(part.get("id") or part.get("tool_use_id")),
+            }
+            return
+        elif kind in ("reasoning", "thinking"):
+            reasoning.append(str(part.get("content") or part.get("thinking") or part.get("text") or ""))
+        elif isinstance(part, dict) and isinstance(part.get("content"), str):
+            texts.append(part["content"])
+        else:
+            texts.append(text_of(part))
+    message["content"] = "\n".join(filter(None, texts))
+    if any(reasoning):
+        message["reasoning"] = "\n".join(filter(None, reasoning))
+
+
+def take_answer(span: Span, told: Any) -> None:
+    """Fill in what the model said, of a message in any form."""
+    message = plain_message(told)
+    if message is None:
+        return
+    text = text_of(message["content"])
+    span.text = f"{span.text}\n{text}" if span.text and text else span.text or text
+    span.reasoning = span.reasoning or str(message.get("reasoning") or "")
+    calls = [tool_request(call) for call in message.get("tool_calls") or []]
+    span.tools = [*span.tools, *(call for call in calls if call is not None)]
+
+
+def messages_of(told: Any) -> list[dict[str, Any]]:
+    """The messages in a list of them, or in a list of one such list."""
+    told = value_of(told)
+    if isinstance(told, dict):
+        told = next((told[key] for key in ("messages", "contents", "input", "prompt") if key in told), told)
+    if isinstance(told, list) and len(told) == 1 and isinstance(told[0], list):
+        told = told[0]
+    found = map(plain_message, told if isinstance(told, list) else [told])
+    return [message for message in found if message is not None]
+
+
+def first_of(told: Mapping[str, Any], *names: str) -> Any:
+    """The first of these members that is there and says something."""
+    return next((told[name] for name in names if told.get(name) not in (None, "", [], {})), None)

@@ -1,0 +1,160 @@
+"""Traces become one run each, with as many model calls and tools as there are spans of them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from tests.importers.test_transcripts import counted, trace_of
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CALL = {"id": "c1", "name": "look", "args": {"q": "x"}}
+
+
+def imported(tmp_path: Path, source: Path) -> Any:
+    report = reenact.import_runs(source, tmp_path / "runs")
+    assert report.verdict == "whole"
+    return report.runs
+
+
+@pytest.mark.parametrize("form", ["json", "pb"])
+@pytest.mark.parametrize("name", ["genai", "openinference"])
+def test_what_instrumentations_export_can_be_judged(tmp_path, name, form):
+    """Messages, answers, the tool with what it gave, tokens; protobuf says the same as JSON."""
+    (run,) = imported(tmp_path, FIXTURES / f"otlp-{name}.{form}")
+    assert (run.format, run.fidelity, counted(run)) == ("otlp", "judgeable", (2, 1, 1))
+    events = trace_of(Path(run.path))
+    answers = [event["data"] for event in events if event["type"] == "llm_response"]
+    assert [answer["text"] for answer in answers] == ["I look.", "There is one file."]
+    assert answers[0]["usage"]["output_tokens"] > 0
+    assert [event["data"]["tool"] for event in events if event["type"] == "tool_call"] == ["look"]
+    assert "How many files are here?" in Path(run.path, "transcript.md").read_text()
+    assert reenact.verify(run.path).is_good
+
+
+def test_lines_and_frames_are_read_too(tmp_path):
+    """As the collector's exporter to files writes them: a request a line, or behind its length."""
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    (tmp_path / "it.jsonl").write_text(f"{json.dumps(told)}\n" * 2)
+    data = (FIXTURES / "otlp-genai.pb").read_bytes()
+    (tmp_path / "it.pb").write_bytes((struct.pack(">I", len(data)) + data) * 2)
+    for name in ("it.jsonl", "it.pb"):
+        (run,) = reenact.import_runs(tmp_path / name, tmp_path / name.replace(".", "-")).runs
+        assert run.counts.model_calls == 4
+
+
+def langsmith(own: str, kind: str, inputs: Any, outputs: Any, second: int, **more: Any) -> dict[str, Any]:
+    return {
+        "id": own, "trace_id": "t1", "name": own, "run_type": kind, "inputs": inputs, "outputs": outputs,
+        "start_time": f"2026-01-01T00:00:0{second}", "end_time": f"2026-01-01T00:00:0{second}.5", **more,
+    }  # fmt: skip
+
+
+HUMAN = {
+    "lc": 1,
+    "type": "constructor",
+    "id": ["langchain", "schema", "HumanMessage"],
+    "kwargs": {"content": "Hi"},
+}
+AI = {"id": ["langchain", "schema", "AIMessage"], "kwargs": {"content": "I look.", "tool_calls": [CALL]}}
+LANGSMITH = [
+    langsmith("chain", "chain", {"a": 1}, {"b": 2}, 0),
+    langsmith(
+        "one",
+        "llm",
+        {"messages": [[HUMAN]]},
+        {"generations": [[{"text": "I look.", "message": AI}]]},
+        1,
+        prompt_tokens=7,
+        completion_tokens=2,
+        extra={"metadata": {"ls_model_name": "m"}},
+    ),
+    langsmith("look", "tool", {"input": "x"}, {"output": "one.txt"}, 2),
+    langsmith("broken", "tool", {"input": "y"}, None, 3, error="ValueError: no"),
+    langsmith(
+        "two",
+        "llm",
+        {"messages": [{"role": "user", "content": "Hi"}]},
+        {"choices": [{"message": {"role": "assistant", "content": "Done"}}]},
+        4,
+        odd=1,
+    ),
+]
+
+OBSERVATIONS = [
+    {
+        "id": "g1",
+        "traceId": "t1",
+        "type": "GENERATION",
+        "name": "g",
+        "model": "m",
+        "startTime": "2026-01-01T00:00:01Z",
+        "endTime": "2026-01-01T00:00:02Z",
+        "input": [{"role": "user", "content": "Hi"}],
+        "output": {"role": "assistant", "content": "I look.", "tool_calls": [CALL]},
+        "usageDetails": {"input": 7, "output": 2},
+    },
+    {
+        "id": "t",
+        "traceId": "t1",
+        "type": "TOOL",
+        "name": "look",
+        "startTime": "2026-01-01T00:00:03Z",
+        "input": {"q": "x"},
+        "output": "one.txt",
+    },
+    {
+        "id": "b",
+        "traceId": "t1",
+        "type": "TOOL",
+        "name": "broken",
+        "startTime": "2026-01-01T00:00:04Z",
+        "level": "ERROR",
+        "statusMessage": "ValueError: no",
+    },
+    {
+        "id": "g2",
+        "traceId": "t1",
+        "type": "GENERATION",
+        "name": "g",
+        "startTime": "2026-01-01T00:00:05Z",
+        "input": "Hi",
+        "output": "Done",
+        "odd": 1,
+    },
+]
+TRACE = {"id": "t1", "name": "trace", "timestamp": "2026-01-01T00:00:00Z", "observations": OBSERVATIONS}
+
+
+@pytest.mark.parametrize("form", ["list", "lines", "trace"])
+@pytest.mark.parametrize(("name", "told"), [("langsmith", LANGSMITH), ("langfuse", OBSERVATIONS)])
+def test_exports_can_be_judged(tmp_path, name, told, form):
+    """Model calls with texts, tokens and tool calls; tools that gave something, and that failed."""
+    text = json.dumps(told, indent=1)
+    if form == "lines":
+        text = "".join(json.dumps(each) + "\n" for each in told)
+    elif form == "trace" and name == "langfuse":
+        text = json.dumps(TRACE, indent=1)
+    (tmp_path / "it.json").write_text(text)
+    (run,) = imported(tmp_path, tmp_path / "it.json")
+    assert (run.format, counted(run), run.unknown) == (name, (2, 2, 2), {"attribute.odd": 1})
+    events = trace_of(Path(run.path))
+    answers = [event["data"] for event in events if event["type"] == "llm_response"]
+    assert [answer["text"] for answer in answers] == ["I look.", "Done"]
+    assert answers[0]["usage"] == {"input_tokens": 7, "output_tokens": 2}
+    results = [event["data"] for event in events if event["type"] == "tool_result"]
+    assert [result["success"] for result in results] == [True, False]
+    assert results[0]["result"] == "one.txt"
+
+
+def test_each_trace_is_a_run(tmp_path):
+    """Named by the trace."""
+    told = [{**each, "trace_id": f"t{n}"} for n, each in enumerate(LANGSMITH)]
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    runs = imported(tmp_path, tmp_path / "it.json")
+    assert sorted(Path(run.path).name for run in runs) == ["t0", "t1", "t2", "t3", "t4"]
