@@ -259,3 +259,105 @@ def test_threads_that_come_back_together_share_a_look(tmp_path):
             )
             after = history.read_tree(history.tree_at(outcome))
             assert os.fsencode(event.data.args["name"]) in {entry.name for entry in after}
+
+
+# Replay
+
+
+def replayed(path, *words, cwd, **environment):
+    return run("replay", path, "--workspace", "--", *words, cwd=cwd, **environment)
+
+
+def test_a_shell_agent_is_replayed_elsewhere_among_its_files(recorded, work, tmp_path):
+    """Its commands really run, in a folder of their own; the user's files stay as they are."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    listing = ["ls", "-lR", "--full-time", work]
+    before = subprocess.run(listing, capture_output=True, check=True).stdout
+    done = replayed(recorded, *CODING, cwd=elsewhere, HOME=str(elsewhere))
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert "reproduced, 3 calls answered from the capture" in done.stderr
+    assert subprocess.run(listing, capture_output=True, check=True).stdout == before
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_files_that_differ_at_a_step_are_a_divergence_with_their_diff(recorded, tmp_path):
+    """Although every request is the same."""
+    code = (AGENTS / "coding.py").read_text()
+    (tmp_path / "other.py").write_text(code.replace('["sh", "-c", ', '["sh", "-c", "echo x >> y;" + '))
+    done = replayed(recorded, PYTHON, "-I", tmp_path / "other.py", "Work", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the files are not as they were before this call: added y\n" in done.stderr
+    assert "    +x\n" in done.stderr
+
+
+def test_a_python_agent_finds_what_its_answered_calls_did(work, tmp_path):
+    """Tools and programs do not run in replay; what they did to files is done in their place."""
+    done = run("record", "-o", tmp_path / "a", "--workspace", "--", *agent("filing"), cwd=work)
+    assert done.returncode == 0, done.stderr
+    for name in ("notes.txt", "d/own.txt"):
+        (work / name).unlink()
+    done = replayed(tmp_path / "a", *agent("filing"), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "['d/own.txt', 'notes.txt', 'start.txt']\n"), done.stderr
+    assert not (work / "notes.txt").exists()
+    done = replayed(tmp_path / "a", *agent("filing", "other\n"), cwd=tmp_path)
+    assert done.returncode == 1
+
+
+def test_what_the_agent_writes_otherwise_at_the_end_diverges(tmp_path):
+    """The end is compared too, and the diff shown."""
+    (tmp_path / "work").mkdir()
+    agent_file = tmp_path / "late.py"
+    text = "import os, reenact\n@reenact.tool\ndef nothing(): pass\nnothing()\nfd = os.open('out', 65)\n"
+    agent_file.write_text(text + "os.write(fd, b'one\\n')\n")
+    options = ["-o", tmp_path / "a", "--workspace"]
+    assert run("record", *options, "--", PYTHON, agent_file, cwd=tmp_path / "work").returncode == 0
+    assert replayed(tmp_path / "a", PYTHON, agent_file, cwd=tmp_path).returncode == 0
+    agent_file.write_text(text + "os.write(fd, b'two\\n')\n")
+    done = replayed(tmp_path / "a", PYTHON, agent_file, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the files at the end are not as recorded: changed out" in done.stderr
+    assert "    -one\n" in done.stderr
+    assert "    +two\n" in done.stderr
+
+
+def test_the_workspace_can_be_named_and_its_path_is_mapped(tmp_path):
+    """In the command, in what the model is asked, and in files that hold it."""
+    (tmp_path / "work").mkdir()
+    command = f"cd {tmp_path / 'work'} && pwd > where.txt && cat where.txt"
+    script = [Reply(tool_calls=[ToolCall("bash", {"command": command})]), Reply("Done.")]
+    words = [PYTHON, "-I", str(AGENTS / "coding.py"), "Work in {workspace}"]
+    with ScriptedProvider(script) as provider:
+        options = ["-o", tmp_path / "a", "--workspace", tmp_path / "work"]
+        base_url = provider.base_url("anthropic")
+        done = run("record", *options, "--", *words, cwd=tmp_path, ANTHROPIC_BASE_URL=base_url)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "work" / "where.txt").write_text("untouched")
+    done = replayed(tmp_path / "a", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "work" / "where.txt").read_text() == "untouched"
+
+
+def test_a_block_is_replayed_in_a_folder(tmp_path):
+    """From Python: the folder is made by checkout, and compared at the end."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "f").write_text("start")
+
+    @reenact.tool
+    def write(text: str) -> None:
+        (folder / "g").write_text(text)
+
+    with reenact.capture(tmp_path / "a", workspace=folder):
+        write("x")
+    reenact.checkout(tmp_path / "a", tmp_path / "again", at=1)
+    with reenact.replay(tmp_path / "a", workspace=tmp_path / "again"):
+        write("x")
+    assert (tmp_path / "again" / "g").read_text() == "x"
+    (tmp_path / "again" / "g").unlink()
+    (tmp_path / "again" / "f").write_text("other")
+    with (
+        pytest.raises(reenact.Diverged, match="before this call: changed f"),
+        reenact.replay(tmp_path / "a", workspace=tmp_path / "again"),
+    ):
+        write("x")

@@ -47,6 +47,8 @@ _EXPLAINED: Final = 5
     "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
 )
 @click.option("--strict-output", is_flag=True, help="Take it for a divergence when COMMAND prints otherwise.")
+@click.option("--workspace", is_flag=True, help="Run among the recorded files, in a folder of their own.")
+@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
@@ -59,6 +61,8 @@ def command(
     network: bool,
     allowed: tuple[str, ...],
     strict_output: bool,
+    workspace: bool,
+    repository: str | None,
     port: int | None,
     words: tuple[str, ...],
 ) -> int:
@@ -69,7 +73,9 @@ def command(
     capture knows it. Where COMMAND prints something else than when it was recorded, that is noted, and with
     --strict-output it has diverged. strict stops at the first difference, lenient collects them and answers
     with the nearest recorded call; where none is alike, as --on-unmatched says. What rules name as volatile
-    may differ: the capture's, those of the nearest reenact.toml, and those given here.
+    may differ: the capture's, those of the nearest reenact.toml, and those given here. With --workspace
+    COMMAND runs in a new folder with the files that were recorded at the start, for which {workspace} stands,
+    and files that differ before a call or at the end are divergences; your own files are not touched.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")
@@ -83,6 +89,8 @@ def command(
         network=network,
         strict_output=strict_output,
         port=port,
+        workspace=workspace,
+        repository=repository,
         stdout=2 if as_json else 1,
     )
     if receipt_file is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryDirectory
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -31,6 +33,7 @@ from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.reader import CaptureReader
+from reenact.workspace.history import WorkspaceHistory
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
@@ -63,6 +66,8 @@ def replay_command(
     strict_output: bool = False,
     port: int | None = None,
     stdout: int = 1,
+    workspace: bool = False,
+    repository: str | Path | None = None,
 ) -> ReplayReport:
     """Run the command *words* again, every call answered from the capture in *path*; nothing goes live.
 
@@ -71,6 +76,10 @@ def replay_command(
     addresses that the command may reach, *network* lets programs that are not Python reach other machines.
     Where the command prints something else than when it was recorded, that is noted, and with *strict_output*
     it has diverged. What it prints goes to the file descriptor *stdout*.
+
+    With *workspace* the files that were recorded are put into a folder of their own, in which the command
+    runs: ``{workspace}`` in *words* stands for it. Where its files are not those of the recording, before a
+    call or at the end, it has diverged. *repository* is where git keeps files that the capture only names.
     """
     directory, words, rules, allowed = str(path), tuple(words), tuple(volatile), tuple(allow)
     _refuse_malformed(allowed)
@@ -82,7 +91,9 @@ def replay_command(
     recorded = reader.manifest.exitStatus
     run_start = beginning(reader)
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
-    with handover_folder() as handover:
+    if workspace:
+        rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+    with handover_folder() as handover, _restored(reader, directory, repository, workspace) as files:
         served = ServedReplay(
             Path(directory),
             upstreams_of(os.environ) | (run_start.upstreams or {}),
@@ -91,25 +102,38 @@ def replay_command(
             volatile=rules,
             words=words,
             input_copy=handover.input_copy,
+            workspace=files.root if files is not None else None,
+            cwd=files.cwd if files is not None else None,
         )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
-            orders = ToReplay(str(Path(directory).absolute()), policy, changes, rules, allowed, on_unmatched)
+            orders = ToReplay(
+                str(Path(directory).absolute()),
+                policy,
+                changes,
+                rules,
+                allowed,
+                on_unmatched,
+                str(files.root) if files is not None else None,
+            )
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay", _salt_of(reader))
             printed = Printed(_salt_of(reader))
             status = run(
-                addressed(words, gateway.address),
+                addressed(words if files is None else files.locate(words), gateway.address),
                 environ,
                 stdout=stdout,
                 printed=printed,
                 is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
                 fence=fence,
                 keep_input=handover.input_copy,
+                cwd=files.cwd if files is not None else None,
             )
         found = _collect_replays(directory, handover, served, run_start)
         found = _compare_exit_status(found, None if recorded is ABSENT else recorded, status)
+        if files is not None:
+            found = _with_notes(_compare_files(found, served), files.notes)
     found = _with_notes(found, fence.notes if fence is not None else [])
     found = _compare_output(found, reader.manifest.stdout, printed, served, is_strict=strict_output)
     return ReplayReport(
@@ -120,6 +144,55 @@ def replay_command(
         found.receipt,
         _hermetic_claim(run_start, fence),
     )
+
+
+class _Files(NamedTuple):
+    """The folder in which a command is replayed, with the recorded files."""
+
+    root: Path
+    cwd: Path | None
+    """Where the command begins; ``None`` where the recorded one did not begin among its files."""
+    notes: list[str]
+
+    def locate(self, words: Sequence[str]) -> list[str]:
+        """The command from there: files that are here and not there are named by their whole path."""
+        return [self._locate(word.replace("{workspace}", str(self.root))) for word in words]
+
+    def _locate(self, word: str) -> str:
+        is_path = os.sep in word or "." in word
+        if self.cwd is None or os.path.isabs(word) or not is_path or (self.cwd / word).exists():
+            return word
+        return os.path.abspath(word) if os.path.exists(word) else word
+
+
+@contextmanager
+def _restored(
+    reader: CaptureReader, directory: str, repository: str | Path | None, is_wanted: bool
+) -> Iterator[_Files | None]:
+    """The files at the start of the recorded run in a folder of their own, for the block."""
+    if not is_wanted:
+        yield None
+        return
+    if not WorkspaceHistory.has_one(reader):
+        raise UsageError(f"{directory}: has no files; record with --workspace")
+    history = WorkspaceHistory(reader, repository=Path(repository) if repository else None)
+    with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+        root = Path(os.path.realpath(scratch)) / "workspace"
+        restored = history.restore(history.start.tree, root, refuse_links_out=True)
+        notes = [f"{path}: placeholders stand where secrets were" for path in restored.hidden]
+        notes += [f"{path}: is a link that leads out of the files; not made" for path in restored.refused]
+        cwd = root / history.start.cwd if history.start.cwd is not None else None
+        if cwd is not None and not cwd.is_dir():
+            cwd = root
+        yield _Files(root, cwd, notes)
+
+
+def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
+    """The files at the end, compared where nothing else differs: otherwise that follows from it."""
+    if replayed.receipt.verdict == "diverged" or served.context.files is None:
+        return replayed
+    divergence = served.context.files.at_end()
+    return replayed if divergence is None else _with_divergences(replayed, divergence)
 
 
 def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:

@@ -24,7 +24,7 @@ from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
-from reenact.recorder.names import Names
+from reenact.recorder.eventlog import Names
 from reenact.recorder.sink import Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor

@@ -272,6 +272,8 @@ class WorkspaceData(Record, frozen=True):
     """The commit of git's that has the files which the capture only names."""
     limitBytes: Count | Absent = ABSENT  # noqa: N815
     """Larger files are left out."""
+    above: list[list[str]] | Absent = ABSENT
+    """What ignore files above the workspace say: pairs of the path from there to its root, and the text."""
 
 
 class RunStartData(Record, frozen=True):

@@ -77,6 +77,8 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     """Rules under which the two would be equal, where all that differs looks as if it differed every time."""
     left_behind: tuple[str, ...] = ()
     """Files that the recorded run wrote and that were there before this one began."""
+    files: tuple[str, ...] = ()
+    """How the files of the workspace differ, as the lines of diffs."""
 
     @property
     def summary(self) -> str:
@@ -121,6 +123,7 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
             lines.append(f"  answered     with the outcome of event {self.answered_with}")
         if self.answered is not None:
             lines.append(f"  answered     {_ANSWERED[self.answered]}")
+        lines += [f"    {line}" for line in self.files]
         if self.volatile:
             lines.append("  volatile?    if that differs in every run, add to reenact.toml:")
             lines += [f"    {line}" for rule in self.volatile for line in rule.to_toml().splitlines()]

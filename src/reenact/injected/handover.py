@@ -89,6 +89,8 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
     on_unmatched: OnUnmatched = "error"
+    workspace: str | None = None
+    """The folder with the recorded files, in which the run is made again."""
 
 
 class ToUpdate(msgspec.Struct, frozen=True, tag="update"):

@@ -110,12 +110,13 @@ def run(
     is_of_no_use: Callable[[], bool] = lambda: False,
     fence: Fence | None = None,
     keep_input: Path | None = None,
+    cwd: Path | None = None,
 ) -> int:
     """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
 
     It prints to *stdout*, and *printed* hears it. It is told to end when it *is_of_no_use* any more. It stays
     within *fence*. What comes to it by a pipe is kept in *keep_input* as well, since nobody could look there
-    again.
+    again. It begins in *cwd*, or where we are.
     """
     heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
@@ -126,7 +127,9 @@ def run(
     ):
         child_stdout = None if output == 1 else output
         try:
-            child = subprocess.Popen(command, env=environ, stdin=stdin, stdout=child_stdout, preexec_fn=enter)
+            child = subprocess.Popen(
+                command, env=environ, stdin=stdin, stdout=child_stdout, preexec_fn=enter, cwd=cwd
+            )
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)

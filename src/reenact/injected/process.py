@@ -60,6 +60,7 @@ from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
+from reenact.volatile.places import own_places
 
 
 class _Part(Parent, Protocol):
@@ -282,7 +283,8 @@ class _Replayed(_Again):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_evidence(handover),
+            evidence=_evidence(handover, orders.workspace),
+            workspace=Path(orders.workspace) if orders.workspace is not None else None,
         )
         self._run.__enter__()
         if born is None:
@@ -372,7 +374,7 @@ def _allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allo
     return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
 
 
-def _evidence(handover: Handover) -> RunEvidence:
+def _evidence(handover: Handover, workspace: str | None) -> RunEvidence:
     """All of the program is the run, so that what it was given is what was there when it began."""
     began_s = handover.began_s
     given = Given(
@@ -383,7 +385,8 @@ def _evidence(handover: Handover) -> RunEvidence:
         more=_own_files,
         input_copy=handover.input_copy,
     )
-    return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s)
+    places = own_places() | ({"workspace": workspace} if workspace is not None else {})
+    return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s, places=places)
 
 
 def _own_files() -> Iterator[Path]:

@@ -37,6 +37,7 @@ from reenact.seams import stdlib, telemetry
 from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.values.codec import from_json
+from reenact.volatile.places import own_places
 from reenact.workspace.recording import WorkspaceOrder
 from reenact.workspace.scan import Scanner
 
@@ -147,10 +148,17 @@ class ServedReplay(ReplayRun):
         stall_s: float = STALL_S,
         words: Sequence[str] = (),
         input_copy: Path | None = None,
+        workspace: Path | None = None,
+        cwd: Path | None = None,
     ) -> None:
-        """*words* are the command's; what it draws by lot nobody sees, but what it was given is known."""
+        """*words* are the command's; what it draws by lot nobody sees, but what it was given is known.
+
+        It works in the *workspace* and begins in *cwd*, where these are not the recorded ones.
+        """
         began_s = time.time()
-        given = Given(words, os.environ, Path.cwd(), before_s=began_s, input_copy=input_copy)
+        given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
+        places = own_places() | ({"cwd": str(cwd)} if cwd is not None else {})
+        places |= {"workspace": str(workspace)} if workspace is not None else {}
         super().__init__(
             path,
             policy=policy,
@@ -159,7 +167,8 @@ class ServedReplay(ReplayRun):
             stall_s=stall_s,
             is_ours=is_of_gateway,
             is_causal=True,
-            evidence=RunEvidence("any", given=given, began_s=began_s),
+            evidence=RunEvidence("any", given=given, began_s=began_s, places=places),
+            workspace=workspace,
         )
         self._upstreams = upstreams
 

@@ -49,6 +49,7 @@ from reenact.replayer.volatile import VolatileKeys, rules_in_force
 from reenact.replayer.waiters import EndingInTurn
 from reenact.values.codec import from_json, is_plain, object_text, rebuild, to_text
 from reenact.volatile.likeness import family
+from reenact.workspace.replaying import WorkspaceReplay
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 OnUnmatched: TypeAlias = Literal["error", "empty", "live"]
@@ -134,6 +135,8 @@ class ReplayEngine:
         """The same without the tasks."""
         self._ends: list[tuple[str, str]] = []
         """The lanes of those that are, as recorded, and what came of them, where it is known."""
+        self.files: WorkspaceReplay | None = None
+        """The files among which the run works, where they are replayed too."""
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
@@ -570,6 +573,25 @@ class ReplayEngine:
 
     # Divergences
 
+    def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
+        """Report where the files are not as they were before a call."""
+        if self.files is not None and not recorded.is_instant and not recorded.beside:
+            divergence = self.files.before(recorded.seq)
+            if divergence is not None:
+                self.diverge(msgspec.structs.replace(divergence, lane=lane.name))
+
+    def compare_files_at_end(self) -> None:
+        """Report where the files are not those of the recorded end."""
+        divergence = self.files.at_end() if self.files is not None else None
+        if divergence is not None:
+            self._latch(divergence)
+
+    def change_files(self, recorded: RecordedCall) -> None:
+        """Do to the files what an answered call did; models and tools that run again leave nothing to do."""
+        if self.files is not None and not recorded.beside:
+            has_run = recorded.type == "llm_request" or recorded.name in self._running_again
+            self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
+
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""
         divergence = self._latch(divergence)
@@ -689,6 +711,8 @@ class ReplayStep:
     def _is(self, recorded: RecordedCall) -> None:
         self._recorded = recorded
         self.call_id = recorded.call_id or ""
+        if self._engine.files is not None:
+            self._engine.compare_files(recorded, self._lane)
 
     def answer_unmatched(self, call: Call) -> None:
         """Be the step of a call that no recorded one is alike."""
@@ -773,6 +797,8 @@ class ReplayStep:
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)
+        if self._engine.files is not None:
+            self._engine.change_files(recorded)
         self._give()
 
     def _give(self) -> None:

@@ -57,7 +57,7 @@ class RunLikeness:
         self._first_known: dict[str, int] = {}
         self._blob = lru_cache(maxsize=128)(source.reader.blob)
         self._there_zones, self._here_zones = _zones(source)
-        self._places = Places(_marks(source), evidence.places(), _salt(source))
+        self.places = Places(_marks(source), evidence.places(), _salt(source))
         self._moved: dict[str, Renamed] = {}
         self.answers = Substitution(())
         self._requests = Substitution(())
@@ -87,7 +87,7 @@ class RunLikeness:
 
         Nor where it has a name of the recording's that is called otherwise here.
         """
-        if not (self._names or self._places.recorded) or any(
+        if not (self._names or self.places.recorded) or any(
             name.recorded in text for name in self._names if name.recorded != name.live
         ):
             return None
@@ -129,7 +129,7 @@ class RunLikeness:
             evidence=self._evidence,
             is_known_there=lambda name: self._known_since(name) < seq,
             is_known_here=lambda name: self._known_since(name) < _NEVER,
-            places=self._places,
+            places=self.places,
         )
         return compare(recorded, live, self._names, facts)
 
@@ -147,14 +147,14 @@ class RunLikeness:
     def _learn(self) -> None:
         """Put names and folders of this run into what is answered and asked from now on."""
         names = [pair for renamed in self._names for pair in forms_of(renamed)]
-        folders = [(recorded, self._places.here(recorded)) for recorded in self._places.recorded]
+        folders = [(recorded, self.places.here(recorded)) for recorded in self.places.recorded]
         self.answers = Substitution([*names, *folders])
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
 
     @property
     def may_differ(self) -> bool:
         """Whether an answer may have names or folders that are others here."""
-        return bool(self.renamed) or self._places.are_moved
+        return bool(self.renamed) or self.places.are_moved
 
     def renamed_now(self, answer: Any) -> Any:
         """*answer* under the names that are known by now."""
@@ -163,7 +163,7 @@ class RunLikeness:
 
     def look_through(self, answer: Any) -> None:
         """Learn from an *answer* where the recorded run was; this one is to hear of its own folders."""
-        if self._places.are_moved and self._places.look_through("\n".join(_texts_of(answer))):
+        if self.places.are_moved and self.places.look_through("\n".join(_texts_of(answer))):
             self._learn()
 
     # What the recorded run had from outside

@@ -142,6 +142,7 @@ def replay(
     volatile: Iterable[AnyRule] = (),
     stall_s: float = STALL_S,
     receipt: str | Path | None = None,
+    workspace: str | Path | None = None,
     on_divergence: Callable[[ReplayDivergence], None] | None = None,
 ) -> ReplayRun:
     """Replay the capture in *path*: every call in the block is answered from it, nothing goes live.
@@ -157,7 +158,10 @@ def replay(
     ``"HOST:PORT"``, paths of Unix sockets, tuples of a command's first words, or ``"loopback"``. *volatile*
     adds rules for values that may differ to those of the capture and of the nearest ``reenact.toml``. A call
     that the recorded agent gave up is reported when this one keeps waiting *stall_s* longer. The receipt is
-    written to *receipt*; without it, to ``run.receipt`` alone.
+    written to *receipt*; without it, to ``run.receipt`` alone. *workspace* is a folder in which the agent
+    works, with the files that were recorded at the start (:func:`reenact.checkout` with ``at=1`` makes it):
+    what answered calls did to them is done again, and files that differ before a call or at the end are
+    divergences.
     """
     policy = choose_policy(policy, Path.cwd())
     return ReplayRun(
@@ -172,6 +176,8 @@ def replay(
         receipt_path=Path(receipt).absolute() if receipt is not None else None,
         on_divergence=on_divergence,
         is_ours=lambda lane: not is_below(lane),
+        workspace=Path(os.path.realpath(workspace)) if workspace is not None else None,
+        compares_end=True,
     )
 
 

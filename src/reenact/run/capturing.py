@@ -175,7 +175,8 @@ class CaptureRun(Run):
             self._context.warn(f"the files are not recorded: {message_of(error)}")
             return {}
         self._context.record_files(scanner, start.tree)
-        facts = {"cwd": start.cwd, "commit": start.commit, "limitBytes": start.limit_bytes}
+        above = [list(pair) for pair in start.above] or None
+        facts = {"cwd": start.cwd, "commit": start.commit, "limitBytes": start.limit_bytes, "above": above}
         known = {name: value for name, value in facts.items() if value is not None}
         return {"workspace": {"tree": start.tree} | known}
 

@@ -51,6 +51,8 @@ from reenact.seams.serving import is_served_here
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
+from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.replaying import WorkspaceReplay
 
 _MOST_FILES: Final = 5
 STALL_S: Final = 10.0
@@ -82,6 +84,8 @@ class ReplayRun(Run):
         find_root: Callable[[], str] | None = None,
         within: str | None = None,
         evidence: RunEvidence | None = None,
+        workspace: Path | None = None,
+        compares_end: bool = False,
     ) -> None:
         """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
 
@@ -89,6 +93,8 @@ class ReplayRun(Run):
         processes replay a run, *root* is the first lane of this one, unless *find_root* knows better when the
         first call is made, and *within* is the call inside which it lives. *evidence* tells of names in
         requests whether they were generated; without it, only those that are seen drawn here were.
+        *workspace* is the folder in which the run works, with the files that the recorded one began with;
+        where it *compares_end*, whether it is the same at the end is found here, else by who waits for all.
         """
         super().__init__()
         source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
@@ -114,6 +120,14 @@ class ReplayRun(Run):
             evidence=self._evidence,
             left_behind=_left_behind(source),
         )
+        if workspace is not None:
+            self._engine.files = WorkspaceReplay(
+                WorkspaceHistory(source.reader),
+                workspace,
+                redactor.redact_bytes,
+                self._engine.likeness.places,
+            )
+        self._compares_end = compares_end
         self._within = within
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
@@ -180,6 +194,8 @@ class ReplayRun(Run):
             self._explain_failure(error)
         before_end = self._engine.divergences()
         output_hash = self._engine.finish(self.final_output, error)
+        if self._compares_end and error is None and not self._engine.divergences():
+            self._engine.compare_files_at_end()
         self.divergences = self._engine.divergences()
         if not self.divergences and error is None:
             self._note_unentered()

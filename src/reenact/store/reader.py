@@ -250,6 +250,10 @@ class EventReader:
             raise FormatError(f"{digest!r} names no blob", file=self.events_file)
         return self._blobs.get(digest)
 
+    def has_blob(self, digest: str) -> bool:
+        """Whether the blob is there; it is not read."""
+        return not self._blobs.missing([digest])
+
     def check_blobs(self, digests: Iterator[str]) -> None:
         """Raise for the first of *digests* whose blob is missing or damaged."""
         for digest in digests:

@@ -134,7 +134,7 @@ class Places:
         return recorded == live or bool(self.recorded[recorded] & self._live.get(live, frozenset()))
 
 
-_BY_PREFERENCE: Final = ("cwd", "python", "home", "tmp")
+_BY_PREFERENCE: Final = ("cwd", "workspace", "python", "home", "tmp")
 _NOTHING: Final = re.compile(r"(?!)")
 
 

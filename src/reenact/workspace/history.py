@@ -32,6 +32,8 @@ class WorkspaceStart(msgspec.Struct, frozen=True):
     commit: str | None = None
     """The commit of which the capture holds no files but those that differ."""
     limit_bytes: int | None = msgspec.field(default=None, name="limitBytes")
+    above: tuple[tuple[str, str], ...] = ()
+    """What ignore files above the workspace say, each with the path from there to its root."""
 
 
 class TreeState(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class WorkspaceHistory:
         self.read_tree = lru_cache(_CACHED_TREES)(self._read_tree)
         manifest = getattr(reader, "manifest", None)
         end = manifest.workspaceEnd if manifest is not None else None
+        self.knows_end = isinstance(end, str)
         self.end_tree: str = end if isinstance(end, str) else self.states[-1].tree
         """The last tree that is known."""
         self._told_at = [state.told_at for state in self.states]
@@ -103,6 +106,14 @@ class WorkspaceHistory:
         if not 1 <= seq <= len(self.reader):
             raise UsageError(f"{self.reader.path}: has no event {seq}; choose 1 to {len(self.reader)}")
         return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._told_at, seq) - 1)]
+
+    def tree_before(self, seq: int) -> str:
+        """The tree when the event *seq* was about to happen."""
+        return self.states[max(0, bisect_right(self._told_at, seq - 1) - 1)].tree
+
+    def has_blob(self, digest: str) -> bool:
+        """Whether the capture holds the blob."""
+        return self.reader.has_blob(digest)
 
     def tree_at(self, seq: int | None) -> str:
         """The tree at the event *seq*, or the last one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,39 +39,63 @@ class IgnoreRules:
     """The patterns of one ignore file, which hold below its folder, and those of the folders *above*."""
 
     def __init__(self, text: str, above: IgnoreRules | None = None, prefix: str = "") -> None:
-        """*prefix* is the path of the folder in which a caller's paths begin, seen from this file's."""
+        """*prefix* is the path to where a caller's paths begin, from this file's folder."""
         self._patterns = _read_patterns(text)[::-1]
         self._above = above
         self._prefix = prefix
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether *path*, from the file's own folder, is left out; the last pattern that matches decides."""
-        path = self._prefix + path
-        name = path.rpartition("/")[2]
+        own = self._prefix + path
+        name = own.rpartition("/")[2]
         for pattern in self._patterns:
             if pattern.is_for_folders and not is_folder:
                 continue
-            if pattern.matches.fullmatch(name if pattern.is_of_names else path):
+            if pattern.matches.fullmatch(name if pattern.is_of_names else own):
                 return not pattern.is_negated
         return self._above is not None and self._above.ignores(path, is_folder=is_folder)
 
     def below(self, name: str) -> IgnoreRules:
         """The same rules for paths that begin in the subfolder *name*."""
-        return IgnoreRules("", self, f"{name}/") if self._patterns or self._above else self
+        return _Below(self, f"{name}/") if self._patterns or self._above else self
 
 
-def rules_above(root: Path) -> IgnoreRules:
-    """What the repository around *root* says of it, if there is one: its excludes and the files above."""
-    rules = IgnoreRules("")
+class _Below(IgnoreRules):
+    """Rules of the folder above."""
+
+    def __init__(self, above: IgnoreRules, prefix: str) -> None:
+        super().__init__("", above, prefix)
+
+    def ignores(self, path: str, *, is_folder: bool) -> bool:
+        assert self._above is not None
+        return self._above.ignores(self._prefix + path, is_folder=is_folder)
+
+
+def rules_above(root: Path) -> list[tuple[str, str]]:
+    """What the repository around *root* says of it, if there is one: its excludes, and the files above.
+
+    Each text comes with the path of *root* from its folder; the last one is the nearest.
+    """
     parents = [root, *root.parents]
     top = next((place for place in parents if (place / ".git").exists()), None)
     if top is None:
-        return rules
-    rules = IgnoreRules(read_ignore_file(top / ".git" / "info" / "exclude"), rules)
-    for folder in reversed(parents[1 : parents.index(top) + 1]):
-        below = root.relative_to(folder).parts[0]
-        rules = IgnoreRules(read_ignore_file(folder / IGNORE_FILE), rules).below(below)
-    return rules
+        return []
+    above = reversed(parents[1 : parents.index(top) + 1])
+    files = [(top, top / ".git" / "info" / "exclude"), *((folder, folder / IGNORE_FILE) for folder in above)]
+    found = [(folder, read_ignore_file(file)) for folder, file in files]
+    return [(_path_from(folder, root), text) for folder, text in found if _read_patterns(text)]
+
+
+def _path_from(folder: Path, root: Path) -> str:
+    return "".join(f"{part}/" for part in root.relative_to(folder).parts)
+
+
+def make_rules(above: Iterable[tuple[str, str]]) -> IgnoreRules:
+    """The rules that :func:`rules_above` found."""
+    rules: IgnoreRules | None = None
+    for prefix, text in above:
+        rules = IgnoreRules(text, rules, prefix)
+    return rules or IgnoreRules("")
 
 
 def read_ignore_file(file: Path) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.workspace import WORKSPACE
 from reenact.workspace.history import WorkspaceStart
+from reenact.workspace.ignore import make_rules, rules_above
 from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
 
 Base: TypeAlias = Literal["git"]
@@ -28,6 +29,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     base: Base | None = None
     """Where ``git``, files that are as in the commit are named by their objects and not stored."""
     leave_out: tuple[str, ...] = ()
+    above: tuple[tuple[str, str], ...] = ()
+    """What ignore files above the folder say, each with the way from there."""
     start: WorkspaceStart | None = None
     """The tree at the start, where that was looked at before."""
     index: str = ""
@@ -53,7 +56,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         if base == "git":
             commit_of(os.path.realpath(root))  # what is wrong with it is said before anything runs
         places = tuple(os.path.abspath(place) for place in leave_out)
-        return cls(os.path.realpath(root), limit_bytes, base, places)
+        folder = Path(os.path.realpath(root))
+        return cls(str(folder), limit_bytes, base, places, tuple(rules_above(folder)))
 
     def scanner(self, put: Callable[[bytes], str], redact: Callable[[bytes], bytes]) -> Scanner:
         """What looks at the folder, from what is known of it."""
@@ -63,6 +67,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
             redact=redact,
             limit_bytes=self.limit_bytes,
             leave_out=[Path(place) for place in self.leave_out],
+            rules=make_rules(self.above),
             index=Index.load(Path(self.index)) if self.index else None,
         )
 
@@ -72,7 +77,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         tree = scanner.take(in_git=objects)
         here = os.path.relpath(os.path.realpath(os.getcwd()), self.root)
         cwd = None if here == os.pardir or here.startswith(os.pardir + os.sep) else here
-        return WorkspaceStart(tree, cwd, commit, self.limit_bytes)
+        return WorkspaceStart(tree, cwd, commit, self.limit_bytes, self.above)
 
 
 def commit_of(root: str) -> tuple[str, dict[str, str]]:

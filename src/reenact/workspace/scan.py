@@ -22,7 +22,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, Why, join_entries, write_entry
-from reenact.workspace.ignore import IGNORE_FILE, IgnoreRules, is_secret_name, rules_above
+from reenact.workspace.ignore import IGNORE_FILE, IgnoreRules, is_secret_name
 
 LIMIT_BYTES: Final = 16 * 1024 * 1024
 """A larger file is left out, unless told otherwise."""
@@ -113,11 +113,13 @@ class Scanner:
         redact: Callable[[bytes], bytes] = bytes,
         limit_bytes: int = LIMIT_BYTES,
         leave_out: Collection[Path] = (),
+        rules: IgnoreRules | None = None,
         index: Index | None = None,
     ) -> None:
         """*put* keeps a blob, *redact* hides the secrets of a file's content.
 
-        *leave_out* are folders below *root* that are ours.
+        *leave_out* are folders below *root* that are ours. *rules* say what is ignored beside what files in
+        the folder say.
         """
         self.root = Path(os.path.realpath(root))
         self._put = put
@@ -126,7 +128,7 @@ class Scanner:
         self._ours = {os.path.realpath(place) for place in leave_out}
         self._in_git: Mapping[str, str] = {}
         self.index = index or Index()
-        self._rules = rules_above(self.root)
+        self._rules = rules or IgnoreRules("")
         self._root_prefix = os.fsencode(self.root) + b"/"
 
     def take(self, *, in_git: Mapping[str, str] | None = None) -> str:

@@ -1,0 +1,192 @@
+"""The files of a run that is being replayed: what calls did to them is done again, the rest is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Final
+
+import msgspec
+
+from reenact.canonical import digest_of_bytes
+from reenact.errors import ReenactError
+from reenact.formats.divergence import Observed, ReplayDivergence
+from reenact.formats.workspace import Tree, TreeEntry, read_tree
+from reenact.volatile.places import Places
+from reenact.workspace.compare import FileChange, compare_trees, describe_change
+from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.ignore import make_rules
+from reenact.workspace.restore import apply_changes
+from reenact.workspace.scan import LIMIT_BYTES, Scanner
+
+_SHOWN: Final = 5
+_MAX_LINES: Final = 60
+_MAX_COMPARED_BYTES: Final = 1 << 20
+
+
+class WorkspaceReplay:
+    """The folder *root* in which a recorded run is made again, which began as the recorded one did."""
+
+    def __init__(
+        self,
+        history: WorkspaceHistory,
+        root: Path,
+        redact: Callable[[bytes], bytes],
+        places: Places,
+        refused: frozenset[str] = frozenset(),
+    ) -> None:
+        """*places* knows the folders of both runs; *refused* are links that were not made."""
+        self._history = history
+        self._root = root
+        self._places = places
+        self._refused = refused
+        self._own: dict[str, bytes] = {}
+        """Blobs of this run that the recorded one had not."""
+        start = history.start
+        self._scanner = Scanner(
+            root,
+            self._keep,
+            redact=redact,
+            limit_bytes=LIMIT_BYTES if start.limit_bytes is None else start.limit_bytes,
+            rules=make_rules(start.above),
+        )
+        self._quiet = frozenset(_find_quiet(history))
+        self._open: set[int] = set()
+        self._known: set[tuple[bytes, TreeEntry | None]] = set()
+        """Differences that were reported."""
+        self._lock = RLock()
+
+    def before(self, seq: int) -> ReplayDivergence | None:
+        """The call recorded at *seq* is made: how the files differ from those it was recorded with.
+
+        Compared only where no other call was under way, in both runs: nobody knows how far such were.
+        """
+        with self._lock:
+            is_quiet = not self._open and seq in self._quiet
+            self._open.add(seq)
+            if not is_quiet:
+                return None
+            return self._compare(
+                self._history.tree_before(seq), "the files are not as they were before this call", seq
+            )
+
+    def answered(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
+        """It is answered from the recording: unless it *has_run* here, its changes are made in its place."""
+        with self._lock:
+            self._open.discard(seq)
+            if has_run:
+                return
+            before, after = self._history.tree_before(seq), self._history.state_at(outcome_seq).tree
+            if before != after:
+                changes = compare_trees(self._history.read_tree, before, after)
+                apply_changes(self._root, changes, self._history.content)
+
+    def at_end(self) -> ReplayDivergence | None:
+        """How the files differ from those at the end of the recorded run, where these are known."""
+        if not self._history.knows_end:
+            return None
+        with self._lock:
+            return self._compare(self._history.end_tree, "the files at the end are not as recorded")
+
+    def _compare(self, expected: str, what: str, seq: int | None = None) -> ReplayDivergence | None:
+        try:
+            live = self._scanner.take()
+        except ReenactError as error:
+            return ReplayDivergence(code="event_payload_mismatch", detail=f"{what}: {error}", event_seq=seq)
+        if live == expected:
+            return None
+        changes = [
+            change
+            for change in compare_trees(self._read_tree, expected, live)
+            if (change.path, change.after) not in self._known and not self._is_same(change)
+        ]
+        if not changes:
+            return None
+        self._known.update((change.path, change.after) for change in changes)
+        told = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN])
+        more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+        lines = [line for change in changes for line in describe_change(change, self._content)]
+        if len(lines) > _MAX_LINES:
+            lines = [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more lines"]
+        return ReplayDivergence(
+            code="event_payload_mismatch",
+            detail=f"{what}: {told}{more}",
+            expected={"tree": expected},
+            observed=Observed("workspace", {"tree": live, "paths": [change.text for change in changes]}),
+            event_seq=seq,
+            files=tuple(lines),
+        )
+
+    def _is_same(self, change: FileChange) -> bool:
+        """Whether all that differs is where the two runs had their folders."""
+        if change.text in self._refused:
+            return True
+        before, after = change.before, change.after
+        if change.how != "changed" or before is None or after is None or before.mode != after.mode:
+            return False
+        if before.kind != "file" or after.kind != "file":
+            return False
+        if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES:
+            return False
+        try:
+            recorded, live = (self._content(entry).decode() for entry in (before, after))
+        except UnicodeDecodeError:
+            return False
+        neutral = self._places.neutral(recorded, live)
+        return neutral is not None and neutral.recorded == neutral.live
+
+    def _keep(self, data: bytes) -> str:
+        digest = digest_of_bytes(data)
+        if digest not in self._own and not self._history.has_blob(digest):
+            self._own[digest] = data
+        return digest
+
+    def _read_tree(self, digest: str) -> Tree:
+        own = self._own.get(digest)
+        return self._history.read_tree(digest) if own is None else read_tree(own, file=digest)
+
+    def _content(self, entry: TreeEntry) -> bytes:
+        own = self._own.get(entry.digest)
+        return self._history.content(entry) if own is None else own
+
+
+class _Data(msgspec.Struct):
+    callId: str | None = None  # noqa: N815 — the wire's own name
+    parent: str | None = None
+    derived: bool = False
+
+
+class _Head(msgspec.Struct):
+    seq: int
+    type: str
+    data: _Data
+
+
+_decode_head: Final = msgspec.json.Decoder(_Head).decode
+
+
+def _find_quiet(history: WorkspaceHistory) -> Iterator[int]:
+    """The calls that were made while no others were under way but those inside which they were."""
+    open_calls: dict[str, str | None] = {}
+    for line in history.reader.lines():
+        if b'"callId"' not in line:
+            continue
+        head = _decode_head(line)
+        call = head.data.callId
+        if call is None or head.data.derived or head.type == "state_mutation":
+            continue
+        if call in open_calls:
+            del open_calls[call]
+        elif head.type not in ("tool_result", "llm_response"):
+            if set(open_calls) == set(_ancestors(head.data.parent, open_calls)):
+                yield head.seq
+            open_calls[call] = head.data.parent
+
+
+def _ancestors(call: str | None, parents: Mapping[str, str | None]) -> Iterator[str]:
+    seen: set[str] = set()
+    while call is not None and call in parents and call not in seen:
+        seen.add(call)
+        yield call
+        call = parents[call]
