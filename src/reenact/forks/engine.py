@@ -24,7 +24,7 @@ from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
-from reenact.recorder.eventlog import Names
+from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
@@ -117,7 +117,7 @@ class NewEvents:
         return self._manifest
 
 
-class _ForkNames(Names, frozen=True):
+class _ForkNames(ProcessNames, frozen=True):
     """Lanes are called as those of the recording that they play."""
 
     name_of: Callable[[Lane], str] = lambda lane: lane.name
@@ -225,9 +225,9 @@ class ForkEngine(ReplayEngine):
             first_call=max(numbers, default=0) + 1,
         )
 
-    def _names(self) -> Names:
+    def _names(self) -> ProcessNames:
         self.settle()
-        prefix = self.part.call_prefix or Names.of_process(self.source.root).call_prefix
+        prefix = self.part.call_prefix or ProcessNames.of_process(self.source.root).call_prefix
         return _ForkNames(self.source.root, prefix, self.recorded_name)
 
     def recorded_name(self, lane: Lane) -> str:

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, Self, get_args
 
 import msgspec
 
-from reenact.boundary import ROOT, process_of
 from reenact.errors import Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
 from reenact.forks.change import ChangeFunction, ForkChange, change_outcome, read_change
@@ -18,6 +17,7 @@ from reenact.forks.engine import ForkEngine, ForkPart, ForkPlan, OnMiss
 from reenact.formats.capture import ForkShares
 from reenact.formats.volatile import AnyRule
 from reenact.gateway.lane import is_below
+from reenact.lane_name import ROOT, LaneName
 from reenact.redaction import Redactor
 from reenact.replayer.allow import AllowLike, read_allow
 from reenact.replayer.source import RecordedCall, ReplaySource
@@ -194,7 +194,7 @@ class InProcessFork(ForkRun):
         part = ForkPart(plan=plan, seed=self._capture.seed, blobs=self._capture.blobs, function=function)
         super().__init__(path, part, **options)
         source = self.context.source
-        if any(process_of(call.lane) != ROOT for call in source.calls):
+        if any(LaneName(call.lane).process != ROOT for call in source.calls):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact fork {path} -- COMMAND"
             )

@@ -351,7 +351,7 @@ class _Forked(_Again):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_evidence(handover),
+            evidence=_evidence(handover, None),
         )
         self._run.__enter__()
         if born is None:

@@ -63,7 +63,7 @@ class BlobStore:
     def _open(self, digest: str) -> BinaryIO:
         name = _name_of(digest)
         if self._behind is not None and not self.path_of(digest).exists():
-            return self._behind._open(digest)
+            return self._behind._open(digest)  # noqa: SLF001 — of this class
         try:
             return open_inside(self.root, name)
         except StoreError:
