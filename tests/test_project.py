@@ -61,6 +61,7 @@ def test_public_names_are_pinned():
         "StoreError",
         "SuiteReport",
         "UnknownVersion",
+        "UpdateReport",
         "UsageError",
         "VerifyReport",
         "__version__",
@@ -87,6 +88,7 @@ def test_public_names_are_pinned():
         "seal",
         "test",
         "tool",
+        "update_command",
         "verify",
     ]
     assert dir(reenact) == reenact.__all__

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reenact.commands.fork import ForkReport, fork_command
     from reenact.commands.record import RecordingReport, record_command
     from reenact.commands.replay import ReplayReport, replay_command
+    from reenact.commands.update import UpdateReport, update_command
     from reenact.corpus.index import IndexReport, index
     from reenact.corpus.query import QueryReport, query
     from reenact.errors import (
@@ -75,6 +76,7 @@ _HOMES = {
     "StoreError": "errors",
     "SuiteReport": "suite.runner",
     "UnknownVersion": "errors",
+    "UpdateReport": "commands.update",
     "UsageError": "errors",
     "VerifyReport": "check.findings",
     "capture": "run",
@@ -100,6 +102,7 @@ _HOMES = {
     "seal": "check.seals.runs",
     "test": "rerun",
     "tool": "seams.tool",
+    "update_command": "commands.update",
     "verify": "check.artifact",
 }
 
@@ -134,6 +137,7 @@ __all__ = [
     "StoreError",
     "SuiteReport",
     "UnknownVersion",
+    "UpdateReport",
     "UsageError",
     "VerifyReport",
     "__version__",
@@ -160,6 +164,7 @@ __all__ = [
     "seal",
     "test",
     "tool",
+    "update_command",
     "verify",
 ]
 

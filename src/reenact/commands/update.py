@@ -1,0 +1,108 @@
+"""Updating a recorded command: run it again, answer what its capture still has, record what it has not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from reenact.errors import CheckFailed, StoreError, UsageError
+from reenact.formats.capture import CaptureManifest
+from reenact.formats.record import ABSENT
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.upstreams import upstreams_of
+from reenact.injected.handover import Handover, ToUpdate
+from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.output import Printed
+from reenact.injected.processes import beginning
+from reenact.injected.served import ServedUpdate
+from reenact.recorder.exit_status import note_exit_status
+from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
+from reenact.run.rules import project_rules
+from reenact.store.reader import CaptureReader
+
+
+class UpdateReport(msgspec.Struct, frozen=True):
+    """What an updated command came to."""
+
+    path: str
+    outcome: Literal["updated", "unchanged", "failed"]
+    """``failed`` where the command did not end as it did before: then the capture is left as it was."""
+    exit_status: int
+    """Of the command."""
+    answered: int = 0
+    """How many calls were answered from the capture."""
+    new_events: int = 0
+
+
+def update_command(
+    path: str | Path,
+    words: Sequence[str],
+    *,
+    upstreams: Mapping[str, str] | None = None,
+    volatile: Sequence[VolatileRule] = (),
+    port: int | None = None,
+    stdout: int = 1,
+) -> UpdateReport:
+    """Run the command *words* again and record only what the capture in *path* does not have.
+
+    Calls that it still has are answered from it; others are really made. What comes of it takes the capture's
+    place in one step when the command has ended as it did before. *upstreams* by name go before those of the
+    capture. What the command prints goes to the file descriptor *stdout*.
+    """
+    directory, rules = Path(path), tuple(volatile)
+    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    reader = CaptureReader(directory)
+    run_start, recorded = beginning(reader), reader.manifest.exitStatus
+    known = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
+    updated = UpdatedCapture(directory)
+    updated.open()
+    try:
+        with handover_folder() as handover:
+            served = ServedUpdate(directory, known, updated.blobs.root, volatile=rules)
+            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+                environ, changes = diverted(os.environ, gateway.address)
+                blobs = str(updated.blobs.root.absolute())
+                handover.give(ToUpdate(str(directory.absolute()), changes, blobs, rules))
+                if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
+                    environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
+                printed = Printed(_salt_of(reader.manifest))
+                status = run(addressed(words, gateway.address), environ, stdout=stdout, printed=printed)
+            halves = _halves(directory, handover, served)
+        if status != (0 if recorded is ABSENT else recorded):
+            return UpdateReport(str(path), "failed", status)
+        updated.merge(halves)
+        if updated.is_changed:
+            note_exit_status(updated.folder, status, printed.end())
+            updated.accept()
+    finally:
+        updated.discard()  # what was accepted is not there any more
+    outcome: Literal["updated", "unchanged"] = "updated" if updated.is_changed else "unchanged"
+    return UpdateReport(str(path), outcome, status, updated.answered, updated.asked)
+
+
+def _salt_of(manifest: CaptureManifest) -> bytes:
+    salt = manifest.redaction.salt
+    return bytes.fromhex(salt) if salt is not ABSENT else b""
+
+
+def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:
+    """What the processes that are part of the run came to, and the gateway; others have made no call."""
+    for why in handover.notes("absent").values():
+        raise UsageError(why)
+    for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
+        raise StoreError(f"{directory}: left as it was: {why}")
+    told = handover.notes("updated")
+    for pid in handover.notes("plays"):
+        if pid not in told:
+            raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end by itself")
+    halves = sorted(halves_from(told.values()), key=lambda half: str(half.root))
+    through_gateway = served.half()
+    if through_gateway.has_acted or beginning(served.context.source.reader).upstreams is not ABSENT:
+        halves.append(through_gateway)
+    if not any(half.has_acted for half in halves):
+        raise CheckFailed(f"{directory}: left as it was: the command made no call that reenact sees")
+    return halves
