@@ -543,3 +543,45 @@ def test_an_unknown_figure_is_refused(capsys):
     with pytest.raises(SystemExit):
         bench.main(["nothing"])
     assert "there are canonical, core" in capsys.readouterr().err
+
+
+_MAKERS = set(
+    ["ContextVar", "Lock", "RLock", "Event", "Condition", "local", "count", "deque", "Counter", "defaultdict"]
+)
+_MAKERS |= {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
+
+
+def _is_shared_state(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    if isinstance(value, ast.List):
+        return not value.elts
+    if not isinstance(value, ast.Call):
+        return False
+    made = value.func.value if isinstance(value.func, ast.Subscript) else value.func
+    name = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
+    return name in _MAKERS or (name in ("dict", "list", "set") and not value.args)
+
+
+def _has_shared_state(text: str) -> bool:
+    """Names in capitals are constants."""
+    tree = ast.parse(text)
+    nodes = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    values = [
+        node.value
+        for node in nodes
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id.islower()
+    ]
+    is_replaced = any(isinstance(node, ast.Global) for node in ast.walk(tree))
+    return is_replaced or any(map(_is_shared_state, values))
+
+
+def test_the_architecture_lists_every_module_that_keeps_state_of_the_process():
+    """Context variables, locks, registries, and names that functions replace; constants are none."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    section = page.partition("## What a process shares")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"`([\w/]+\.py)`", section)) - {"tests/test_project.py"}
+    package = ROOT / "src" / "reenact"
+    modules = (path for path in package.rglob("*.py") if _has_shared_state(path.read_text()))
+    assert {path.relative_to(package).as_posix() for path in modules} == listed
