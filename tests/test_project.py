@@ -64,6 +64,7 @@ def test_public_names_are_pinned():
         "UpdateReport",
         "UsageError",
         "VerifyReport",
+        "VerifyRunsReport",
         "__version__",
         "capture",
         "checkout",
@@ -90,6 +91,7 @@ def test_public_names_are_pinned():
         "tool",
         "update_command",
         "verify",
+        "verify_runs",
     ]
     assert dir(reenact) == reenact.__all__
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reenact.commands.record import RecordingReport, record_command
     from reenact.commands.replay import ReplayReport, replay_command
     from reenact.commands.update import UpdateReport, update_command
+    from reenact.corpus.batches import VerifyRunsReport, verify_runs
     from reenact.corpus.index import IndexReport, index
     from reenact.corpus.query import QueryReport, query
     from reenact.errors import (
@@ -79,6 +80,7 @@ _HOMES = {
     "UpdateReport": "commands.update",
     "UsageError": "errors",
     "VerifyReport": "check.findings",
+    "VerifyRunsReport": "corpus.batches",
     "capture": "run",
     "checkout": "workspace.files",
     "convert": "analysis.convert",
@@ -104,6 +106,7 @@ _HOMES = {
     "tool": "seams.tool",
     "update_command": "commands.update",
     "verify": "check.artifact",
+    "verify_runs": "corpus.batches",
 }
 
 __all__ = [
@@ -140,6 +143,7 @@ __all__ = [
     "UpdateReport",
     "UsageError",
     "VerifyReport",
+    "VerifyRunsReport",
     "__version__",
     "capture",
     "checkout",
@@ -166,6 +170,7 @@ __all__ = [
     "tool",
     "update_command",
     "verify",
+    "verify_runs",
 ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.analysis.artifact import find_runs, open_artifact
-from reenact.analysis.stats import Counting, Spread, histogram
+from reenact.analysis.stats import Counting, Spread, count_run, histogram
 from reenact.errors import StoreError
 from reenact.suite.settings import Price
 from tests.analysis.recordings import ask, order, record, search
@@ -22,7 +22,7 @@ def counted(*paths, prices=None):
     counting = Counting(prices)
     for path in find_runs(map(str, paths)):
         with open_artifact(path, prices) as artifact:
-            counting.add(artifact)
+            counting.add(count_run(artifact))
     return counting.stats()
 
 

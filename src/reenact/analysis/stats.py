@@ -2,8 +2,8 @@
 
 counting = Counting(prices)
 for path in find_runs(["runs"]):
-    with open_artifact(path) as artifact:
-        counting.add(artifact)
+    with open_artifact(path, prices) as artifact:
+        counting.add(count_run(artifact))
 counting.stats()                 # Stats: plain data
 """
 
@@ -140,6 +140,64 @@ class Stats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_
     each: list[RunStats]
 
 
+class CallCount(msgspec.Struct):
+    """All steps of one kind and name, in one run or in many."""
+
+    kind: str
+    name: str
+    states: dict[str, int] = {}
+    retries: int = 0
+    took_ms: list[float] = []
+    utility: list[float] = []
+
+
+class RunCount(msgspec.Struct):
+    """What was counted in one run; plain data, so that any process can count it."""
+
+    stats: RunStats
+    calls: list[CallCount]
+    models: dict[str, int]
+    tokens: dict[str, Tokens]
+    """By model."""
+
+
+def count_run(artifact: Artifact) -> RunCount:
+    """Count a run, as far as it can be read."""
+    artifact.index()
+    rows = artifact.rows
+    retried = find_retries(artifact)
+    calls: dict[tuple[int, int], CallCount] = {}
+    for place in range(len(rows)):
+        key = rows.kind[place], rows.name[place]
+        call = calls.get(key)
+        if call is None:
+            call = calls[key] = CallCount(rows.kinds[key[0]], rows.names[key[1]])
+        state = STATES[rows.state[place]]
+        call.states[state] = call.states.get(state, 0) + 1
+        call.retries += place in retried
+        if not math.isnan(rows.took_ms[place]):
+            call.took_ms.append(rows.took_ms[place])
+        if not math.isnan(rows.utility[place]):
+            call.utility.append(rows.utility[place])
+    stats = _run_stats(artifact, rows, len(retried))
+    return RunCount(stats, list(calls.values()), dict(rows.models), dict(rows.tokens))
+
+
+def find_retries(artifact: Artifact) -> set[int]:
+    """The places of calls that asked again, in the same lane, what the call before them had failed at."""
+    rows = artifact.rows
+    failed: dict[tuple[int, int], int] = {}
+    found: set[int] = set()
+    for place in range(len(rows)):
+        lane = (rows.lane[place], rows.parent[place])
+        before = failed.pop(lane, None)
+        if before is not None and _asks_again(artifact, rows, before, place):
+            found.add(place)
+        if STATES[rows.state[place]] == "error":
+            failed[lane] = place
+    return found
+
+
 class _Call:
     """One kind and name, being counted."""
 
@@ -159,15 +217,18 @@ class Counting:
         self._tokens: dict[str, Tokens] = {}
         self._runs: list[RunStats] = []
 
-    def add(self, artifact: Artifact) -> None:
-        """Count a run, as far as it can be read."""
-        artifact.index()
-        rows = artifact.rows
-        retries = self._count_steps(artifact, rows)
-        self._models.update(rows.models)
-        for model, tokens in rows.tokens.items():
+    def add(self, counted: RunCount) -> None:
+        """Take up a run."""
+        for each in counted.calls:
+            call = self._calls[each.kind, each.name]
+            call.states.update(each.states)
+            call.retries += each.retries
+            call.took_ms.extend(each.took_ms)
+            call.utility.extend(each.utility)
+        self._models.update(counted.models)
+        for model, tokens in counted.tokens.items():
             self._tokens[model] = self._tokens.get(model, Tokens()) + tokens
-        self._runs.append(_run_stats(artifact, rows, retries))
+        self._runs.append(counted.stats)
 
     def stats(self) -> Stats:
         """What has been counted so far."""
@@ -192,27 +253,6 @@ class Counting:
     def latencies(self) -> array[float]:
         """How long each call took that took time, in ms, for a histogram."""
         return array("d", (number for call in self._calls.values() for number in call.took_ms))
-
-    def _count_steps(self, artifact: Artifact, rows: StepIndex) -> int:
-        """Count the steps of a run; how many of them were retries."""
-        failed: dict[tuple[int, int], int] = {}
-        retries = 0
-        for place in range(len(rows)):
-            call = self._calls[rows.kinds[rows.kind[place]], rows.names[rows.name[place]]]
-            state = STATES[rows.state[place]]
-            call.states[state] += 1
-            if not math.isnan(rows.took_ms[place]):
-                call.took_ms.append(rows.took_ms[place])
-            if not math.isnan(rows.utility[place]):
-                call.utility.append(rows.utility[place])
-            lane = (rows.lane[place], rows.parent[place])
-            before = failed.pop(lane, None)
-            if before is not None and _asks_again(artifact, rows, before, place):
-                call.retries += 1
-                retries += 1
-            if state == "error":
-                failed[lane] = place
-        return retries
 
     def _by_frequency(self) -> list[tuple[str, str]]:
         return sorted(self._calls, key=lambda key: (-self._calls[key].states.total(), key))
@@ -258,5 +298,10 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
         duration_ms=neat(counts.duration_ms if stated_ms is None else stated_ms),
         tokens=counts.tokens or Tokens(),
         cost=counts.cost,
-        utility=neat(math.fsum(utilities) / len(utilities)) if utilities else None,
+        utility=mean_utility(utilities),
     )
+
+
+def mean_utility(numbers: Sequence[float]) -> float | None:
+    """The mean of what the steps of a run were good for; ``None`` where none says it."""
+    return neat(math.fsum(numbers) / len(numbers)) if numbers else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import msgspec
 
 from reenact.analysis.brief import plural, size
 from reenact.cli.failure import INVALID, say
-from reenact.cli.terminal import A_PATH, MANY, progress_bar, safe_json
+from reenact.cli.terminal import A_PATH, JOBS, MANY, ON, progress_bar, safe_json
 from reenact.corpus.index import IndexReport, index
 
 
@@ -17,8 +18,10 @@ from reenact.corpus.index import IndexReport, index
 @click.argument("runs", metavar="[PATH]...", nargs=-1, type=A_PATH)
 @click.option("-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="The folder of the index.")
 @click.option("--full", is_flag=True, help="Read every run again, changed or not.")
+@JOBS
+@ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(runs: tuple[Path, ...], out: Path, full: bool, as_json: bool) -> int:
+def command(runs: tuple[Path, ...], out: Path, full: bool, jobs: int, on: str | None, as_json: bool) -> int:
     """Make the index of runs that query, stats and view use, or bring it up to date.
 
     PATH is a run or a folder of runs; without any, those of before are looked at again. CORPUS has the runs
@@ -26,7 +29,9 @@ def command(runs: tuple[Path, ...], out: Path, full: bool, as_json: bool) -> int
     results in the folders are indexed too. It is the old index until it is the new one, whatever happens.
     The exit status is 2 where a run could not be read; it is in the index with the reason.
     """
-    report = index(*runs, out=out, full=full, progress_bar=lambda n, what: progress_bar(n, what, least=MANY))
+    report = index(
+        *runs, out=out, full=full, jobs=jobs, on=on, progress_bar=partial(progress_bar, least=MANY)
+    )
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(report)))
     else:

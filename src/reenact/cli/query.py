@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +53,7 @@ def command(
     """
     if as_json + as_csv + (parquet is not None) > 1:
         raise UsageError("--json, --csv and --parquet are ways to write the same rows; choose one")
-    with open_query(sql, paths, progress_bar=lambda n, what: progress_bar(n, what, least=MANY)) as result:
+    with open_query(sql, paths, progress_bar=partial(progress_bar, least=MANY)) as result:
         if as_json:
             _print_json(result)
         elif as_csv:

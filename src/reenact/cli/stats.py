@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
-from reenact.analysis.artifact import find_runs, open_artifact
 from reenact.analysis.brief import duration, plural
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
-from reenact.cli.failure import report
+from reenact.cli.failure import INVALID, say
 from reenact.cli.terminal import (
+    JOBS,
     MANY,
+    ON,
     Cell,
     TextLine,
     printer,
@@ -26,7 +28,8 @@ from reenact.cli.terminal import (
     spreadsheet_cell,
     width,
 )
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.corpus.batches import count_runs
+from reenact.errors import UsageError
 from reenact.suite.settings import project_prices
 
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
@@ -143,8 +146,18 @@ _TABLES: Final = {"call": "calls", "model": "models", "run": "each"}
     "--by", type=click.Choice(list(_TABLES)), default="call", show_default=True, help="Which table for --csv."
 )
 @click.option("--plot", metavar="FILE", help="Write the charts to FILE, a .png or .svg.")
-def command(paths: tuple[str, ...], as_json: bool, as_csv: bool, by: str, plot: str | None) -> int:
-    """Count over one run, or all runs in folders.
+@JOBS
+@ON
+def command(
+    paths: tuple[str, ...],
+    as_json: bool,
+    as_csv: bool,
+    by: str,
+    plot: str | None,
+    jobs: int,
+    on: str | None,
+) -> int:
+    """Count over one run, or all runs in folders, or in the corpus that `reenact index` made of them.
 
     How often what was called, how long it took, what failed and was tried again, how many tokens were used,
     what they cost at the prices in reenact.toml, and how useful the steps were where that is recorded.
@@ -155,7 +168,10 @@ def command(paths: tuple[str, ...], as_json: bool, as_csv: bool, by: str, plot: 
     if plot is not None:
         plot_format(Path(plot))
     counting = Counting(project_prices(Path.cwd()))
-    status = _count(find_runs(paths), counting)
+    bar = partial(progress_bar, least=MANY)
+    problems = count_runs(paths, counting, jobs=jobs, on=on, progress_bar=bar)
+    for problem in problems:
+        say(problem)
     stats = counting.stats()
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(stats)))
@@ -167,23 +183,7 @@ def command(paths: tuple[str, ...], as_json: bool, as_csv: bool, by: str, plot: 
             write(line)
     if plot is not None:
         write_plot(counting, Path(plot))
-    return status
-
-
-def _count(paths: list[Path], counting: Counting) -> int:
-    """Take up all runs; the exit status for those that could not be."""
-    status = 0
-    with progress_bar(len(paths), "counting", least=MANY) as watch:
-        for path in paths:
-            try:
-                with open_artifact(path, counting.prices) as artifact:
-                    counting.add(artifact)
-                    if artifact.problem is not None:
-                        status = max(status, report(artifact.problem))
-            except (FormatError, StoreError, OSError) as error:
-                status = max(status, report(error))
-            watch(1)
-    return status
+    return INVALID if problems else 0
 
 
 def _write_csv(stats: Stats, by: str) -> None:

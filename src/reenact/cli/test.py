@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import click
 
 from reenact.cli.failure import DIFFERS, INVALID, printable
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, ON
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
 from reenact.rerun import test
@@ -43,6 +43,7 @@ class _Reports(NamedTuple):
 @click.command("test")
 @click.argument("paths", metavar="PATH...", nargs=-1, type=A_PATH)
 @click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all for many tests].")
+@ON
 @click.option("-k", "name", metavar="NAME", help="Only tests whose id, title or path contains NAME.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="Only tests with this tag; may be repeated.")
 @click.option("--json", "json_file", metavar="F", help="Write summary and results as JSON; - for stdout.")
@@ -72,6 +73,7 @@ class _Reports(NamedTuple):
 def command(
     paths: tuple[Path, ...],
     jobs: int | None,
+    on: str | None,
     name: str | None,
     tags: tuple[str, ...],
     json_file: str | None,
@@ -105,6 +107,7 @@ def command(
             strict=strict,
             out=out,
             jobs=jobs,
+            on=on,
             allow_code=allow_code,
             on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
         )

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from reenact.analysis.artifact import find_runs, is_run
 from reenact.analysis.brief import plural
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, VerifyReport
-from reenact.cli.failure import DIFFERS
-from reenact.cli.terminal import A_PATH, Cell, TextLine, printer, progress_bar
+from reenact.cli.failure import DIFFERS, INVALID, say
+from reenact.cli.terminal import A_PATH, MANY, ON, Cell, TextLine, printer, progress_bar
+from reenact.corpus.batches import VerifyRunsReport, verify_runs
+from reenact.errors import StoreError, UsageError
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -118,6 +122,7 @@ def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
 )
+@ON
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def command(
     path: Path,
@@ -128,15 +133,23 @@ def command(
     lenient: bool,
     published: bool,
     jobs: int | None,
+    on: str | None,
     as_json: bool,
 ) -> int:
     """Check that an artifact is what it says it is.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
     action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary or
-    a policy. Every problem is printed with its place. The exit status is 0 when there is none but warnings, 1
-    when something does not agree, and 2 when PATH cannot be read at all.
+    a policy; or a folder of runs, each of which is checked. Every problem is printed with its place. The exit
+    status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH, or a run in
+    it, cannot be read at all.
     """
+    if _is_folder_of_runs(path):
+        if receipt or seal or key or against:
+            raise UsageError(f"{path}: is a folder of runs; receipts, seals and logs belong to one run")
+        return _verify_folder(path, jobs, on, as_json)
+    if on is not None:
+        raise UsageError(f"{path}: --on is for a folder of runs; one run is verified with --jobs")
     report = verify(
         path,
         receipt=receipt,
@@ -155,3 +168,42 @@ def command(
         for line in verdict_lines(report, [str(other) for other in (receipt, seal, against) if other]):
             write(line)
     return 0 if report.is_good else DIFFERS
+
+
+def _is_folder_of_runs(path: Path) -> bool:
+    """One without several, or a folder of one, is taken for a capture that has lost its files."""
+    if not path.is_dir() or is_run(path):
+        return False
+    try:
+        found = find_runs([str(path)])
+    except StoreError:
+        return False
+    return len(found) > 1 or found[0].is_dir()
+
+
+def _verify_folder(path: Path, jobs: int | None, on: str | None, as_json: bool) -> int:
+    bar = partial(progress_bar, least=MANY)
+    report = verify_runs(path, jobs=1 if jobs is None else jobs, on=on, progress_bar=bar)
+    bad = [each for each in report.reports if not each.is_good]
+    if as_json:
+        runs = [each.to_json() for each in report.reports]
+        click.echo(json.dumps({"runs": runs, "unreadable": report.unreadable}, indent=2, ensure_ascii=False))
+    else:
+        write = printer()
+        for each in bad:
+            for line in verdict_lines(each, []):
+                write(line)
+            write(())
+        write(_folder_verdict(report, len(bad)))
+    for problem in report.unreadable:
+        say(problem)
+    return INVALID if report.unreadable else DIFFERS if bad else 0
+
+
+def _folder_verdict(report: VerifyRunsReport, bad: int) -> TextLine:
+    good = len(report.reports) - bad
+    counts = [f"{good:,} good"] if good else []
+    counts += [f"{bad:,} bad"] if bad else []
+    counts += [f"{len(report.unreadable):,} unreadable"] if report.unreadable else []
+    word = Cell("good", "bold green") if report.is_good else Cell("bad", "bold red")
+    return word, Cell(f": {plural(len(report.reports) + len(report.unreadable), 'run')}: {', '.join(counts)}")

@@ -36,8 +36,9 @@ _PUBLISHABLE: Final = ("capture", "replay-log", "replay-log-legacy")
 def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path | None, full: bool) -> int:
     """Look at recorded runs in the browser.
 
-    PATH is a run (a capture, a REPLAY.jsonl, a bundle, a trace), a folder of runs, or a replay receipt, which
-    is shown with its run. Nothing but these paths is served, on this machine only, and nothing is changed.
+    PATH is a run (a capture, a REPLAY.jsonl, a bundle, a trace), a folder of runs, the corpus that `reenact
+    index` made of them, or a replay receipt, which is shown with its run. Nothing but these paths is served,
+    on this machine only, and nothing is changed.
 
     With --html one run goes into a page that can be sent to others. It is published first, without what is
     private in it, unless --full says that they may read everything.

@@ -21,6 +21,7 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.analysis.artifact import find_runs
+from reenact.check.integrity.segments import worker_count
 from reenact.check.kinds import kind_of
 from reenact.corpus.tables import (
     KEYS,
@@ -34,6 +35,7 @@ from reenact.corpus.tables import (
 from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
+from reenact.workers import map_batches
 
 MANIFEST: Final = "corpus.json"
 LOCK: Final = "index.lock"
@@ -114,12 +116,15 @@ def index(
     *runs: str | Path,
     out: str | Path,
     full: bool = False,
+    jobs: int = 1,
+    on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> IndexReport:
     """Make *out* the index of *runs*, runs and folders of runs; without any, of those it was made of before.
 
-    Only what is new or has changed is read, or everything with *full*. The corpus is the old one until it is
-    the new one. Raises :class:`StoreError` where another process is writing it.
+    Only what is new or has changed is read, or everything with *full*; by *jobs* processes (0: one per core)
+    or *on* Ray (``ray``, ``ray=ADDRESS``), with the same files as result. The corpus is the old one until it
+    is the new one. Raises :class:`StoreError` where another process is writing it.
     """
     require_arrow()
     folder = Path(out)
@@ -132,7 +137,8 @@ def index(
             raise UsageError(f"{folder}: is no corpus yet; name the runs to index")
         found = {source.name: source for source in find_sources(roots)}
         known = {} if before is None or full else _read_known(folder, before)
-        return _Indexing(folder, before, known, found, progress_bar).run(roots)
+        update = _Indexing(folder, before, known, found)
+        return update.run(roots, worker_count(jobs, is_much=True), on, progress_bar)
 
 
 class _Indexing:
@@ -144,22 +150,26 @@ class _Indexing:
         before: CorpusManifest | None,
         known: Mapping[str, _Known],
         found: Mapping[str, CorpusSource],
-        progress_bar: ProgressBar,
     ) -> None:
         self._folder = folder
         self._before = before
         self._known = known
         self._found = found
-        self._progress_bar = progress_bar
         self._next_part = max(before.next_part if before else 1, _last_part(folder) + 1)
         self.problems: list[str] = []
 
-    def run(self, roots: list[CorpusRoot]) -> IndexReport:
+    def run(
+        self, roots: list[CorpusRoot], jobs: int, on: str | None, progress_bar: ProgressBar
+    ) -> IndexReport:
         stale = [name for name, known in self._known.items() if not self._is_current(name, known)]
         fresh = [source for name, source in self._found.items() if name not in self._known]
         fresh += [self._found[name] for name in stale if name in self._found]
-        kept = self._kept_parts(stale)
-        parts = [*kept, *self._new_parts(fresh)]
+        parts = [*self._kept_parts(stale)]
+        with progress_bar(len(fresh), "indexing") as progress:
+            for made in map_batches(index_batch, make_batches(fresh), jobs=jobs, on=on):
+                self.problems += made.problems
+                parts.append(self._write_part(made))
+                progress(made.sources)
         parts = self._merge_small(parts)
         manifest = CorpusManifest(FORMAT, VERSION, f"reenact {__version__}", roots, self._next_part, parts)
         if self._before is None or manifest != self._before:
@@ -188,14 +198,6 @@ class _Indexing:
                 yield part
             elif len(gone[part.id]) < part.sources:
                 yield self._rewrite([part], without=gone[part.id])
-
-    def _new_parts(self, sources: Sequence[CorpusSource]) -> Iterator[CorpusPart]:
-        with self._progress_bar(len(sources), "indexing") as progress:
-            for batch in make_batches(sources):
-                made = index_batch(batch)
-                self.problems += made.problems
-                yield self._write_part(made)
-                progress(len(batch))
 
     def _write_part(self, made: IndexedBatch) -> CorpusPart:
         part, self._next_part = self._next_part, self._next_part + 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -193,6 +194,40 @@ def _read_runs(
     for table, pieces in found.items():
         connection.register(table, pa.concat_tables(pieces))
     return problems
+
+
+class IndexedRun(NamedTuple):
+    """What a corpus says of a run, in short."""
+
+    path: str
+    """Where it was when it was indexed, absolute."""
+    kind: str | None
+    state: str | None
+    status: str | None
+    model: str | None
+    started_ms: int | None
+    took_ms: float | None
+    size_bytes: int | None
+    problem: str | None
+
+
+def indexed_runs(corpus: Path) -> list[IndexedRun]:
+    """The runs of *corpus* that are still where they were, in path order, without opening any."""
+    roots = read_corpus(corpus).roots
+    sql = (
+        "select run, kind, state, status, model, epoch_ms(created_at), "
+        "epoch_ms(completed_at) - epoch_ms(created_at), size_bytes, coalesce(error, problem) from runs"
+    )
+    with open_query(sql, [corpus]) as result:
+        found = [IndexedRun(_absolute(name, roots), *rest) for name, *rest in result.rows()]
+    return sorted((run for run in found if os.path.exists(run.path)), key=lambda run: Path(run.path))
+
+
+def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:
+    for root in roots:
+        if name == root.name or name.startswith(os.path.join(root.name, "")):
+            return root.path + name[len(root.name.rstrip("/")) :]
+    return os.path.abspath(name)
 
 
 def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:

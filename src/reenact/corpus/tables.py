@@ -11,6 +11,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.index import STATES, StepIndex
+from reenact.analysis.stats import find_retries
 from reenact.errors import FormatError, ReenactError, StoreError
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
@@ -94,6 +95,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("utility", "float", "where it is recorded"),
         Column("lane", "text", "the task that made it: `0.1` is the first that `0` started"),
         Column("parent_seq", "int", "the call inside which it was made"),
+        Column("is_retry", "bool", "whether it asks again what the call before it in its lane had failed at"),
         Column("arguments", "json", "of a tool"),
         Column("result", "json", "of a tool"),
         Column("error", "json", "what a failed call raised"),
@@ -404,10 +406,12 @@ def _add_calls(source: CorpusSource, artifact: Artifact, into: TableRows, *, wit
         ("output_tokens", index.output_tokens),
         ("cached_tokens", index.cached_tokens),
     ):
-        rows[column] += [n if what == "model" else None for what, n in zip(kind, tokens, strict=True)]
+        rows[column] += [n if n or what == "model" else None for what, n in zip(kind, tokens, strict=True)]
     rows["utility"] += _known(index.utility)
     rows["lane"] += [lanes[number] for number in index.lane]
     rows["parent_seq"] += [index.seq[place] if place >= 0 else None for place in index.parent]
+    retried = find_retries(artifact)
+    rows["is_retry"] += [place in retried for place in range(count)]
     payloads = (
         _payloads(artifact.source, index, kind, into) if with_payloads else [(None, None, None)] * count
     )

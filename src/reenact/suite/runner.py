@@ -5,14 +5,12 @@ Of a test that cannot be run, everything that is wrong with its files is told, n
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -46,6 +44,7 @@ from reenact.suite.source import ReplayForTest, read_trace_of
 from reenact.suite.values import values_at
 from reenact.suite.verdict import shorten
 from reenact.trace.normalize import rfc3339
+from reenact.workers import map_batches
 
 TEST_FILE_NAME: Final = "test.yaml"
 
@@ -247,6 +246,7 @@ def run_suite(
     strict: bool = False,
     out: str | Path | None = None,
     jobs: int | None = 1,
+    on: str | None = None,
     allow_code: bool = False,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> SuiteReport:
@@ -266,7 +266,7 @@ def run_suite(
     files = find_tests(map(Path, paths))
     started_at = datetime.now(UTC)
     outcomes = []
-    for outcome in run_tests(files, plan, jobs=worker_count(jobs, is_much=len(files) >= _MANY_TESTS)):
+    for outcome in run_tests(files, plan, jobs=worker_count(jobs, is_much=len(files) >= _MANY_TESTS), on=on):
         outcomes.append(outcome)
         if on_outcome is not None:
             on_outcome(outcome)
@@ -284,21 +284,20 @@ def run_suite(
     return SuiteReport(summary, outcomes)
 
 
-def run_tests(files: Sequence[Path], plan: Plan, *, jobs: int = 1) -> Iterator[Outcome]:
+def run_tests(
+    files: Sequence[Path], plan: Plan, *, jobs: int = 1, on: str | None = None
+) -> Iterator[Outcome]:
     """The outcomes in the order of *files*, each as soon as those before it are done."""
     kinds_for(plan.settings)  # what is wrong with the settings is said before the first test
     numbered = list(enumerate(files, 1))
-    if jobs <= 1 or len(files) < 2:
+    if on is None and (jobs <= 1 or len(files) < 2):
         for index, file in numbered:
             yield from _run_if_chosen(index, file, plan)
         return
     size = max(1, min(_CHUNK, len(files) // (jobs * 4)))
     chunks = [numbered[start : start + size] for start in range(0, len(numbered), size)]
-    # Spawned, not forked: the caller may have threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=context) as pool:
-        for outcomes in pool.map(_run_chunk, chunks, [plan] * len(chunks)):
-            yield from _from_worker.decode(outcomes)
+    for outcomes in map_batches(partial(_run_chunk, plan=plan), chunks, jobs=min(jobs, len(chunks)), on=on):
+        yield from _from_worker.decode(outcomes)
 
 
 def _run_chunk(numbered: list[tuple[int, Path]], plan: Plan) -> bytes:

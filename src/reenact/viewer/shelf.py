@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact, find_runs, open_artifact
+from reenact.corpus.index import is_corpus
+from reenact.corpus.query import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL
 from reenact.formats.replay_receipt import SCHEMA, ReplayReceipt, read_replay_receipt, receipt_codec
@@ -110,6 +112,8 @@ class Shelf:
         self._given = paths
         self._prices = prices
         self._paths: dict[str, Path] = {}
+        self._indexed: dict[Path, IndexedRun] = {}
+        """What a corpus says of its runs; they are opened only when they are looked at."""
         self._open: dict[tuple[str, int], _Loan] = {}
         self._lock = Lock()
         self.receipts = Receipts(())
@@ -118,7 +122,10 @@ class Shelf:
     def refresh(self) -> None:
         """Look again what there is."""
         receipts = [path for path in self._given if is_receipt(path)]
-        found = find_runs(str(path) for path in self._given if path not in receipts)
+        corpora = [path for path in self._given if is_corpus(path)]
+        others = [str(path) for path in self._given if path not in receipts and path not in corpora]
+        indexed = [line for corpus in corpora for line in indexed_runs(corpus)]
+        found = [*(Path(run.path) for run in indexed), *find_runs(others)]
         places = [path.absolute() for path in self._given]
         each_once = dict.fromkeys(run.absolute() for run in found)
         # A link may lead out of what was given.
@@ -126,6 +133,7 @@ class Shelf:
         folders = {*places, *(run.parent for run in runs if run not in places)}.difference(runs)
         with self._lock:
             self._paths = dict(zip(_names(runs, places), runs, strict=True))
+            self._indexed = {Path(run.path): run for run in indexed}
             self.receipts = Receipts([*receipts, *receipts_in(sorted(folders))])
 
     @property
@@ -166,6 +174,9 @@ class Shelf:
 
     def line(self, run_id: str) -> RunLine:
         """The run on one line, whether or not it can be read."""
+        indexed = self._indexed.get(self.path(run_id))
+        if indexed is not None:
+            return _indexed_line(run_id, indexed)
         try:
             with open_artifact(self.path(run_id)) as artifact:
                 return _line(run_id, artifact)
@@ -191,6 +202,20 @@ def _line(run_id: str, artifact: Artifact) -> RunLine:
         took_ms=_took_ms(header),
         size_bytes=artifact.size_bytes,
         problem=header.error,
+    )
+
+
+def _indexed_line(run_id: str, run: IndexedRun) -> RunLine:
+    return RunLine(
+        id=run_id,
+        name=run_id,
+        kind=run.kind or "unknown",
+        status=run.status or run.state or "unknown",
+        model=run.model if run.model != NO_MODEL.model else None,
+        started_ms=run.started_ms,
+        took_ms=run.took_ms,
+        size_bytes=run.size_bytes,
+        problem=run.problem,
     )
 
 

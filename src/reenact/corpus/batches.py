@@ -1,0 +1,191 @@
+"""Many runs counted or verified, by this process or by others; counted also out of an index of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from reenact.analysis.artifact import find_runs, open_artifact
+from reenact.analysis.brief import neat
+from reenact.analysis.index import Tokens
+from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, count_run, mean_utility
+from reenact.analysis.steps import total_cost
+from reenact.check.artifact import verify
+from reenact.check.findings import VerifyReport
+from reenact.check.integrity.segments import worker_count
+from reenact.corpus.index import is_corpus
+from reenact.corpus.query import open_query
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.rundir import RunDir
+from reenact.suite.settings import Price
+from reenact.workers import map_batches
+
+_BATCH: Final = 64
+
+
+def count_runs(
+    paths: Sequence[str],
+    counting: Counting,
+    *,
+    jobs: int = 1,
+    on: str | None = None,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> list[str]:
+    """Take up all runs in *paths*, or in the one corpus that they name; what could not be read, and why."""
+    corpora = [path for path in paths if is_corpus(Path(path))]
+    if corpora:
+        if len(paths) > 1:
+            raise UsageError(f"{corpora[0]}: is a corpus; it is counted alone, index all runs into one")
+        return _count_corpus(corpora[0], counting)
+    runs = [str(run) for run in find_runs(paths)]
+    batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
+    work = partial(count_batch, prices=counting.prices)
+    problems: list[str] = []
+    with progress_bar(len(runs), "counting") as progress:
+        for counts, found in map_batches(work, batches, jobs=worker_count(jobs, is_much=True), on=on):
+            for counted in counts:
+                counting.add(counted)
+            problems += found
+            progress(_BATCH)
+    return problems
+
+
+def count_batch(runs: Iterable[str], prices: Mapping[str, Price]) -> tuple[list[RunCount], list[str]]:
+    """What is counted in each of *runs*, and what could not be read."""
+    counts: list[RunCount] = []
+    problems: list[str] = []
+    for run in runs:
+        try:
+            with open_artifact(run, prices) as artifact:
+                counts.append(count_run(artifact))
+                if artifact.problem is not None:
+                    problems.append(str(artifact.problem))
+        except (FormatError, StoreError, OSError) as error:
+            problems.append(_describe_error(run, error))
+    return counts, problems
+
+
+_RUNS: Final = (
+    "select run, status, calls, errors, duration_ms, input_tokens, output_tokens, cached_tokens, "
+    "kind is not null as is_readable, problem from runs"
+)
+_CALLS: Final = (
+    "select run, kind, name, state, latency_ms, utility, is_retry, outcome_seq is not null as has_ended, "
+    "input_tokens, output_tokens, cached_tokens from calls order by run, seq"
+)
+
+
+def _count_corpus(corpus: str, counting: Counting) -> list[str]:
+    with open_query(_RUNS, [corpus]) as found:
+        runs = sorted(found.rows(), key=lambda row: Path(row[0]))
+    calls: dict[str, tuple[list[CallCount], dict[str, int], dict[str, Tokens]]] = {}
+    with open_query(_CALLS, [corpus]) as rows:
+        for run, group in groupby(rows.rows(), key=itemgetter(0)):
+            calls[run] = _count_rows(group)
+    for run, status, steps, errors, duration_ms, *tokens, is_readable, _ in runs:
+        if is_readable:
+            counted, models, used = calls.get(run, ([], {}, {}))
+            stats = RunStats(
+                path=run,
+                status=status,
+                steps=steps,
+                errors=errors,
+                retries=sum(call.retries for call in counted),
+                duration_ms=neat(duration_ms),
+                tokens=Tokens(*(number or 0 for number in tokens)),
+                cost=total_cost(used, counting.prices),
+                utility=mean_utility([number for call in counted for number in call.utility]),
+            )
+            counting.add(RunCount(stats, counted, models, used))
+    return [row[-1] for row in runs if row[-1] is not None]
+
+
+def _count_rows(
+    rows: Iterable[tuple[Any, ...]],
+) -> tuple[list[CallCount], dict[str, int], dict[str, Tokens]]:
+    calls: dict[tuple[str, str], CallCount] = {}
+    models: dict[str, int] = {}
+    used: dict[str, Tokens] = {}
+    for _, kind, name, state, took_ms, utility, is_retry, has_ended, *tokens in rows:
+        call = calls.setdefault((kind, name), CallCount(kind, name))
+        call.states[state] = call.states.get(state, 0) + 1
+        call.retries += is_retry
+        if took_ms is not None:
+            call.took_ms.append(took_ms)
+        if utility is not None:
+            call.utility.append(utility)
+        if kind == "model" and has_ended:
+            models[name] = models.get(name, 0) + 1
+        if any(tokens):
+            used[name] = used.get(name, Tokens()) + Tokens(*(number or 0 for number in tokens))
+    return list(calls.values()), models, used
+
+
+class VerifyRunsReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What verifying many runs found."""
+
+    reports: list[VerifyReport]
+    """In path order, of all that could be read."""
+    unreadable: list[str]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every run was read and is what it says it is."""
+        return not self.unreadable and all(report.is_good for report in self.reports)
+
+
+def verify_runs(
+    *paths: str | Path,
+    jobs: int = 1,
+    on: str | None = None,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> VerifyRunsReport:
+    """Check that every run in *paths*, runs and folders of runs, is what it says it is.
+
+    *jobs* processes (0: one per core) share the runs, or *on* the tasks of Ray (``ray``, ``ray=ADDRESS``). A
+    run that cannot be read is told of and keeps none of the others from being verified.
+    """
+    runs = [str(run) for run in find_runs(map(str, paths))]
+    batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
+    reports: list[VerifyReport] = []
+    unreadable: list[str] = []
+    with progress_bar(len(runs), "verifying") as progress:
+        for found, problems in map_batches(
+            verify_batch, batches, jobs=worker_count(jobs, is_much=True), on=on
+        ):
+            reports += found
+            unreadable += problems
+            progress(_BATCH)
+    return VerifyRunsReport(reports, unreadable)
+
+
+def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
+    """The report on each of *runs*, and what could not be read."""
+    reports: list[VerifyReport] = []
+    problems: list[str] = []
+    for run in runs:
+        try:
+            reports.append(verify(_artifact_in(run)))
+        except (FormatError, StoreError, OSError) as error:
+            problems.append(_describe_error(run, error))
+    return reports, problems
+
+
+def _artifact_in(run: str) -> str:
+    """*run*, or the log, bundle or trace that a folder holds which is no capture."""
+    folder = Path(run)
+    if not folder.is_dir() or RunDir(folder).is_capture:
+        return run
+    with open_artifact(folder) as artifact:
+        return artifact.source.file
+
+
+def _describe_error(run: str, error: Exception) -> str:
+    return f"{error.filename or run}: {error.strerror}" if isinstance(error, OSError) else str(error)

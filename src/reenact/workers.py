@@ -1,0 +1,194 @@
+"""Work in batches: in this process, in others on this machine, or as tasks of Ray.
+
+Results come in the order of the batches, whoever did the work, and each batch counts once: a worker that is
+killed is replaced, and what it had not finished is done again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+from reenact.errors import StoreError, UsageError
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+IN_FLIGHT: Final = 3
+"""Batches per worker: one in work, the others ready."""
+MAX_TRIES: Final = 4
+"""So often a batch is begun before it is the batch that is to blame."""
+
+
+def map_batches(
+    work: Callable[[B], R], batches: Iterable[B], *, jobs: int = 1, on: str | None = None
+) -> Iterator[R]:
+    """What *work* returns for each of *batches*, in their order.
+
+    *jobs* processes share the work, or with *on* the tasks of Ray: ``ray`` for one on this machine,
+    ``ray=ADDRESS`` for a cluster. *work* is a function of a module, and what it takes and returns can be
+    pickled. Raises :class:`StoreError` where workers die over one batch again and again.
+    """
+    if on is not None:
+        yield from _on_ray(work, batches, _ray_address(on), jobs)
+    elif jobs <= 1:
+        yield from map(work, batches)
+    else:
+        yield from _Pool(work, jobs).map(batches)
+
+
+class _Piece(Generic[B, R]):
+    """A batch, and the try at it that is under way."""
+
+    def __init__(self, batch: B) -> None:
+        self.batch = batch
+        self.tries = 0
+        self.future: Future[R]
+
+
+class _Pool(Generic[B, R]):
+    """Processes of this machine; a pool that lost one of them is replaced as a whole."""
+
+    def __init__(self, work: Callable[[B], R], jobs: int) -> None:
+        self._work = work
+        self._jobs = jobs
+        self._executor = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Spawned, not forked: the caller may have threads.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_ignore_ctrl_c)
+
+    def map(self, batches: Iterable[B]) -> Iterator[R]:
+        waiting: deque[_Piece[B, R]] = deque()
+        rest = iter(batches)
+        try:
+            while True:
+                while len(waiting) < self._jobs * IN_FLIGHT:
+                    try:
+                        piece: _Piece[B, R] = _Piece(next(rest))
+                    except StopIteration:
+                        break
+                    waiting.append(piece)
+                    self._submit([piece])
+                if not waiting:
+                    return
+                try:
+                    result = waiting[0].future.result()
+                except BrokenProcessPool:
+                    self._replace(waiting)
+                    continue
+                waiting.popleft()
+                yield result
+        finally:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, pieces: Iterable[_Piece[B, R]]) -> None:
+        for piece in pieces:
+            piece.tries += 1
+            if piece.tries > MAX_TRIES:
+                raise _lost(MAX_TRIES)
+            try:
+                piece.future = self._executor.submit(self._work, piece.batch)
+            except BrokenProcessPool as error:
+                piece.future = Future()
+                piece.future.set_exception(error)
+
+    def _replace(self, waiting: Iterable[_Piece[B, R]]) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._executor = self._start()
+        # What was finished before is kept: nothing is done twice that has an answer.
+        self._submit(piece for piece in waiting if not _has_answer(piece.future))
+
+
+def _has_answer(future: Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and not isinstance(future.exception(), BrokenProcessPool)
+
+
+def _ignore_ctrl_c() -> None:
+    """The process that waits for the workers ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _lost(tries: int) -> StoreError:
+    return StoreError(
+        f"workers: one was ended {tries} times over the same runs; is there enough memory? try --jobs 1"
+    )
+
+
+def _ray_address(on: str) -> str | None:
+    engine, _, address = on.partition("=")
+    if engine != "ray" or (on != "ray" and not address):
+        raise UsageError(f"--on {on!r} is unknown; write ray, or ray=ADDRESS for a cluster")
+    return address or None
+
+
+def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, jobs: int) -> Iterator[R]:
+    ray = _import_ray()
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        _connect(ray, address, jobs)
+    waiting: deque[Any] = deque()
+    try:
+        task = ray.remote(max_retries=MAX_TRIES - 1, num_cpus=1)(_work_in)
+        folder = os.getcwd()
+        limit = max(2, int(ray.cluster_resources().get("CPU", 1)) * IN_FLIGHT)
+        for batch in batches:
+            waiting.append(task.remote(folder, work, batch))
+            if len(waiting) >= limit:
+                yield _result(ray, waiting)
+        while waiting:
+            yield _result(ray, waiting)
+    finally:
+        # Also after Ctrl-C: nothing of ours is left in the cluster.
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        if is_ours:
+            ray.shutdown()
+
+
+def _work_in(folder: str, work: Callable[[B], R], batch: B) -> R:
+    """In the folder of who asked, where this machine has it: paths may be relative."""
+    with suppress(OSError):
+        os.chdir(folder)
+    return work(batch)
+
+
+def _result(ray: Any, waiting: deque[Any]) -> Any:
+    try:
+        result = ray.get(waiting[0])
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+        raise _lost(MAX_TRIES) from None
+    except ray.exceptions.RayError as error:
+        raise StoreError(f"ray: {' '.join(str(error).split())[:300]}") from None
+    waiting.popleft()
+    return result
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+    # And its warning about variables that no task of ours has is not for our users.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("ray is not installed; --on ray takes: pip install 'reenact[ray]'") from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None, jobs: int) -> None:
+    local = {} if address else {"num_cpus": jobs if jobs > 1 else None, "include_dashboard": False}
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **local)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"ray={address or 'local'}: cannot be reached: {reason}; is it running?") from None
