@@ -9,7 +9,7 @@ PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
 JS     := $(VENV)/js-tools
 
-.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks lint bench format pins screenshots quick docs test-pythons test-oldest
+.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray lint bench format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -74,6 +74,11 @@ test-hard: $(READY)
 test-agents test-all-agents: $(READY)
 	REENACT_NPM_AGENTS=$(VENV)/npm-agents REENACT_ALL_AGENTS=$(findstring all,$@) \
 	  $(BIN)/python -m pytest -q -rs -n 0 tests/npm
+
+# Ray for real, with two workers: a minute. It is a large package, so it is no part of the setup.
+test-ray: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
+	REENACT_RAY=1 $(BIN)/python -m pytest -q -rs -n 0 tests/corpus/test_ray.py
 
 # Small agents on many frameworks, each in an environment of its own (20 GB): ONLY=crewai,dspy tries some of them.
 # It takes a C compiler for the later date, and Node, Go, curl, git and Chromium for those that need them.
@@ -140,5 +145,6 @@ pins: $(READY)
 	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) 3.11 --output-file requirements/docs.txt requirements/docs.in
 	$(COMPILE) 3.11 --output-file requirements/oldest.txt requirements/oldest.in
+	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/ray.txt requirements/ray.in
 	for each in $(PYTHONS); do $(COMPILE) $$each --constraint requirements/dev.txt \
 	  --output-file requirements/dev-$$each.txt requirements/dev.in; done

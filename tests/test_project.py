@@ -274,7 +274,7 @@ def test_base_requirements_are_the_packages_own():
 
 TARGETS = (
     *("setup", "setup-browser", "demo", "docs", "quick", "test", "test-agents", "lint"),
-    *("test-pythons", "test-oldest"),
+    *("test-pythons", "test-oldest", "test-ray"),
     *("bench", "format", "pins", "screenshots"),
 )
 

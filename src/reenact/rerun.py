@@ -41,9 +41,9 @@ def test(
     The command that a test names is executed again, replayed from its capture. Only tests whose id, title or
     path contains *name*, and with one of the *tags*, are run. With *strict* a key or parameter that nobody
     knows is an error. Result and trace files go to *out*. *jobs* is how many processes may work: 0 for one
-    per core, ``None`` for that if there are many tests; *on* has Ray do it (``ray``, ``ray=ADDRESS``). *allow_code*
-    runs the Python files that ``reenact.toml`` names for assertions. *on_outcome* is told of each test as it
-    is done.
+    per core, ``None`` for that if there are many tests; *on* has Ray do it (``ray``, ``ray=ADDRESS``).
+    *allow_code* runs the Python files that ``reenact.toml`` names for assertions. *on_outcome* is told of
+    each test as it is done.
     """
     return run_suite(
         *paths,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -23,6 +24,7 @@ R = TypeVar("R")
 
 IN_FLIGHT: Final = 3
 """Batches per worker: one in work, the others ready."""
+_PATIENCE_S: Final = 10
 MAX_TRIES: Final = 4
 """So often a batch is begun before it is the batch that is to blame."""
 
@@ -185,10 +187,24 @@ def _import_ray() -> Any:
     return ray
 
 
+def _refuse_silence(address: str) -> None:
+    """Where nothing listens, Ray itself waits for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return  # "auto", or a name that Ray knows
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        raise StoreError(f"ray={address}: cannot be reached: {error}; is it running?") from None
+
+
 def _connect(ray: Any, address: str | None, jobs: int) -> None:
+    if address is not None:
+        _refuse_silence(address)
     local = {} if address else {"num_cpus": jobs if jobs > 1 else None, "include_dashboard": False}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **local)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise StoreError(f"ray={address or 'local'}: cannot be reached: {reason}; is it running?") from None
+        remedy = "is it running, and is its token in RAY_AUTH_TOKEN?" if address else "see Ray's own logs"
+        raise StoreError(f"ray={address or 'local'}: cannot be used: {reason}; {remedy}") from None
