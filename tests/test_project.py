@@ -547,9 +547,18 @@ def test_an_unknown_figure_is_refused(capsys):
     assert "there are canonical, core" in capsys.readouterr().err
 
 
-_MAKERS = set(
-    ["ContextVar", "Lock", "RLock", "Event", "Condition", "local", "count", "deque", "Counter", "defaultdict"]
-)
+_MAKERS = {
+    "ContextVar",
+    "Lock",
+    "RLock",
+    "Event",
+    "Condition",
+    "local",
+    "count",
+    "deque",
+    "Counter",
+    "defaultdict",
+}
 _MAKERS |= {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
 
 
