@@ -53,9 +53,9 @@ def test_an_edited_agent_diverges(ending, edited, tmp_path):
     assert told.splitlines() == [
         '  event_payload_mismatch: event 2: tool look_up differs at $.item: expected "lamp", observed "desk"',
         f"    called from  {tmp_path}/edited.py:13 in <module>",
-        "    lane         0",
+        "    task         0",
         '    differs      $.item: expected "lamp", observed "desk"',
-        "    near         event 2 (look_up, lane 0): differs at 1 place",
+        "    near         event 2 (look_up, task 0): differs at 1 place",
     ]
 
 

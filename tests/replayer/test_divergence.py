@@ -231,7 +231,7 @@ def test_near_calls_are_named(tmp_path: Path) -> None:
         (4, 2, False),
         (2, 2, True),
     ]
-    assert "near         event 6 (search, lane 0): differs at 1 place\n" in found.explain()
+    assert "near         event 6 (search, task 0): differs at 1 place\n" in found.explain()
     assert "already taken" in found.explain()
 
 
@@ -242,7 +242,7 @@ def test_an_exact_call_elsewhere_is_seen(tmp_path: Path) -> None:
     )
     assert found.candidates[0].differences == 0
     assert not found.candidates[0].is_taken
-    assert "near         event 4 (search, lane 0): the same call\n" in found.explain() + "\n"
+    assert "near         event 4 (search, task 0): the same call\n" in found.explain() + "\n"
 
 
 def test_a_long_prompt_is_shown_where_it_differs(tmp_path: Path) -> None:

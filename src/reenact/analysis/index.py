@@ -287,6 +287,7 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "kind": _is_kind,
     "tool": _is_tool,
     "name": _is_named,
+    "task": _is_in_lane,
     "lane": _is_in_lane,
     "state": _is_in_state,
 }

@@ -51,7 +51,7 @@ def command(
     event, when it was made, how long it took, its lane, what was asked and what came. A run that is being
     recorded, or was interrupted, is listed as far as it got. Of a folder of runs, the runs are listed.
 
-    TERM is kind:K, tool:T, name:N, lane:L, state:S or text:T; * stands for anything, a comma for or, and !
+    TERM is kind:K, tool:T, name:N, task:N, state:S or text:T; * stands for anything, a comma for or, and !
     before it turns it round. "error" alone is state:error, any other word is looked for in the recorded text.
     """
     _refuse_contradictions(seq=seq, follow=follow, play=play, speed=speed)

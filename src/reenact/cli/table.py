@@ -117,7 +117,7 @@ class Layout:
 
     def titles(self) -> TextLine:
         return self._line(
-            *(Cell("seq"), Cell("at"), Cell("took"), Cell("tokens"), Cell("cost"), Cell("lane")),
+            *(Cell("seq"), Cell("at"), Cell("took"), Cell("tokens"), Cell("cost"), Cell("task")),
             *(Cell(""), Cell("call"), Cell("outcome")),
             style="dim",
         )

@@ -341,6 +341,8 @@ class _OutcomeData(Record, frozen=True):
     """Of a stream: which of the run's streams it was, in the order in which they began."""
     inline: bool | Absent = ABSENT
     """True where the outcome came before the event loop went on."""
+    joined: Count | Absent = ABSENT
+    """Where it came in on an event loop that was not at rest: how many rounds later."""
     cancelled: bool | Absent = ABSENT
     """True where the caller went away before the end."""
     closed: bool | Absent = ABSENT

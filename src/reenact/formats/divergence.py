@@ -110,13 +110,13 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
             lines.append(f"  called from  {self.source_line}")
         lines += [f"               {caller}" for caller in self.callers]
         if self.lane:
-            lines.append(f"  lane         {self.lane}")
+            lines.append(f"  task         {self.lane}")
         lines += [f"  differs      {difference.describe()}" for difference in self.differences[:20]]
         if len(self.differences) > 20:
             lines.append(f"               … and {len(self.differences) - 20} more places")
         for candidate in self.candidates:
             lines.append(
-                f"  near         event {candidate.event_seq} ({candidate.name}, lane {candidate.lane}): "
+                f"  near         event {candidate.event_seq} ({candidate.name}, task {candidate.lane}): "
                 f"{candidate.describe(self.lane)}"
             )
         if self.answered_with not in (None, self.event_seq):

@@ -858,7 +858,7 @@ class Turns:
                 return
             self.came_early.setdefault(call.seq, late.seq)
         self._on_note(
-            f"event {self._next} ({late.type} {late.name}, lane {late.lane}) did not come in its turn; "
+            f"event {self._next} ({late.type} {late.name}, task {late.lane}) did not come in its turn; "
             f"event {call.outcome_seq} was delivered before it"
         )
         self._pass_over(late)

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:ff3deb849c27dfc7404c7711c3f64503a9f3b76db3b3b394812d09fb222c75d3
+// made of static/*.js by make viewer: sha256:df4fe0ed5318cd6ee640125caca63bd998267bc7728d52f443c8a18a1b5b712d
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -922,7 +922,7 @@ function divergenceView(run, found) {
   const facts = [
     ["Called from", found.sourceLine],
     ...(found.callers ?? []).map((caller) => ["by", caller]),
-    ["Lane", found.lane]
+    ["Task", found.lane]
   ].filter(([, value2]) => value2);
   return h(
     "article.divergence",
@@ -1279,7 +1279,7 @@ function heading2(run, { step, events = [] }, close) {
   const { tokens } = step;
   const facts = [
     ["Events", [.../* @__PURE__ */ new Set([step.seq, step.outcomeSeq ?? step.seq])].join(" → ")],
-    ["Lane", step.lane],
+    ["Task", step.lane],
     ["At", duration(step.atMs)],
     ["Took", duration(step.tookMs)],
     ["Tokens", tokens ? `${count(tokens.input ?? 0)} → ${count(tokens.output ?? 0)}` : ""],
@@ -1701,12 +1701,14 @@ function header({ line, header: said, counts }, home, badge) {
 }
 
 // src/reenact/viewer/static/terms.js
+var isInTask = (step, fits, value2) => fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value2}${mark}`));
 var KEYS2 = {
   kind: (step, fits) => fits(step.kind),
   name: (step, fits) => fits(step.name),
   tool: (step, fits) => step.kind === "tool" && fits(step.name),
   state: (step, fits) => fits(step.state),
-  lane: (step, fits, value2) => fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value2}${mark}`))
+  task: isInTask,
+  lane: isInTask
 };
 var STATES2 = ["ok", "error", "cancelled", "open"];
 function termsOf(words) {

@@ -61,7 +61,7 @@ function divergenceView(run, found) {
   const facts = [
     ["Called from", found.sourceLine],
     ...(found.callers ?? []).map((caller) => ["by", caller]),
-    ["Lane", found.lane],
+    ["Task", found.lane],
   ].filter(([, value]) => value);
   return h(
     "article.divergence",

@@ -52,7 +52,7 @@ function heading(run, { step, events = [] }, close) {
   const { tokens } = step;
   const facts = [
     ["Events", [...new Set([step.seq, step.outcomeSeq ?? step.seq])].join(" → ")],
-    ["Lane", step.lane],
+    ["Task", step.lane],
     ["At", duration(step.atMs)],
     ["Took", duration(step.tookMs)],
     ["Tokens", tokens ? `${count(tokens.input ?? 0)} → ${count(tokens.output ?? 0)}` : ""],

@@ -1,12 +1,15 @@
 // What is looked for in a page that carries its run: the terms of `reenact show --filter`.
 
+/** A task, with those below it. */
+const isInTask = (step, fits, value) =>
+  fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value}${mark}`));
 const KEYS = {
   kind: (step, fits) => fits(step.kind),
   name: (step, fits) => fits(step.name),
   tool: (step, fits) => step.kind === "tool" && fits(step.name),
   state: (step, fits) => fits(step.state),
-  lane: (step, fits, value) =>
-    fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value}${mark}`)),
+  task: isInTask,
+  lane: isInTask,
 };
 const STATES = ["ok", "error", "cancelled", "open"];
 
