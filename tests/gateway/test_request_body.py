@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.gateway.client_gone import unless_gone
+from reenact.gateway.app import unless_gone
 from reenact.gateway.request_body import RequestBody
 
 

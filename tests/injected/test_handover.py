@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from reenact.injected.handover import Handover, ToReplay
 from reenact.injected.launch import diverted, handover_folder, run
-from reenact.injected.surroundings import hide
+from reenact.injected.process import hide
 
 
 def test_no_first_lane_is_taken_twice(tmp_path):

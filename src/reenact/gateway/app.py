@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import httpx2
@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reenact.boundary import Context, Lane
 from reenact.gateway.call import ForwardedCall, RequestHead
-from reenact.gateway.client_gone import unless_gone
 from reenact.gateway.failures import (
     GatewayRefusal,
     outside_base,
@@ -35,6 +34,21 @@ from reenact.seams.http.message import (
     is_decodable,
 )
 from reenact.store.peer import LOOPBACK_NAMES, is_other_user
+
+
+async def unless_gone(listening: Coroutine[Any, Any, None], work: Coroutine[Any, Any, None]) -> None:
+    """Do *work*; it is cancelled when *listening* to the client is over before it."""
+    working = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(listening)
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        watching.cancel()
+        if not working.done():
+            working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+
 
 _HOP_BY_HOP: Final = frozenset(
     {

@@ -7,6 +7,8 @@ capture, which the command completes; one that ends by ``sys.exit`` ends with wh
 from __future__ import annotations
 
 import _random
+import atexit
+import json
 import os
 import random
 import sys
@@ -16,7 +18,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import NoReturn, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,11 +29,16 @@ from reenact.forks.capture import seed_of_fork
 from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
+from reenact.gateway.lane import BELOW
+from reenact.gateway.upstreams import led_below, variables
 from reenact.injected.children import Born, Parent, follow, is_bearing
-from reenact.injected.ending import at_the_end
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
+    BEFORE_VARIABLE,
+    HANDOVER_VARIABLE,
     SEED_VARIABLE,
+    SITE,
+    Diverted,
     Handover,
     Orders,
     Replayed,
@@ -39,10 +46,10 @@ from reenact.injected.handover import (
     ToRecord,
     ToReplay,
     ToUpdate,
+    hash_seed,
 )
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.subject import subject
-from reenact.injected.surroundings import divert_programs_below, hide
 from reenact.lane_name import ROOT
 from reenact.library import possible_agents
 from reenact.recorder.eventlog import ProcessNames
@@ -50,7 +57,7 @@ from reenact.recorder.joining import process_part
 from reenact.replayer.allow import Allow, read_allow
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import lanes_of
-from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun
+from reenact.run import MODE_VARIABLE, CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.capturing import without_places
 from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
@@ -58,9 +65,76 @@ from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
+from reenact.seams.stdlib.process import lead_programs
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
+
+
+def hide() -> str | None:
+    """Leave the program the surroundings it would have without us; what it starts is not ours.
+
+    With seams it goes to its upstreams by itself, so that no call is seen twice. What the variables of the
+    upstreams held before is returned, for what the program starts.
+    """
+    text = os.environ.pop(BEFORE_VARIABLE, None)
+    before: dict[str, str | None] = json.loads(text) if text else {}
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    os.environ.pop(HANDOVER_VARIABLE, None)
+    seed = bytes.fromhex(os.environ.pop(SEED_VARIABLE, ""))
+    if seed and os.environ.get("PYTHONHASHSEED") == hash_seed(seed):
+        del os.environ["PYTHONHASHSEED"]
+    entries = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    if rest := os.pathsep.join(entry for entry in entries if entry != str(SITE)):
+        os.environ["PYTHONPATH"] = rest
+    # A `with reenact.capture(...)` of the program's own stands back: the whole program is the run.
+    os.environ[MODE_VARIABLE] = "off"
+    return text
+
+
+def divert_programs_below(diverted: Diverted, before: str | None) -> None:
+    """What the program starts is one call of it, but the model calls in there are worth seeing.
+
+    ``putenv`` past ``os.environ``: the program itself must not be led there. Who gives its programs an
+    environment of their own has it from ``os.environ``, so there it is changed when they start.
+    """
+    for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
+        os.putenv(name, value)
+    if before is not None:
+        os.putenv(BEFORE_VARIABLE, before)
+    lead_programs(None, partial(led_below, diverted.address, is_whole=False))
+
+
+def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
+    """Have *end_run* called with the error nobody caught.
+
+    Registered before the program could register anything, so it comes after all of that.
+    """
+    home_pid = os.getpid()
+    is_over = False
+
+    def end() -> None:
+        nonlocal is_over
+        if os.getpid() == home_pid and not is_over:
+            is_over = True
+            # Where the interpreter has put the exception that it prints; none for sys.exit.
+            end_run(getattr(sys, "last_value", None))
+
+    atexit.register(end)
+    os._exit = _ending_first(end, os._exit)  # type: ignore[assignment]  # mypy wants the very function
+
+
+def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    def _exit(status: int) -> NoReturn:
+        try:
+            end()
+        finally:
+            leave(status)
+
+    return _exit
 
 
 class _Part(Parent, Protocol):
