@@ -25,8 +25,8 @@ _BUFFER_BYTES: Final = 1 << 16
 
 
 def patches(aiohttp: ModuleType) -> list[Patch]:
-    """What to replace in *aiohttp*."""
-    if not hasattr(aiohttp, "ClientMiddlewareType"):
+    """What to replace in *aiohttp*; one that has no middlewares, or no way to read a body, is left alone."""
+    if not hasattr(aiohttp, "ClientMiddlewareType") or not hasattr(aiohttp.payload.Payload, "as_bytes"):
         return []
     seam = _Seam(aiohttp)
     return [Patch(aiohttp.ClientSession, "_request", seam.request)]
@@ -110,6 +110,8 @@ class _RecordedConnection:
 
     connected = True
     upgraded = False
+    _reading_paused = False
+    """Older readers look at it themselves."""
 
     def __init__(self, message: Any = None, content: Any = None) -> None:
         self._answer = message, content

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from inspect import signature
 from types import ModuleType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -38,7 +39,7 @@ def patches(urllib3: ModuleType) -> list[Patch]:
 
 class _Seam:
     def __init__(self, urllib3: ModuleType) -> None:
-        self._response: Any = urllib3.response.HTTPResponse
+        self._response: Any = _taking_known(urllib3.response.HTTPResponse)
         self._errors: Any = urllib3.exceptions
         self._tunnels: WeakKeyDictionary[Any, Callable[[], None]] = WeakKeyDictionary()
         """Connections whose tunnel through a proxy is still to be dug."""
@@ -101,6 +102,14 @@ class _Seam:
                 raise
 
 
+def _taking_known(make: Callable[..., Any]) -> Callable[..., Any]:
+    """*make*, for versions that do not know all of our arguments yet."""
+    known = signature(make).parameters
+    if "version_string" in known:
+        return make
+    return lambda **fields: make(**{name: value for name, value in fields.items() if name in known})
+
+
 def _is_streamed(options: dict[str, Any]) -> bool:
     asked = is_streamed.get()
     return asked if asked is not None else not options.get("preload_content", True)
@@ -142,7 +151,13 @@ def _transfer_chunks(response: Any) -> Iterator[bytes]:
     if response.chunked and response.supports_chunked_reads():
         yield from response.read_chunked(decode_content=False)
         return
-    while chunk := response.read1(_READ_BYTES, decode_content=False):
+    if hasattr(response, "read1"):
+        while chunk := response.read1(_READ_BYTES, decode_content=False):
+            yield chunk
+        return
+    # Before 2.2 what is asked for is waited for; what has come is taken from the answer below.
+    response._fp_read = lambda amount: response._fp.read1(amount)  # noqa: SLF001
+    while chunk := response._raw_read(_READ_BYTES):  # noqa: SLF001
         yield chunk
 
 
