@@ -104,6 +104,14 @@ def test_click_usage_errors_are_ours(verb, capsys):
     assert err.count("\n") == 1
 
 
+def test_the_choices_of_a_missing_option_stand_in_the_line(capsys):
+    """Click lists them on lines of their own."""
+    assert cli.main(["convert", "x"]) == 3
+    err = capsys.readouterr().err
+    assert "Choose from: replay-log, replay-log-legacy, receipt" in err
+    assert "\\n" not in err
+
+
 ENDS = {
     "a check failed": (errors.CheckFailed("2 problems"), 1, "2 problems"),
     "a replay diverged": (errors.Diverged("call 3 differs"), 1, "call 3 differs"),

@@ -436,6 +436,16 @@ def test_of_many_that_start_at_once_one_records(tmp_path):
     assert sorted(os.listdir(tmp_path / "a")) == CAPTURE_FILES
 
 
+def test_a_directory_with_a_capture_is_refused_as_what_it_is(tmp_path):
+    """Not as one that is open, which it is for the moment in which it is looked at."""
+    words = ("record", "-o", "a", "--", PYTHON, "-c", "import time; time.time()")
+    assert run(*words, cwd=tmp_path).returncode == 0
+    again = run(*words, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "a: holds a capture already (complete); remove it" in again.stderr
+    assert run("verify", "a", cwd=tmp_path).returncode == 0
+
+
 def test_what_a_killed_command_left_is_no_claim(tmp_path):
     """The lock goes with the process; an empty directory can be recorded into again."""
     first = subprocess.Popen(

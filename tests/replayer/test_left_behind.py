@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,10 @@ def tell(**arguments: Any) -> str:
 
 def remember_in_database(run: reenact.Run) -> None:
     """Tells how often it was called in this folder."""
-    with sqlite3.connect("session.db") as database:
+    with closing(sqlite3.connect("session.db")) as database, database:
         database.execute("CREATE TABLE IF NOT EXISTS turns (text)")
         database.execute("INSERT INTO turns VALUES ('x')")
         tell(turns=database.execute("SELECT count(*) FROM turns").fetchone()[0])
-    database.close()
 
 
 def remember_in_file(run: reenact.Run) -> None:

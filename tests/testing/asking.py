@@ -64,12 +64,20 @@ async def async_gemini_client(provider: ScriptedProvider, **http_options: Any) -
             yield aio
 
 
-def ollama_client(provider: ScriptedProvider, **options: Any) -> ollama.Client:
-    return ollama.Client(host=provider.base_url("ollama"), **options)
+@contextmanager
+def ollama_client(provider: ScriptedProvider, **options: Any) -> Iterator[ollama.Client]:
+    client = ollama.Client(host=provider.base_url("ollama"), **options)
+    with client._client:  # older versions cannot be closed otherwise
+        yield client
 
 
-def async_ollama_client(provider: ScriptedProvider, **options: Any) -> ollama.AsyncClient:
-    return ollama.AsyncClient(host=provider.base_url("ollama"), **options)
+@asynccontextmanager
+async def async_ollama_client(
+    provider: ScriptedProvider, **options: Any
+) -> AsyncIterator[ollama.AsyncClient]:
+    client = ollama.AsyncClient(host=provider.base_url("ollama"), **options)
+    async with client._client:
+        yield client
 
 
 def said(text: str) -> list[dict[str, Any]]:

@@ -65,7 +65,8 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{error.format_message().rstrip('.')}; see: {error.ctx.command_path} --help"
+        message = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        return f"{message.rstrip('.')}; see: {error.ctx.command_path} --help"
     if isinstance(error, click.ClickException):
         return error.format_message()
     return str(error)

@@ -515,6 +515,7 @@ def claim_folder(path: Path) -> FolderClaim:
         make_empty_folder(path, besides=[RECORDING_LOCK])
     except StoreError:
         claim.remove()
+        make_empty_folder(path)  # says what is there without our claim, which looks like a recording
         raise
     return claim
 
