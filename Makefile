@@ -68,7 +68,7 @@ HARD := tests/recorder/test_joining.py tests/recorder/test_crash.py tests/record
   tests/faults tests/gateway/test_last_byte.py tests/store/test_bombs.py tests/test_hostile_events.py \
   tests/replayer/test_concurrency.py tests/replayer/test_race_programs.py tests/check/test_tampering.py tests/recorder/test_secrets.py
 test-hard: $(READY)
-	REENACT_HARD=1 $(BIN)/python -m pytest -q -s -rs $(HARD)
+	REENACT_HARD=1 $(BIN)/python -m pytest -q -s -rs -o timeout=7200 -o faulthandler_timeout=7100 $(HARD)
 
 # Real agents from npm; where there is no npm, the tests are reported as skipped. All of them take a gigabyte.
 test-agents test-all-agents: $(READY)

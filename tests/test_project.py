@@ -596,3 +596,11 @@ def test_the_architecture_lists_every_module_that_keeps_state_of_the_process():
     package = ROOT / "src" / "reenact"
     modules = (path for path in package.rglob("*.py") if _has_shared_state(path.read_text()))
     assert {path.relative_to(package).as_posix() for path in modules} == listed
+
+
+def test_the_long_form_has_the_time_it_takes() -> None:
+    """One of its tests alone takes longer than a test of the suite may."""
+    (line,) = [line for line in (ROOT / "Makefile").read_text().splitlines() if "REENACT_HARD=1" in line]
+    suite = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["timeout"]
+    (given,) = re.findall(r"-o timeout=(\d+)", line)
+    assert int(given) > 10 * suite
