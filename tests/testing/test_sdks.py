@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import aiohttp
@@ -150,12 +151,13 @@ async def test_an_answer_breaks_off(ask: Any, after_chunks: int) -> None:
         await ask(provider, "Go on", **ONCE.get(wire_of(ask), {}))
 
 
+GEMINI_TIMEOUT = (httpx2 if version("google-genai") >= "3" else httpx).ReadTimeout
 SILENT = [
     (asking.anthropic_whole, {"max_retries": 0, "timeout": 0.1}, anthropic.APITimeoutError),
     (asking.anthropic_async_stream, {"max_retries": 0, "timeout": 0.1}, anthropic.APITimeoutError),
     (asking.openai_chat_stream, {"max_retries": 0, "timeout": 0.1}, openai.APITimeoutError),
     (asking.openai_responses_async_whole, {"max_retries": 0, "timeout": 0.1}, openai.APITimeoutError),
-    (asking.gemini_whole, {"timeout": 100}, httpx2.ReadTimeout),
+    (asking.gemini_whole, {"timeout": 100}, GEMINI_TIMEOUT),
     (asking.ollama_async_stream, {"timeout": 0.1}, httpx.ReadTimeout),
 ]
 
@@ -267,7 +269,8 @@ def test_ollama_sends_the_tools_result_back() -> None:
         message = client.chat(MODEL, messages).message
         messages += [message, {"role": "tool", "tool_name": "add", "content": "three"}]
         client.chat(MODEL, messages)
-    assert_came_back(provider, "add")
+    # Older clients do not send it.
+    assert_came_back(provider, "add" if "tool_name" in ollama.Message.model_fields else "")
 
 
 def assert_came_back(provider: ScriptedProvider, call_id: str) -> None:
