@@ -13,7 +13,7 @@ pool) falls into the lane's *loose* child, where order means nothing.
 from __future__ import annotations
 
 import os
-from asyncio import _get_running_loop, current_task
+from asyncio import CancelledError, _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -314,6 +314,14 @@ def trio_task_id() -> int | None:
         return None
     lowlevel = modules["trio"].lowlevel
     return id(lowlevel.current_task()) if lowlevel.in_trio_task() else 0
+
+
+def is_cancellation(error: BaseException | None) -> bool:
+    """Whether a task ends so that was cancelled, on an event loop of asyncio's kind or trio's."""
+    if isinstance(error, CancelledError):
+        return True
+    trio = modules.get("trio")
+    return trio is not None and isinstance(error, getattr(trio, "Cancelled", ()))
 
 
 def current_lane() -> Lane | None:

@@ -1,9 +1,11 @@
-"""On trio every task has its lane, and gets what was recorded for it, in whichever order they come."""
+"""On trio every task gets what was recorded for it, and deadlines pass where they passed."""
 
 from __future__ import annotations
 
 import itertools
 import random
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,16 +136,224 @@ def test_a_call_that_nobody_recorded_is_refused(tmp_path: Path) -> None:
     assert run.divergences[0].json_path == "$.data.request.body.messages[0].content"
 
 
-def test_another_result_is_not_the_same(tmp_path: Path) -> None:
-    """Deadlines of trio's are not repeated, so what its run comes to is compared."""
+class Pace:
+    """How long the tool takes, and how long the agent sleeps or works by itself."""
 
-    async def main(seconds: float) -> str:
-        with trio.move_on_after(0.05):
+    def __init__(self, tool_s: float, own_s: float) -> None:
+        self.own_s = own_s
+
+        @reenact.tool
+        async def ask(what: Any) -> str:
+            await trio.sleep(tool_s)
+            return f"answer to {what}"
+
+        self.ask = ask
+
+    def work(self) -> None:
+        """As a C library would: nobody sees it."""
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire(timeout=self.own_s)
+
+
+async def move_on_after(pace: Pace) -> list[Any]:
+    found = []
+    with trio.move_on_after(0.1) as scope:
+        found.append(await pace.ask(1))
+        await trio.sleep(pace.own_s)
+        found.append(await pace.ask(2))
+    return [found, scope.cancelled_caught]
+
+
+async def fail_after(pace: Pace) -> str:
+    try:
+        with trio.fail_after(0.1):
+            await trio.sleep(pace.own_s)
+            return await pace.ask(1)
+    except trio.TooSlowError:
+        return await pace.ask("gave up")
+
+
+async def later_deadline(pace: Pace) -> bool:
+    """It is set, and set again, while the scope is open."""
+    with trio.CancelScope(deadline=trio.current_time() + 50) as scope:
+        await pace.ask(1)
+        scope.deadline = trio.current_time() + 0.1
+        await trio.sleep(pace.own_s)
+    return scope.cancelled_caught
+
+
+async def cut_short_tool(pace: Pace) -> str:
+    with trio.move_on_after(0.1):
+        return await pace.ask(1)
+    return "gave up"
+
+
+async def overdue(pace: Pace) -> str:
+    """The deadline has passed, or not, when the scope is entered."""
+    deadline = trio.current_time() + 0.1
+    pace.work()
+    with trio.move_on_at(deadline):
+        return await pace.ask(1)
+    return "gave up"
+
+
+async def sleepers(pace: Pace) -> list[str]:
+    woken: list[str] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await trio.sleep(seconds)
+        woken.append(name)
+
+    delays = (0.05, 0.01, 0.03) if pace.own_s > 0.1 else (0.01, 0.05, 0.03)
+    async with trio.open_nursery() as nursery:
+        for each, seconds in enumerate(delays):
+            nursery.start_soon(sleeper, str(each), seconds)
+    return woken
+
+
+async def first_one_wins(pace: Pace) -> list[str]:
+    """A tool against a sleep, and whoever is first ends the other."""
+    came: list[str] = []
+
+    async def run(name: str, work: Any) -> None:
+        await work()
+        came.append(name)
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, "sleep", partial(trio.sleep, 0.1))
+        nursery.start_soon(run, "tool", partial(pace.ask, 1))
+    return came
+
+
+async def polling(pace: Pace) -> int:
+    rounds = 0
+    with trio.move_on_after(pace.own_s + 0.01):
+        while True:
+            await trio.sleep(0.04)
+            rounds += 1
+    return rounds
+
+
+async def anyio_scopes(pace: Pace) -> list[Any]:
+    found: list[Any] = []
+    with anyio.move_on_after(0.1) as scope:
+        await anyio.sleep(pace.own_s)
+        found.append(await pace.ask(1))
+    try:
+        with anyio.fail_after(0.1):
+            found.append(await pace.ask(2))
+    except TimeoutError:
+        found.append("gave up")
+    return [found, scope.cancelled_caught]
+
+
+async def in_a_thread(pace: Pace) -> bool:
+    with trio.move_on_after(0.1) as scope:
+        await trio.to_thread.run_sync(pace.work, abandon_on_cancel=True)
+    return scope.cancelled_caught
+
+
+async def in_a_thread_of_anyio(pace: Pace) -> bool:
+    with anyio.move_on_after(0.1) as scope:
+        await anyio.to_thread.run_sync(pace.work, abandon_on_cancel=True)
+    return scope.cancelled_caught
+
+
+AGENTS = [
+    move_on_after,
+    fail_after,
+    later_deadline,
+    cut_short_tool,
+    overdue,
+    sleepers,
+    first_one_wins,
+    polling,
+    anyio_scopes,
+    in_a_thread,
+    in_a_thread_of_anyio,
+]
+SLOW, QUICK = {"tool_s": 0.3, "own_s": 0.3}, {"tool_s": 0.01, "own_s": 0.02}
+
+
+@pytest.mark.parametrize(("then", "now"), [(SLOW, QUICK), (QUICK, SLOW)], ids=["passed", "did_not_pass"])
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
+def test_a_deadline_passes_where_it_passed(
+    agent: Any, then: dict[str, float], now: dict[str, float], tmp_path: Path
+) -> None:
+    """However long everything takes this time."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = trio.run(agent, Pace(**then))
+    with reenact.replay(tmp_path / "run") as run:
+        assert trio.run(agent, Pace(**now)) == recorded
+    assert not run.divergences
+
+
+def test_sleeping_takes_no_time(tmp_path: Path) -> None:
+    """The order in which they woke up repeats, and the clock has gone on."""
+
+    async def main() -> list[str]:
+        woken: list[str] = []
+
+        async def sleeper(name: str, seconds: float) -> None:
             await trio.sleep(seconds)
-            return "done"
-        return "gave up"
+            woken.append(name)
+
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for name, seconds in (("a", 0.6), ("b", 0.2), ("c", 0.4)):
+                nursery.start_soon(sleeper, name, seconds)
+        assert trio.current_time() - began >= 0.6
+        return woken
 
     with reenact.capture(tmp_path / "run"):
-        assert trio.run(main, 0.2) == "gave up"
-    with pytest.raises(reenact.Diverged, match=r"main.. returned"), reenact.replay(tmp_path / "run"):
-        trio.run(main, 0.01)
+        assert trio.run(main) == ["b", "c", "a"]
+    began = time.monotonic()
+    with reenact.replay(tmp_path / "run"):
+        assert trio.run(main) == ["b", "c", "a"]
+    assert time.monotonic() - began < 0.5
+
+
+def test_the_order_of_answers_repeats(tmp_path: Path) -> None:
+    """Who asked last may be answered first, in replay too, where nothing takes any time."""
+
+    @reenact.tool
+    async def ask(seconds: float) -> float:
+        await trio.sleep(seconds)
+        return seconds
+
+    async def main() -> list[float]:
+        came: list[float] = []
+
+        async def run(seconds: float) -> None:
+            came.append(await ask(seconds))
+
+        async with trio.open_nursery() as nursery:
+            for seconds in (0.06, 0.02, 0.04, 0.0):
+                nursery.start_soon(run, seconds)
+        return came
+
+    with reenact.capture(tmp_path / "run"):
+        assert trio.run(main) == [0.0, 0.02, 0.04, 0.06]
+    for _ in range(3):
+        with reenact.replay(tmp_path / "run") as run:
+            assert trio.run(main) == [0.0, 0.02, 0.04, 0.06]
+        assert not run.notes
+
+
+def test_another_result_of_a_task_is_not_the_same(tmp_path: Path) -> None:
+    """What each task came to is compared, even where the run comes to nothing."""
+
+    async def work(answer: str) -> str:
+        await trio.sleep(0.001)
+        return answer
+
+    async def main(answer: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, answer)
+
+    with reenact.capture(tmp_path / "run"):
+        trio.run(main, "one")
+    with pytest.raises(reenact.Diverged, match=r"work.. returned"), reenact.replay(tmp_path / "run"):
+        trio.run(main, "two")

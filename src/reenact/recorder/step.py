@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from reenact.boundary import Call
+from reenact.boundary import Call, is_cancellation
 from reenact.recorder.payloads import frozen_piece
 
 
@@ -119,5 +119,7 @@ def leaving(error: BaseException) -> dict[str, Any]:
     """
     if isinstance(error, GeneratorExit):
         return {"cancelled": True, "closed": True}
-    task = current_task() if isinstance(error, CancelledError) and _get_running_loop() else None
-    return {"cancelled": True} if task is not None and task.cancelling() else {}
+    if isinstance(error, CancelledError):
+        task = current_task() if _get_running_loop() else None
+        return {"cancelled": True} if task is not None and task.cancelling() else {}
+    return {"cancelled": True} if is_cancellation(error) else {}

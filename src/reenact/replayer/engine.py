@@ -41,6 +41,7 @@ from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
+from reenact.replayer.loops import give_way
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.renaming import DrawnNames, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
@@ -313,19 +314,20 @@ class ReplayEngine:
         self._has_done(ENDED, lane)
         self.turns.lane_ended(lane)
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:  # noqa: ARG002
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
         self._running.add(lane)
         if not self.source.acts or not lane.has_order:
             return coro
-        return EndingInTurn(coro, lambda: self._turn_to(ENDED, lane), lambda: self._task_is_over(lane))
+        return EndingInTurn(
+            coro,
+            lambda: self._turn_to(ENDED, lane),
+            lambda answer, error: self.task_ended(lane, describe(answer, error)),
+        )
 
     def task_ended(self, lane: Lane, how: str) -> None:
-        self._note_end(lane, how)
-        self._task_is_over(lane)
-
-    def _task_is_over(self, lane: Lane) -> None:
         if lane in self._running:
             self._running.discard(lane)
+            self._note_end(lane, how)
             self._has_done(ENDED, lane)
 
     def differing_tasks(self) -> list[ReplayDivergence]:
@@ -762,7 +764,7 @@ class ReplayStep:
     async def async_pieces(self) -> AsyncIterator[Any]:
         for piece in self._recorded_pieces():
             if not self._recorded.inline:
-                await asyncio.sleep(0)
+                await give_way()
             yield self._named_as_now(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, Protocol
 
 from reenact.boundary import outside, trio_task_id
 from reenact.replayer.idle import MovingThread
@@ -23,7 +24,7 @@ class Loop:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Any,
         on_round: Callable[[Loop], None],
         on_dry: Callable[[], None],
         clock: PatientClock,
@@ -62,7 +63,7 @@ class Loop:
             with suppress(RuntimeError), outside():  # closed meanwhile; nobody waits there any more
                 self.loop.call_soon_threadsafe(callback)
 
-    def resolve(self, future: asyncio.Future[None]) -> None:
+    def resolve(self, future: Wait) -> None:
         """Let who awaits *future* go on, if anybody still does; from whatever thread."""
 
         def settle() -> None:
@@ -74,6 +75,15 @@ class Loop:
         else:
             self.run(settle)
 
+    def new_wait(self) -> Wait:
+        """What a task awaits until it is resolved."""
+        return self.loop.create_future()  # type: ignore[no-any-return]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it never runs again."""
+        return bool(self.loop.is_closed())
+
     def came_in(self) -> None:
         """Something comes in from outside, in the next round."""
         self.rounds = -1 if self._is_probing else 0
@@ -82,7 +92,7 @@ class Loop:
     def stir(self) -> None:
         """Something was set in motion; find out when it has come to rest."""
         self.notice()
-        self.is_dry = self.loop.is_closed()
+        self.is_dry = self.is_closed
         self._thread = MovingThread(self._thread_id, self._clock)
         self._spins = 0
         if not self._is_probing and not self.is_dry:
@@ -105,7 +115,7 @@ class Loop:
 
     def _has_more_to_do(self) -> bool:
         try:
-            due = self.loop._ready  # type: ignore[attr-defined] # noqa: SLF001 — asyncio's own loops have it
+            due = self.loop._ready  # noqa: SLF001 — asyncio's own loops have it
         except AttributeError:
             return self._spins < _BLIND_SPINS
         return bool(due) and self._spins < _MAX_SPINS
@@ -126,11 +136,96 @@ class Loop:
             self.is_dry = self._thread.is_at_rest()
 
 
+class TrioLoop(Loop):
+    """The same for a run of trio's, which tells before each round whether anything is left to do."""
+
+    def __init__(
+        self,
+        token: Any,
+        on_round: Callable[[Loop], None],
+        on_dry: Callable[[], None],
+        clock: PatientClock,
+    ) -> None:
+        super().__init__(token, on_round, on_dry, clock)
+        self._is_over = False
+        sys.modules["trio"].lowlevel.add_instrument(self)
+
+    @property
+    def is_here(self) -> bool:
+        return running_loop() is self.loop
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_over
+
+    @property
+    def is_busy(self) -> bool:
+        return not self.is_dry and not self._is_over
+
+    def new_wait(self) -> Wait:
+        return _TrioWait()
+
+    def run(self, callback: Callable[[], object]) -> None:
+        with suppress(RuntimeError), outside():  # over meanwhile
+            self.loop.run_sync_soon(callback)
+
+    def stir(self) -> None:
+        self.notice()
+        self.is_dry = self._is_over
+        self._thread = MovingThread(self._thread_id, self._clock)
+        if not self.is_here:
+            self.run(int)  # one more round, to find out
+
+    def before_io_wait(self, timeout: float) -> None:
+        """As an instrument of trio's: nobody is left to run in this round if it is going to wait."""
+        if timeout > 0 and not self.is_dry:
+            self.is_dry = True
+            self.run(self._on_dry)
+
+    def after_run(self) -> None:
+        """Likewise: it is over."""
+        self._is_over = self.is_dry = True
+
+
+class Wait(Protocol):
+    """What a task awaits: a future of asyncio's, or the like of it on trio."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+    def __await__(self) -> Generator[Any, Any, None]: ...
+
+
+class _TrioWait:
+    def __init__(self) -> None:
+        self._came = sys.modules["trio"].Event()
+
+    def done(self) -> bool:
+        return bool(self._came.is_set())
+
+    def set_result(self, _: None, /) -> None:
+        self._came.set()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._came.wait().__await__()  # type: ignore[no-any-return]
+
+
+def running_loop() -> Any:
+    """The event loop that the calling code runs on, or the token of its run of trio's; ``None`` elsewhere."""
+    if trio_task_id() is not None:
+        return sys.modules["trio"].lowlevel.current_trio_token()
+    return asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
+
+
 def on_loop() -> bool:
-    """Whether the calling code runs on an event loop of asyncio's kind."""
-    return asyncio._get_running_loop() is not None  # noqa: SLF001 — in asyncio's __all__
+    """Whether the calling code runs on an event loop, so that others would stand still if it blocked."""
+    return trio_task_id() is not None or asyncio._get_running_loop() is not None  # noqa: SLF001
 
 
-def holds_others_up() -> bool:
-    """Whether more than the caller would stand still if it blocked: it runs on a loop, of whichever kind."""
-    return on_loop() or trio_task_id() is not None
+async def give_way() -> None:
+    """Let the event loop go on for a round."""
+    if trio_task_id() is not None:
+        await sys.modules["trio"].lowlevel.checkpoint()
+    else:
+        await asyncio.sleep(0)

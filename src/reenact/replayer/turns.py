@@ -14,7 +14,6 @@ does not wait at all.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import time
@@ -25,10 +24,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from reenact.boundary import HANDED, HeldTimer, Lane, WaitFor
+from reenact.boundary import HANDED, HeldTimer, Lane, WaitFor, is_cancellation
 from reenact.formats.capture import FIRED
 from reenact.replayer.idle import MovingThread, StartingJob, others_run
-from reenact.replayer.loops import Loop, holds_others_up, on_loop
+from reenact.replayer.loops import Loop, TrioLoop, on_loop, running_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
@@ -127,7 +126,7 @@ class Turns:
         """When an event happened last."""
         self._moving: dict[Lane, MovingThread | StartingJob] = {}
         """Threads that run since a delivery or since their start."""
-        self._loops: dict[asyncio.AbstractEventLoop, Loop] = {}
+        self._loops: dict[object, Loop] = {}
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -151,14 +150,14 @@ class Turns:
         """Whether a recorded event has happened, or never needs to."""
         return bool(self._happened[seq])
 
-    def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def loop_seen(self, loop: object) -> None:
         """From now on *loop* must have run dry before anything is delivered."""
         found = self._loops.get(loop)
         if found is None:
             with self._lock:
-                found = self._loops.setdefault(
-                    loop, Loop(loop, self._loop_goes_on, self._loop_is_dry, self._clock)
-                )
+                kind = TrioLoop if hasattr(loop, "run_sync_soon") else Loop
+                new = kind(loop, self._loop_goes_on, self._loop_is_dry, self._clock)
+                found = self._loops.setdefault(loop, new)
         found.notice()
 
     def lane_starting(self, lane: Lane) -> None:
@@ -199,7 +198,7 @@ class Turns:
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
         """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
-        if holds_others_up() or self._is_closed:
+        if on_loop() or self._is_closed:
             self._pass(call)
             return True
         with self._lock:
@@ -244,7 +243,7 @@ class Turns:
 
         Comes back as well when nothing happens any more that could let it come.
         """
-        if holds_others_up() or self._is_closed:
+        if on_loop() or self._is_closed:
             return
         came = threading.Event()
 
@@ -270,7 +269,7 @@ class Turns:
             if try_again():
                 return
             loop = self._running_loop()
-            future: asyncio.Future[None] = loop.loop.create_future()
+            future = loop.new_wait()
             early = EarlyCall(try_again, lambda: loop.resolve(future), self._clock.now_s)
             self._wait_early(early)
             loop.stir()
@@ -292,15 +291,16 @@ class Turns:
             ready.release()
 
     def _running_loop(self) -> Loop:
-        running = asyncio.get_running_loop()
+        running = running_loop()
         self.loop_seen(running)
         return self._loops[running]
 
     async def _wait_on_loop(self, waiter: LoopWaiter) -> None:
         try:
             await waiter.future
-        except asyncio.CancelledError:
-            self._give_up(waiter)
+        except BaseException as error:
+            if is_cancellation(error):
+                self._give_up(waiter)
             raise
 
     def _pass(self, call: RecordedCall) -> None:
@@ -334,7 +334,7 @@ class Turns:
 
     def wait_to_act(self, what: str, lane: Lane) -> None:
         """Block the thread of *lane* until all that came before *what* in the recording has happened."""
-        if holds_others_up() or self._is_closed:
+        if on_loop() or self._is_closed:
             return
         came = threading.Event()
 
@@ -360,7 +360,7 @@ class Turns:
             if act is None:
                 return
             loop = self._running_loop()
-            future: asyncio.Future[None] = loop.loop.create_future()
+            future = loop.new_wait()
             waiter = ActWaiter(act, lambda: loop.resolve(future), is_on_loop=True)
             self._acting.append(waiter)
             loop.stir()
@@ -424,7 +424,7 @@ class Turns:
 
     def deadline(self, name: str) -> WaitFor:
         """How the calling thread is to wait for what it gives itself a deadline for."""
-        if holds_others_up() or self._is_closed or self._time_passes:
+        if on_loop() or self._is_closed or self._time_passes:
             return "its time"
         return "nothing" if name in self._went_off else "what comes"
 
@@ -763,7 +763,7 @@ class Turns:
         if self._moving:
             return False
         for key, loop in list(self._loops.items()):
-            if key.is_closed():
+            if loop.is_closed:
                 del self._loops[key]
             elif loop.is_busy:
                 return False

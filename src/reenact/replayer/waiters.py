@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
@@ -78,7 +77,7 @@ class LoopWaiter(Waiter):
     def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None, loop: Loop) -> None:
         super().__init__(call, lane, stalls_at_s)
         self.loop = loop
-        self.future: asyncio.Future[None] = loop.loop.create_future()
+        self.future = loop.new_wait()
 
     def release(self) -> None:
         self.loop.resolve(self.future)
@@ -94,7 +93,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
         self,
         coro: Coroutine[Any, Any, Any],
         turn: Callable[[], Coroutine[Any, Any, None]],
-        ended: Callable[[], None],
+        ended: Callable[[Any, BaseException | None], None],
     ) -> None:
         self._coro = coro
         self._tell_end = ended
@@ -133,14 +132,14 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
             self._answer = end.value
         except Exception as error:
             self._error = error
-        except BaseException:  # one that was cancelled ends at once
-            self._tell_end()
+        except BaseException as error:  # one that was cancelled ends at once
+            self._tell_end(None, error)
             raise
         self._turn = self._make_turn()
         return self.send(None)
 
     def _end(self) -> Any:
-        self._tell_end()
+        self._tell_end(self._answer, self._error)
         if self._error is not None:
             raise self._error
         raise StopIteration(self._answer)

@@ -160,9 +160,6 @@ def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
         held = _HeldHandle(timer, self.time(), args, context)
         if lane.context.hold_timer(lane, timer.name, held):
             return held
-        if lane.context.mode == "replay":  # older captures tell when it was handed over, not when it came
-            lane.context.putting(lane)
-            lane.context.has_put(lane)
         return original(self, timer, *args, context=context)
 
     return call_soon_threadsafe

@@ -26,7 +26,17 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from reenact.boundary import UNCLAIMED, Lane, current_lane, disown, lane_var, own, set_lane, share
+from reenact.boundary import (
+    UNCLAIMED,
+    Lane,
+    current_lane,
+    disown,
+    is_cancellation,
+    lane_var,
+    own,
+    set_lane,
+    share,
+)
 from reenact.formats.capture import CANCELLED, HIDDEN
 from reenact.library import is_library
 from reenact.seams.deadlines import lane_of_job, tell_for
@@ -146,16 +156,9 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         function = own_function(fn)
 
         def job() -> Any:
-            how = ""
             try:
-                answer = _run_in(ending.lane, lambda: fn(*args, **kwargs))
-                how = describe_end(function, answer, None)
-                return answer
-            except BaseException as error:
-                how = describe_end(function, None, error)
-                raise
+                return run_job(ending.lane, lambda: fn(*args, **kwargs), function)
             finally:
-                ending.lane.context.lane_ending(ending.lane, how)
                 ending.returned()
 
         ending.lane.context.lane_starting(ending.lane)
@@ -282,19 +285,27 @@ def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     return put
 
 
-def run_in_thread(lane: Lane, run: Callable[[], None], function: str = "") -> None:
+def run_in_thread(lane: Lane, run: Callable[[], Any], function: str = "") -> Any:
     """All that a thread does, in *lane*, which is over then; *function* is its own, see ``own_function``."""
+    try:
+        return run_job(lane, run, function)
+    finally:
+        lane.context.lane_told(lane)
+        lane.context.lane_ended(lane)
+
+
+def run_job(lane: Lane, run: Callable[[], Any], function: str) -> Any:
+    """Run a job in *lane*, up to its end, which nobody who waits for it has been told yet."""
     how = ""
     try:
-        _run_in(lane, run)
-        how = describe_end(function, None, None)
+        answer = _run_in(lane, run)
+        how = describe_end(function, answer, None)
+        return answer
     except BaseException as error:
         how = describe_end(function, None, error)
         raise
     finally:
         lane.context.lane_ending(lane, how)
-        lane.context.lane_told(lane)
-        lane.context.lane_ended(lane)
 
 
 # What came of a task
@@ -314,7 +325,7 @@ def own_function(work: Any) -> str:
 
 def describe_end(function: str, answer: Any, error: BaseException | None) -> str:
     """How a task of the agent's own *function* ended, short enough to stand in the recorded order."""
-    if isinstance(error, asyncio.CancelledError):
+    if is_cancellation(error):
         return f"{function} {CANCELLED}".strip()
     if not function:
         return ""

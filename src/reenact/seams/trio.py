@@ -1,43 +1,62 @@
-"""trio: each task has a lane from its start, as on other loops.
+"""trio: each task has a lane from its start, and its deadlines pass in their turn, as on other loops.
 
-In replay no task waits for its turn, because trio offers nobody to wait for: neither order nor deadlines are
-repeated, but every task gets what was recorded for it, and not for its neighbour that asked the same. What
-``trio.run`` comes to is compared, so that a run that ends in another way for that is not called the same.
+A cancel scope with a deadline is a timer, from where it is entered or given another deadline. So is a sleep.
+What a worker thread does is a job, which ends in its turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from math import inf
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.boundary import UNCLAIMED, current_lane, running_in
+from reenact.boundary import UNCLAIMED, Lane, current_lane, running_in
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.spawn import describe_end, own_function
+from reenact.seams.spawn import describe_end, own_function, run_in_thread
+
+_NO_DEADLINES: Final = (inf, -inf)
+"""None, and the mark of a scope that is cancelled from the start."""
+_FRAMES_TO_SLEEP: Final = 8
+"""So many, at most, lie between ``sleep_until`` and where its deadline is set."""
 
 
 def _patches(module: ModuleType) -> list[Patch]:
-    return [
-        Patch(module, "run", _run),
+    patches = [
+        Patch(module, "run", partial(_run, module)),
         Patch(module.Nursery, "start_soon", _in_new_lane),
         Patch(module.Nursery, "start", _awaited_in_new_lane),
+        Patch(module.to_thread, "run_sync", _in_thread),
     ]
+    # trio tells nobody when a deadline passes; without its list of them only results are compared.
+    deadlines = getattr(sys.modules.get("trio._core._run"), "Deadlines", None)
+    if all(hasattr(deadlines, name) for name in ("add", "remove", "expire")):
+        is_sleep = partial(_is_sleep, module.sleep_until.__code__)
+        patches += [
+            Patch(module.CancelScope, "__enter__", partial(_enter, is_sleep)),
+            Patch(deadlines, "add", partial(_add, is_sleep)),
+            Patch(deadlines, "remove", _remove),
+            Patch(deadlines, "expire", _expire),
+        ]
+    return patches
 
 
-def _run(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(async_fn: Any, *args: Any, **options: Any) -> Any:
+def _run(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(async_fn: Any, *args: Any, clock: Any = None, **options: Any) -> Any:
         lane = current_lane()
         if lane is None:
-            return original(async_fn, *args, **options)
+            return original(async_fn, *args, clock=clock, **options)
         child = lane.child()
         child.owner = UNCLAIMED
         function, how = own_function(async_fn), ""
         lane.context.lane_began(child)
         try:
             with running_in(child):
-                answer = original(async_fn, *args, **options)
+                answer = original(async_fn, *args, clock=clock or _new_clock(module), **options)
             how = describe_end(function, answer, None)
             return answer
         except BaseException as error:
@@ -51,30 +70,208 @@ def _run(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(*args: Any, **options: Any) -> Any:
-        with _lane_of_next_task():
-            return original(*args, **options)
+# Tasks
 
-    return start
+
+def _in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start_soon(self: Any, async_fn: Any, *args: Any, name: object = None) -> Any:
+        lane = current_lane()
+        if lane is None or not callable(async_fn):
+            return original(self, async_fn, *args, name=name)
+        child = _lane_of_next_task(lane)
+        with running_in(child):
+            return original(self, _followed(child, async_fn), *args, name=async_fn if name is None else name)
+
+    return start_soon
 
 
 def _awaited_in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def start(*args: Any, **options: Any) -> Any:
-        with _lane_of_next_task():
-            return await original(*args, **options)
+    async def start(self: Any, async_fn: Any, *args: Any, name: object = None) -> Any:
+        lane = current_lane()
+        if lane is None or not callable(async_fn):
+            return await original(self, async_fn, *args, name=name)
+        child = _lane_of_next_task(lane)
+        with running_in(child):
+            return await original(
+                self, _followed(child, async_fn), *args, name=async_fn if name is None else name
+            )
 
     return start
 
 
-def _lane_of_next_task() -> AbstractContextManager[None]:
+def _lane_of_next_task(lane: Lane) -> Lane:
     """A task inherits what is current where it is started, and the lane is its own from its first call on."""
-    lane = current_lane()
-    if lane is None:
-        return nullcontext()
     child = lane.child()
     child.owner = UNCLAIMED
-    return running_in(child)
+    return child
 
 
-LIBRARIES: Final[Libraries] = {"trio": _patches}
+def _followed(lane: Lane, async_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """*async_fn*, but its end is told, and in replay comes in its turn."""
+    describe = partial(describe_end, own_function(async_fn))
+
+    def start(*args: Any, **options: Any) -> Any:
+        coro = async_fn(*args, **options)
+        return lane.context.task_body(lane, coro, describe) if isinstance(coro, Coroutine) else coro
+
+    return start
+
+
+def _in_thread(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def run_sync(sync_fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        lane = current_lane()
+        if lane is None:
+            return await original(sync_fn, *args, **options)
+        child, function = lane.child(), own_function(sync_fn)
+        lane.context.lane_starting(child)
+        return await original(lambda: run_in_thread(child, partial(sync_fn, *args), function), **options)
+
+    return run_sync
+
+
+# Deadlines
+
+
+class _Deadline:
+    """The deadline of a cancel scope, which passes when its turn has come."""
+
+    def __init__(self, lane: Lane, name: str, set_again: Callable[[], None], scope: Any, at: float) -> None:
+        trio = sys.modules["trio"]
+        self.lane = lane
+        self.name = name
+        self.is_held = False
+        self._is_over = False
+        self._set_again = set_again
+        self._scope = scope
+        self._at = at
+        self._clock = trio.lowlevel.current_clock()
+        self.loop = trio.lowlevel.current_trio_token()
+        self.when_s = time.monotonic() + at - trio.current_time()
+
+    def fire(self) -> None:
+        self._is_over = True
+        if hasattr(self._clock, "put_forward_to"):
+            self._clock.put_forward_to(self._at)
+        self._scope.cancel()
+
+    def drop(self) -> None:
+        """The scope was left, or has another deadline now."""
+        if not self._is_over:
+            self._is_over = True
+            self.lane.context.drop_timer(self.lane, self.name)
+
+    def let_go(self) -> None:
+        try:
+            self.loop.run_sync_soon(self._pass_by_itself)
+        except RuntimeError:  # trio's run is over
+            self._is_over = True
+
+    def _pass_by_itself(self) -> None:
+        if not self._is_over:
+            self.is_held, self._is_over = False, True
+            self._set_again()
+
+
+_deadlines: Final[dict[Any, _Deadline]] = {}
+"""By the scope: those that are set in a run."""
+
+
+def _enter(is_sleep: Callable[[], bool], original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def enter(self: Any) -> Any:
+        """A deadline that has passed already is never set, but it is one that passes, or did not."""
+        at = self._deadline
+        if at in _NO_DEADLINES or self._cancel_called or sys.modules["trio"].current_time() < at:
+            return original(self)
+        lane = current_lane()
+        if lane is None or not lane.has_order:
+            return original(self)
+        name = lane.next_timer("s" if is_sleep() else "t")
+        known = _Deadline(lane, name, self.cancel, self, at)
+        known.is_held = lane.context.hold_timer(lane, name, known)
+        if not known.is_held:
+            lane.context.timer_fired(lane, name)
+            return original(self)
+        _deadlines[self] = known
+        self._deadline = inf
+        entered = original(self)
+        self._deadline = self._registered_deadline = at
+        return entered
+
+    return enter
+
+
+def _add(is_sleep: Callable[[], bool], original: Callable[..., None]) -> Callable[..., None]:
+    def add(self: Any, deadline: float, cancel_scope: Any) -> None:
+        lane = current_lane()
+        if lane is None or not lane.has_order:
+            original(self, deadline, cancel_scope)
+            return
+        name = lane.next_timer("s" if is_sleep() else "t")
+        known = _Deadline(lane, name, lambda: original(self, deadline, cancel_scope), cancel_scope, deadline)
+        _deadlines[cancel_scope] = known
+        known.is_held = lane.context.hold_timer(lane, name, known)
+        if not known.is_held:
+            original(self, deadline, cancel_scope)
+
+    return add
+
+
+def _remove(original: Callable[..., None]) -> Callable[..., None]:
+    def remove(self: Any, deadline: float, cancel_scope: Any) -> None:
+        known = _deadlines.pop(cancel_scope, None)
+        if known is not None and known.is_held:
+            known.drop()
+        else:
+            original(self, deadline, cancel_scope)
+
+    return remove
+
+
+def _expire(original: Callable[..., bool]) -> Callable[..., bool]:
+    def expire(self: Any, now: float) -> bool:
+        if _deadlines:
+            passed = [entry for entry in self._heap if entry[0] <= now]
+            for at, scope in dict.fromkeys((at, scope) for at, _, scope in sorted(passed)):
+                known = _deadlines.get(scope)
+                if known is not None and at == scope._registered_deadline:  # noqa: SLF001 — else it was changed
+                    known.lane.context.timer_fired(known.lane, known.name)
+        return original(self, now)
+
+    return expire
+
+
+def _is_sleep(sleep_until: Any) -> bool:
+    frame: Any = sys._getframe(2)  # noqa: SLF001 — who sets a deadline decides what it is
+    for _ in range(_FRAMES_TO_SLEEP):
+        if frame is None or frame.f_code is sleep_until:
+            break
+        frame = frame.f_back
+    return frame is not None and frame.f_code is sleep_until
+
+
+def _new_clock(module: ModuleType) -> Any:
+    """trio's clock, but what was not slept has passed all the same."""
+
+    class Clock(module.abc.Clock):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            self._ahead_s = 0.0
+
+        def start_clock(self) -> None:
+            """It goes already."""
+
+        def current_time(self) -> float:
+            return time.perf_counter() + self._ahead_s
+
+        def deadline_to_sleep_time(self, deadline: float) -> float:
+            return deadline - self.current_time()
+
+        def put_forward_to(self, moment: float) -> None:
+            self._ahead_s += max(0.0, moment - self.current_time())
+
+    return Clock()
+
+
+LIBRARIES: Final[Libraries] = {
+    "trio": _patches,
+    "anyio._backends._trio": lambda module: [Patch(module, "run_sync", _in_thread)],
+}
