@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import json
 import queue
 import random
 import threading
@@ -15,7 +16,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -354,11 +355,34 @@ class Outcome:
         return not self.divergence and self.recorded != self.replayed
 
 
-def record_and_replay(seed: int, path: Path) -> Outcome:
+def asked(path: Path) -> list[int]:
+    """The names of the parts that asked a tool when the program was recorded."""
+    calls = (json.loads(line) for line in (path / "events.jsonl").read_text().splitlines())
+    return [call["data"]["args"]["what"] for call in calls if call["type"] == "tool_call"]
+
+
+def with_other_question(node: Node, name: int) -> Node:
+    """The program, but the part of that *name* asks something else."""
+    other = node.name + 100_000 if node.name == name else node.name
+    return replace(
+        node, name=other, children=tuple(with_other_question(each, name) for each in node.children)
+    )
+
+
+def record_and_replay(seed: int, path: Path, *, is_planted: bool = False) -> Outcome | None:
+    """With *is_planted*, one of the calls that were made asks something else in replay.
+
+    ``None`` where the program made none.
+    """
     rng = random.Random(f"race {seed}")
     program = draw_program(rng)
     with busy_machine(rng), reenact.capture(path):
         recorded = Machine(random.Random(rng.random())).main(program)
+    if is_planted:
+        questions = asked(path)
+        if not questions:
+            return None
+        program = with_other_question(program, rng.choice(questions))
     divergence, replayed, run = "", None, None
     try:
         with busy_machine(rng), reenact.replay(path, stall_s=5) as run:
