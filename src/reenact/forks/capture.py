@@ -22,7 +22,6 @@ from reenact.formats.capture import (
     Fork,
     ForkParent,
     ForkShares,
-    RequestChange,
     seed_codec,
     with_own_digest,
     write_manifest,
@@ -37,6 +36,7 @@ from reenact.store.forked import RunIds, ids_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
+from reenact.workspace.history import blobs_below, tree_told
 
 _decode: Final = msgspec.json.Decoder().decode
 _OWN: Final = ("run_start", "run_end")
@@ -52,8 +52,6 @@ class ForkHalf(Half, frozen=True, kw_only=True):
     is_other: bool
     """Whether it went its own way."""
     changed_line: str | None = None
-    dropped: tuple[int, ...] = ()
-    """Recorded calls that were asked otherwise; they are none of the fork's."""
     nearest: int = 0
     live: int = 0
     notes: tuple[str, ...] = ()
@@ -140,9 +138,6 @@ class ForkedCapture:
         if not is_same:
             ordered = shared if ordered is ABSENT else min(ordered, shared)
         change = self._plan.change
-        requests: list[RequestChange] = [] if above is ABSENT else list(above.requests or ())
-        if change.is_of_requests:
-            requests.append(change.request_change(shared + 1))
         return Fork(
             parent=ForkParent(
                 captureId=self.reader.manifest.captureId,
@@ -155,7 +150,6 @@ class ForkedCapture:
             stored="whole" if is_whole else "suffix",
             shares=count_shares(source, self._plan, halves),
             change=msgspec.to_builtins(change) if change.is_any else ABSENT,
-            requests=requests or ABSENT,
             ordered=ordered,
         )
 
@@ -166,6 +160,9 @@ class ForkedCapture:
             if digest not in used:
                 self.blobs.path_of(digest).unlink()
         if is_whole:
+            for line in lines:
+                if b'"workspace"' in line and (tree := tree_told(_decode(line))) is not None:
+                    used |= {*blobs_below(self.reader.blob, tree, set())}
             for digest in self.blobs.missing(sorted(used)):
                 self.blobs.put(self.reader.blob(digest))
 
@@ -205,7 +202,7 @@ def _refuse_taken(place: Path) -> None:
 def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:
     """How calls were answered; the one that was changed counts nowhere."""
     taken = {seq for half in halves for seq in half.taken}
-    if plan.change.is_of_outcome:
+    if plan.change.is_any:
         taken -= {plan.at}
     answered = [call for call in source.calls if call.seq in taken]
     prefix = sum(0 < call.outcome_seq <= plan.shared for call in answered)
@@ -265,7 +262,6 @@ class _Suffix:
         """
         changed = {half.changed_line for half in self._halves} - {None}
         changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
-        dropped = {seq for half in self._halves for seq in half.dropped}
         every = [happening for half in self._halves for happening in _in_time(half.happenings)]
         for happening in sorted(every, key=lambda each: each.at_ns):
             if happening.began:
@@ -273,7 +269,7 @@ class _Suffix:
                 self._began.setdefault(happening.began, (self._shared + len(lines), self._openings))
                 continue
             seq = happening.seq
-            if seq and (seq <= self._shared or seq in dropped):
+            if 0 < seq <= self._shared:
                 continue
             event = _decode(changed_by_seq.get(seq) or happening.line or self._reader.line(seq))
             if event["type"] in _OWN or (event["data"].get("derived") is True and self._is_known(event)):

@@ -1,4 +1,4 @@
-"""What a fork changes: the outcome of the call at its point, or model requests from there on.
+"""What a fork changes: the outcome of the call at its point.
 
 An outcome is a tool's result, a value that was read, or the body of an HTTP answer. Paths are those of its
 JSON, as ``$.orders[0].due``.
@@ -15,8 +15,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from reenact.errors import UsageError
-from reenact.formats.capture import RequestChange
-from reenact.formats.record import ABSENT
 from reenact.providers import Provider, read_response, response_fields
 from reenact.values.codec import from_json, to_ordered_text
 
@@ -28,7 +26,7 @@ _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 
 
 class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One or several changes; of those to an outcome only one kind."""
+    """In one way; none of them changes nothing."""
 
     set: dict[str, Any] = {}
     """New values by path."""
@@ -38,29 +36,10 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """The exception to raise instead, or the status of an HTTP answer; a message may stand behind a colon."""
     function: str = ""
     """The name of the Python function that changed the outcome."""
-    model: str | None = None
-    system: str | None = None
-    temperature: float | None = None
-
-    @property
-    def is_of_outcome(self) -> bool:
-        return bool(self.set or self.replace or self.error or self.function)
-
-    @property
-    def is_of_requests(self) -> bool:
-        return (self.model, self.system, self.temperature) != (None, None, None)
 
     @property
     def is_any(self) -> bool:
-        return self.is_of_outcome or self.is_of_requests
-
-    def request_change(self, since: int) -> RequestChange:
-        return RequestChange(
-            since=since,
-            model=ABSENT if self.model is None else self.model,
-            system=ABSENT if self.system is None else self.system,
-            temperature=ABSENT if self.temperature is None else self.temperature,
-        )
+        return bool(self.set or self.replace or self.error or self.function)
 
     def check(self) -> None:
         """Raise :class:`UsageError` for what cannot be meant, before anything runs."""

@@ -210,8 +210,6 @@ class ForkEngine(ReplayEngine):
         """How many calls were answered so."""
         self.missed: ReplayDivergence | None = None
         """The call that was missing, where that ended the fork."""
-        self.dropped: set[int] = set()
-        """Recorded calls that were asked otherwise."""
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
@@ -270,7 +268,7 @@ class ForkEngine(ReplayEngine):
         self._found.seq = call.seq
         if call.type == "llm_request":
             self._last_asked[call.lane] = call
-        if call.seq == self.plan.at and not self.plan.change.is_of_outcome:
+        if call.seq == self.plan.at and not self.plan.change.is_any:
             self.reach()
         inner = sorted(self._events_inside(call))
         for seq in inner:
@@ -370,7 +368,7 @@ class ForkEngine(ReplayEngine):
         return self._value_in(self.resolved_new(data))
 
     def _is_changed_instant(self) -> bool:
-        return self._found.seq == self.plan.at and self.plan.change.is_of_outcome
+        return self._found.seq == self.plan.at and self.plan.change.is_any
 
     def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """What this process has by itself, a clock or chance, is no miss."""
@@ -481,7 +479,7 @@ class ForkStep(ReplayStep):
     def _give(self) -> None:
         engine, recorded = self._engine, self._recorded
         self._is_given = True
-        if recorded.seq == engine.plan.at and engine.plan.change.is_of_outcome:
+        if recorded.seq == engine.plan.at and engine.plan.change.is_any:
             self._data, text = engine.changed_outcome(recorded)
             self._is_plain = is_plain(text)
             self._is_changed = True

@@ -49,13 +49,9 @@ def make_plan(
         raise UsageError(
             f"{path}: event {at} happened inside another call, which is answered whole; fork at {place}"
         )
-    if change.is_of_requests and call.type != "llm_request":
-        raise UsageError(
-            f"{path}: event {at} is no model request; fork at one to change model, system or temperature"
-        )
-    if change.is_of_outcome:
+    if change.is_any:
         _try_change(path, source, call, change, function)
-    shared = call.outcome_seq - 1 if change.is_of_outcome and not change.is_of_requests else call.seq - 1
+    shared = call.outcome_seq - 1 if change.is_any else call.seq - 1
     return ForkPlan(call.seq, shared, change, on_miss)
 
 
@@ -163,7 +159,6 @@ class ForkRun(ReplayRun):
             taken=[call.seq for call in engine.source.calls if call.taken],
             is_other=engine.is_own_way,
             changed_line=engine.changed_line,
-            dropped=tuple(sorted(engine.dropped)),
             nearest=engine.nearest,
             live=engine.live,
             notes=tuple(engine.notes),
@@ -259,9 +254,8 @@ def fork(
     a call that equals a recorded one which was not made yet is answered from the recording. Any other is a
     miss: *on_miss* raises (``fail``), answers as the nearest recorded call was (``nearest``), or really
     makes it (``live``). *change* is a function that gets the recorded outcome and returns another one, or a
-    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}``, ``{"error": "TimeoutError"}``, and
-    ``model``, ``system`` and ``temperature`` for this and all later model requests. The fork is a capture
-    in *output*, which has what it shares with its parent by reference unless it is *standalone*.
+    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}`` or ``{"error": "TimeoutError"}``. The
+    fork is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
     """
     read, function = read_change(change)
     plan = make_plan(Path(path), at, read, on_miss, function)

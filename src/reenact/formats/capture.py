@@ -164,16 +164,6 @@ class ForkShares(Record, frozen=True):
     live: Count
 
 
-class RequestChange(Record, frozen=True):
-    """What is changed in the agent's model requests, on their way out and in a replay."""
-
-    since: Count
-    """The number of the event from which on they are."""
-    model: str | Absent = ABSENT
-    system: str | Absent = ABSENT
-    temperature: int | float | Absent = ABSENT
-
-
 class Fork(Record, frozen=True):
     """What a capture says of itself that is the fork of another."""
 
@@ -185,8 +175,6 @@ class Fork(Record, frozen=True):
     shares: ForkShares
     change: Any | Absent = ABSENT
     """What was changed; absent where nothing was."""
-    requests: list[RequestChange] | Absent = ABSENT
-    """What is changed in the agent's model requests, the changes of its ancestors included."""
     ordered: Count | Absent = ABSENT
     """The last event up to which *order* and deadlines are told; absent where they are to the end."""
 

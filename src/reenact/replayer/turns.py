@@ -461,6 +461,7 @@ class Turns:
             self._is_free = self._time_passes = True
             self._acts.clear()
             self._acts_by_name.clear()
+            self._joined.clear()
             for waiter in self._acting:
                 waiter.release()
             self._acting.clear()
