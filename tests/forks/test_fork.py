@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.check.integrity.capture import check_capture
+from reenact.run import update
+from reenact.store.pruning import Retention, plan_prune
 from reenact.store.reader import CaptureReader
 
 LIVE: list[str] = []
@@ -187,6 +190,31 @@ def test_a_parent_that_is_gone_or_changed_is_noticed(parent: Path) -> None:
         find("A-1")
     with pytest.raises(reenact.StoreError, match=r"but capture cap_.* is there"):
         CaptureReader(path)
+
+
+def test_a_parent_is_not_pruned_before_its_forks(parent: Path) -> None:
+    """It goes when they go."""
+    path = forked(parent, at=8, change={"set": {"$.due": None}}).path
+    old = plan_prune([parent.parent], Retention(keep=1), now_ms=time.time() * 1000)
+    assert [run.path for run in old.going] == []
+    whole = forked(parent, "whole", at=8, standalone=True).path
+    shutil.rmtree(path)
+    old = plan_prune([parent.parent], Retention(keep=1), now_ms=time.time() * 1000)
+    assert ([run.path for run in old.going], [run.path for run in old.staying]) == ([parent], [whole])
+
+
+def test_a_fork_is_not_updated(parent: Path) -> None:
+    """It is what it is."""
+    path = forked(parent, at=8, change={"set": {"$.due": None}}).path
+    with pytest.raises(reenact.UsageError, match="is a fork, and is what it is; fork its parent again"):
+        update(path)
+
+
+def test_a_fork_is_shown_as_one(parent: Path) -> None:
+    """With where its parent is, and where they part."""
+    path = forked(parent, at=8, change={"set": {"$.due": None}}).path
+    with reenact.open_artifact(path) as artifact:
+        assert artifact.header().forked_from == "../parent at event 8"
 
 
 def test_a_fork_of_itself_comes_to_an_end(parent: Path) -> None:

@@ -46,6 +46,8 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
     for name, value in _facts(header, counts):
         if value:
             yield _field(name, value)
+    if header.forked_from is not None:
+        yield _field("fork of", header.forked_from)
     for warning in header.warnings:
         yield _field("warning", warning, "yellow")
     yield ()

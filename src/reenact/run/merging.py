@@ -15,6 +15,7 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.canonical import encode_clean
+from reenact.errors import UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     NO_MODEL,
@@ -98,6 +99,8 @@ class UpdatedCapture:
     def __init__(self, place: Path) -> None:
         self._place = place.absolute()
         self._reader = CaptureReader(self._place)
+        if self._reader.manifest.fork is not ABSENT:
+            raise UsageError(f"{place}: is a fork, and is what it is; fork its parent again instead")
         self.seed = seed_again(self._reader.manifest)
         self.folder = staging_folder(self._place)
         self.blobs = BlobStore(self.folder / BLOBS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -74,6 +74,8 @@ class FoundRun(msgspec.Struct, frozen=True):
     is_sealed: bool
     mark: str
     """Changes when the run at *path* is another one."""
+    parent: Path | None = None
+    """Of a fork: the run without which it cannot be read."""
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -121,7 +123,7 @@ def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) 
     if retention.payloads_only:
         runs = [run for run in runs if run.size_bytes]
     open_to_it = [run for run in runs if retention.sealed or not run.is_sealed]
-    going = _over_limits(open_to_it, retention, now_ms)
+    going = _without_parents(_over_limits(open_to_it, retention, now_ms), found.runs)
     sealed = [run for run in runs if run not in open_to_it]
     return PrunePlan(
         retention,
@@ -154,6 +156,17 @@ def _over_limits(runs: list[FoundRun], retention: Retention, now_ms: float) -> l
         else:
             kept, kept_bytes = kept + 1, kept_bytes + run.size_bytes
     return going[::-1]
+
+
+def _without_parents(going: list[FoundRun], runs: Mapping[Path, FoundRun]) -> list[FoundRun]:
+    """Those of *going* of which no fork is left that needs them to be read."""
+    while True:
+        left = [run for run in runs.values() if run not in going]
+        needed = {run.parent for run in left if run.parent is not None}
+        fewer = [run for run in going if run.path.resolve() not in needed]
+        if len(fewer) == len(going):
+            return going
+        going = fewer
 
 
 class _Search:
@@ -198,6 +211,7 @@ class _Search:
     def _found(self, path: Path, state: RunState) -> FoundRun:
         text = RunDir(path).read_manifest()
         status: Status = "interrupted"
+        parent: Path | None = None
         if state is RunState.INTERRUPTED:
             seed = read_seed(text, file=str(path / MANIFEST))
             capture_id, ended_ms = seed.captureId, seed.createdAt
@@ -206,6 +220,8 @@ class _Search:
             capture_id = manifest.captureId
             ended_ms = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
             status = manifest.status
+            if manifest.fork is not ABSENT and manifest.fork.stored == "suffix":
+                parent = (path / manifest.fork.parent.path).resolve()
         is_sealed = (path.parent / f"{path.name}{_SEAL_SUFFIX}").exists() or any(
             capture_id in self._sealed_in(folder) for folder in (path, path.parent)
         )
@@ -214,7 +230,7 @@ class _Search:
             if self._retention.payloads_only
             else _size_of(path)
         )
-        return FoundRun(path, status, ended_ms, size_bytes, is_sealed, _mark_of(text))
+        return FoundRun(path, status, ended_ms, size_bytes, is_sealed, _mark_of(text), parent)
 
     def _sealed_in(self, folder: Path) -> set[str]:
         if folder not in self._seals:

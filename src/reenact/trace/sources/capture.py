@@ -12,7 +12,7 @@ import msgspec
 
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
-from reenact.formats.capture import event_codec, read_manifest, read_seed
+from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.store.line_file import LineFile
@@ -191,6 +191,7 @@ class CaptureSource(_EventSource):
             exit_status=_or_none(manifest.exitStatus),
             final_output=self._final_output(),
             warnings=tuple(_or_none(manifest.warnings) or ()),
+            forked_from=_describe_fork(manifest),
         )
 
     def _of_seed(self, state: RunState) -> Header:
@@ -292,3 +293,9 @@ def _recorded_and_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent
 
 def _or_none(value: Any) -> Any:
     return None if value is ABSENT else value
+
+
+def _describe_fork(manifest: CaptureManifest) -> str | None:
+    if manifest.fork is ABSENT:
+        return None
+    return f"{manifest.fork.parent.path} at event {manifest.fork.at}"

@@ -39,6 +39,8 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     token_usage: Any = None
     """Where the artifact states the run's use of tokens, not each call's."""
     warnings: tuple[str, ...] = ()
+    forked_from: str | None = None
+    """Of a fork: its parent's place, as seen from its own folder, and the event at which they part."""
 
     @property
     def is_open(self) -> bool:
