@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -82,12 +83,15 @@ class ForkedCapture:
         """Begin to make it."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
-    def write(self, halves: Sequence[ForkHalf]) -> CaptureManifest:
-        """Make it of what all processes came to; :meth:`accept` puts it in its place."""
+    def write(self, halves: Sequence[ForkHalf], source: ReplaySource | None = None) -> CaptureManifest:
+        """Make it of what all processes came to; :meth:`accept` puts it in its place.
+
+        *source* is the parent's, where its calls are known already.
+        """
         before = self.reader.manifest
         ids = RunIds(self.seed.captureId, self.seed.runId)
         with_ids = ids_changer(RunIds(before.captureId, before.runId), ids)
-        source = ReplaySource(self._parent)
+        source = source or ReplaySource(self._parent)
         end = merge_ends(halves)
         start = merge_start(self.reader.line(1), halves)
         is_same = self._is_same(source, halves, start, end)
@@ -235,14 +239,19 @@ class _Suffix:
         """By a stream's call id: the latest event when it began, and which of the streams it was."""
         self._openings = 0
         self._calls: set[str] = set()
+        """The calls behind the shared events."""
         self._derived: set[bytes] = set()
-        for seq in range(1, shared + 1):
-            event = _decode(reader.line(seq))
-            data = event["data"]
-            self._calls.add(data.get("callId", ""))
-            self._openings = max(self._openings, data.get("opening", 0))
-            if data.get("derived") is True:
-                self._derived.add(_identity_of(event))
+        for line in map(reader.line, range(1, shared + 1)):
+            if b'"opening":' in line or b'"derived":true' in line:
+                event = _decode(line)
+                self._openings = max(self._openings, event["data"].get("opening", 0))
+                if event["data"].get("derived") is True:
+                    self._derived.add(_identity_of(event))
+
+    @cached_property
+    def _shared_calls(self) -> set[str]:
+        lines = map(self._reader.line, range(1, self._shared + 1))
+        return {_decode(line)["data"].get("callId", "") for line in lines}
 
     def lines(self) -> list[bytes]:
         lines: list[bytes] = []
@@ -297,7 +306,8 @@ class _Suffix:
     def _whole(self, event: dict[str, Any]) -> dict[str, Any]:
         """A request that repeats one which is none of the fork's says all of it by itself."""
         data = event["data"]
-        if not referred_calls(data) - self._calls:
+        referred = referred_calls(data) - self._calls
+        if not referred or referred <= self._shared_calls:
             return event
         whole = encode_clean(self._reader.resolved(data["request"]))
         request: Any = msgspec.Raw(whole)

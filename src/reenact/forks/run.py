@@ -217,7 +217,7 @@ class InProcessFork(ForkRun):
             raise problem from (None if isinstance(error, Diverged) else error)
         half = self.half()
         check_point(self._part.plan, self.context.source, [half])
-        self.manifest = self._capture.write([half])
+        self.manifest = self._capture.write([half], self.context.source)
         self._capture.accept()
         self.shares = self.manifest.fork.shares if self.manifest.fork else None
 
