@@ -261,6 +261,50 @@ def test_threads_that_come_back_together_share_a_look(tmp_path):
             assert os.fsencode(event.data.args["name"]) in {entry.name for entry in after}
 
 
+# Looking, comparing, sharing
+
+
+def test_each_step_shows_what_it_changed_and_ends_are_compared(work, tmp_path):
+    """In ``show``, with its diff; ``diff`` says where the files of two runs differ at the end."""
+    for name, text in (("a", "mine\n"), ("b", "other\n")):
+        words = ["--", *agent("filing", text)]
+        assert run("record", "-o", tmp_path / name, "--workspace", *words, cwd=work).returncode == 0
+        for path in ("notes.txt", "d/own.txt"):
+            (work / path).unlink()
+        for path in ("d/empty", "d"):
+            (work / path).rmdir()
+    shown = run("show", tmp_path / "a", cwd=tmp_path, COLUMNS="160").stdout
+    assert "workspace added notes.txt" in shown
+    assert "workspace added own.txt" in shown
+    done = run("diff", tmp_path / "a", tmp_path / "a", cwd=tmp_path)
+    assert (done.returncode, "files" in done.stdout) == (0, False)
+    done = run("diff", tmp_path / "a", tmp_path / "b", cwd=tmp_path)
+    assert done.returncode == 1
+    ends = done.stdout.partition("the files at the end differ\n")[2].splitlines()
+    assert ends[:4] == ["  changed d/own.txt", "    @@ -1 +1 @@", "    -mine", "    +other"]
+    report = reenact.diff(tmp_path / "a", tmp_path / "b")
+    assert [(change.how, change.path) for change in report.files] == [("changed", "d/own.txt")]
+
+
+def test_nothing_of_the_files_is_published(work, tmp_path):
+    """Neither contents nor names; the seal covers the trees through the events that name them."""
+    (work / "start.txt").write_text("very private content\n")
+    words = ["--workspace", "--", *agent("filing")]
+    assert run("record", "-o", tmp_path / "a", *words, cwd=work).returncode == 0
+    reenact.keygen(tmp_path / "key")
+    done = run("seal", tmp_path / "a", "--key", tmp_path / "key", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("publish", tmp_path / "a", "-o", tmp_path / "log.jsonl", "--policy", "open", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    published = (tmp_path / "log.jsonl").read_text()
+    assert "private" not in published
+    assert "start.txt" not in published
+    events = tmp_path / "a" / "events.jsonl"
+    tree = WorkspaceHistory(CaptureReader(tmp_path / "a")).states[1].tree
+    events.write_text(events.read_text().replace(tree, "sha256:" + "0" * 64))
+    assert run("verify", tmp_path / "a", cwd=tmp_path).returncode == 1
+
+
 # Replay
 
 

@@ -30,6 +30,7 @@ from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.redaction import without_marks
 from reenact.suite.settings import Price
+from reenact.workspace.files import ChangedFile, compare_ends
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
     "trace": frozenset({"tool", "model", "state", "message", "error", "verification"}),
@@ -295,6 +296,8 @@ class DiffReport(msgspec.Struct, frozen=True, rename="camel"):
     """Where the runs differ in how they ended and what they came to."""
     changes: list[Change]
     """Every row that is not the same."""
+    files: list[ChangedFile] = []
+    """Where the files at the end differ, if both runs were recorded with theirs."""
 
 
 def diff(
@@ -316,14 +319,16 @@ def diff(
                 raise artifact.problem
         with progress_bar(len(ours) + len(theirs), "comparing") as watch:
             comparison = compare(ours, theirs, strict=strict, watch=watch)
+        files = compare_ends(left, right)
         return DiffReport(
             left=ours.path,
             right=theirs.path,
-            equal=comparison.is_equal,
+            equal=comparison.is_equal and not files,
             first=comparison.first,
             counts=comparison.counts,
             left_out=comparison.left_out,
             totals=BothTotals(*comparison.totals()),
             outcome=comparison.outcome(),
             changes=list(comparison.changes()),
+            files=files,
         )

@@ -69,6 +69,8 @@ def _write_text(report: DiffReport, write: Callable[[TextLine], None]) -> None:
             write(line)
     for line in _outcome_lines(report):
         write(line)
+    for line in _file_lines(report):
+        write(line)
     for line in _totals_lines(report):
         write(line)
 
@@ -148,6 +150,18 @@ def _outcome_lines(report: DiffReport) -> Iterator[TextLine]:
         yield (Cell("the runs ended differently", "bold"),)
         for change in changes:
             yield from _json_lines(change, width() - _INDENT)
+
+
+def _file_lines(report: DiffReport) -> Iterator[TextLine]:
+    if report.files:
+        yield ()
+        yield (Cell("the files at the end differ", "bold"),)
+    for change in report.files:
+        came_from = f" (was {change.came_from})" if change.came_from else ""
+        yield (Cell(f"  {change.how:<8}{change.path}{came_from}"),)
+        for line in change.diff:
+            style = {"-": "red", "+": "green"}.get(line[:1], "dim")
+            yield (Cell(f"    {line}", style, width() - 4),)
 
 
 def _totals_lines(report: DiffReport) -> Iterator[TextLine]:

@@ -448,7 +448,7 @@ def _allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allo
     return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
 
 
-def _evidence(handover: Handover, workspace: str | None) -> RunEvidence:
+def _evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
     """All of the program is the run, so that what it was given is what was there when it began."""
     began_s = handover.began_s
     given = Given(

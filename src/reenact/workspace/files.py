@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from reenact.errors import UsageError
-from reenact.formats.workspace import EntryKind
+from reenact.errors import StoreError, UsageError
+from reenact.formats.workspace import EntryKind, Tree, TreeEntry
 from reenact.store.reader import CaptureReader
-from reenact.workspace.compare import How, compare_trees, describe_change, printable_path, walk
+from reenact.workspace.compare import (
+    FileChange,
+    How,
+    ReadContent,
+    compare_trees,
+    describe_change,
+    printable_path,
+    walk,
+)
 from reenact.workspace.history import WorkspaceHistory
 
 _RANGE: Final = re.compile(r"(\d*)\.\.(\d*)")
@@ -89,16 +98,43 @@ def files(
         raise UsageError(f"--diff {diff}: is not A..B; write two events, as 4..9")
     since, until = (int(number) if number else None for number in found.groups())
     before, after = history.tree_at(since if since is not None else 1), history.tree_at(until)
-    changes = [
-        ChangedFile(
-            change.text,
-            change.how,
-            describe_change(change, history.content)[1:],
-            printable_path(change.came_from),
-        )
-        for change in compare_trees(history.read_tree, before, after)
-    ]
+    changes = _describe(compare_trees(history.read_tree, before, after), history.content)
     return FilesReport(str(path), after, until, since=since, changes=changes)
+
+
+def compare_ends(left: str | Path, right: str | Path) -> list[ChangedFile]:
+    """How the files at the end of two runs differ; nothing where one of them was recorded without."""
+    histories = [_find_history(path) for path in (left, right)]
+    ours, theirs = histories
+    if ours is None or theirs is None:
+        return []
+
+    def read(digest: str) -> Tree:
+        return (ours if ours.has_blob(digest) else theirs).read_tree(digest)
+
+    def content(entry: TreeEntry) -> bytes:
+        return (ours if ours.has_blob(entry.digest) else theirs).content(entry)
+
+    return _describe(compare_trees(read, ours.end_tree, theirs.end_tree), content)
+
+
+def _find_history(path: str | Path) -> WorkspaceHistory | None:
+    if not os.path.isdir(path):
+        return None
+    try:
+        reader = CaptureReader(path)
+    except StoreError:
+        return None  # a folder of another kind, or a run that is not over
+    return WorkspaceHistory(reader) if WorkspaceHistory.has_one(reader) else None
+
+
+def _describe(changes: list[FileChange], content: ReadContent) -> list[ChangedFile]:
+    return [
+        ChangedFile(
+            change.text, change.how, describe_change(change, content)[1:], printable_path(change.came_from)
+        )
+        for change in changes
+    ]
 
 
 def checkout(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -15,13 +16,18 @@ from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
+from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
 from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import RunDir, RunState
 from reenact.trace.model_calls import DerivedEvents
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
 from reenact.values.tags import plain
+from reenact.workspace.compare import compare_trees, describe_change
+from reenact.workspace.history import tree_told
 
+_SHOWN_FILES: Final = 8
+_SHOWN_LINES: Final = 400
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -221,6 +227,34 @@ class CaptureSource(_EventSource):
         if not isinstance(digest, str) or not is_digest(digest):
             raise FormatError(f"{digest!r} names no blob", file=self.file)
         return self._run.blobs.get(digest)
+
+    def event(self, seq: int) -> RunEvent:
+        event = super().event(seq)
+        if event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
+            with suppress(FormatError, StoreError):  # whoever asks for the files is told why
+                return self._with_changed_files(event)
+        return event
+
+    def _with_changed_files(self, event: RunEvent) -> RunEvent:
+        """The event of a tree with what changed since the one before, in words and as a diff."""
+        trees = (tree_told(self.raw(seq)) for seq in range(event.seq - 1, 0, -1) if self._tells_tree(seq))
+        before = next((tree for tree in trees if tree is not None), None)
+        changes = compare_trees(self._read_tree, before, tree_told(self.raw(event.seq)))
+        shown = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN_FILES])
+        more = f" and {len(changes) - _SHOWN_FILES} more" if len(changes) > _SHOWN_FILES else ""
+        lines = [line for change in changes for line in describe_change(change, self._file_content)]
+        rest = {name: value for name, value in event.data.items() if name != "details"}
+        told = {"path": shown + more, "details": lines[:_SHOWN_LINES]}
+        return msgspec.structs.replace(event, data=rest | told)
+
+    def _tells_tree(self, seq: int) -> bool:
+        return b'"workspace"' in self._lines.line(seq)
+
+    def _read_tree(self, digest: str) -> Tree:
+        return read_tree(self.blob(digest), file=f"{self.path}/blobs: {digest}")
+
+    def _file_content(self, entry: TreeEntry) -> bytes:
+        return b"(as git has it)\n" if entry.git else self.blob(entry.digest)
 
 
 class EventsSource(_EventSource):
