@@ -11,6 +11,7 @@ from reenact.formats.yaml_text import read_yaml
 from reenact.suite.judge import BUILT_IN, all_kinds, judge, params_type
 from reenact.trace.normalize import normalize
 from tests.suite.runs import START, judged
+from tests.suite.test_files import trace_with_files
 from tests.suite.test_replayed import replayed
 
 ROOT = Path(__file__).parents[2]
@@ -19,9 +20,11 @@ SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.
 EXAMPLE = re.compile(r"^Run: (.*)\n```yaml assertion\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
-def trace_of_run(name):
+def trace_of_run(name, folder=None):
     if name == "a replay without divergences":
         return replayed()
+    if name == "a capture with its files":
+        return trace_with_files(folder)
     file = ROOT / "examples" / "suites" / name.strip("`") / "replay.json"
     return normalize(
         read_bundle(file.read_bytes(), str(file)), trace_id="t", test_run_id="r", started_at=START
@@ -34,12 +37,12 @@ def test_every_type_has_a_section():
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_an_example_holds(kind):
+def test_an_example_holds(kind, tmp_path):
     """As it is printed, over the run it names."""
     ((run, text),) = EXAMPLE.findall(SECTIONS[kind])
     example = read_yaml(text.encode(), "docs/assertions.md").value
     assert example["type"] == kind
-    found = judged(kind, example.get("params"), trace_of_run(run))
+    found = judged(kind, example.get("params"), trace_of_run(run, tmp_path))
     assert found.status == "pass", found.message
 
 

@@ -8,15 +8,15 @@ from reenact.errors import UsageError
 from reenact.formats.result import RESULT_CODEC, verdict
 from reenact.formats.testcase import Assertion
 from reenact.suite import Params, Verdict
-from reenact.suite.judge import BUILT_IN, OUR_OWN, SPECIFIED, judge, params_type
+from reenact.suite.judge import BUILT_IN, OF_FILES, OUR_OWN, SPECIFIED, judge, params_type
 from tests.suite.runs import call, judged, table, trace_of
 
 TRACE = trace_of(call("search"), capabilities={"supports_memory_events": False})
 
 
-def test_there_are_nineteen_specified_types_and_eleven_of_our_own():
-    """Sixteen that were built, three that were only promised, and ours."""
-    assert (len(SPECIFIED), len(OUR_OWN), len(BUILT_IN)) == (19, 11, 30)
+def test_there_are_nineteen_specified_types_and_fifteen_of_our_own():
+    """Sixteen that were built, three that were only promised, and ours, four of them on files."""
+    assert (len(SPECIFIED), len(OUR_OWN), len(OF_FILES), len(BUILT_IN)) == (19, 11, 4, 34)
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)

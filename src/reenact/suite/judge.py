@@ -29,7 +29,7 @@ from reenact.formats.record import Absent
 from reenact.formats.result import AssertionResult, AssertionStatus, Evidence
 from reenact.formats.testcase import Assertion
 from reenact.formats.trace import Trace
-from reenact.suite import budgets, failure, grounding, memory, output, secrets, sequence, tools
+from reenact.suite import budgets, failure, files, grounding, memory, output, secrets, sequence, tools
 from reenact.suite.params import UnknownName, read_params, unknown_name, unknown_params
 from reenact.suite.verdict import Verdict
 
@@ -73,7 +73,15 @@ OUR_OWN: Final[tuple[Judge, ...]] = (
     sequence.divergence_free,
 )
 
-BUILT_IN: Final[Mapping[str, Judge]] = {judge.__name__: judge for judge in (*SPECIFIED, *OUR_OWN)}
+OF_FILES: Final[tuple[Judge, ...]] = (
+    files.file_exists,
+    files.file_contains,
+    files.file_unchanged,
+    files.files_changed_only,
+)
+"""Those that need a capture with its workspace."""
+
+BUILT_IN: Final[Mapping[str, Judge]] = {judge.__name__: judge for judge in (*SPECIFIED, *OUR_OWN, *OF_FILES)}
 
 
 def judge(
