@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.importers.importing import importers
+from reenact.store.rundir import RunDir
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FILES = sorted(
@@ -122,11 +124,13 @@ def test_anything_at_all_given_as_a_format_is_read_or_refused(name, value, is_li
         import_all(source, Path(folder, "out"), format=name)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:30])
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name != "trace.jsonl"], ids=lambda path: path.name[:30]
+)
 def test_a_secret_anywhere_in_a_source_is_hidden(tmp_path, path):
     """In texts of messages, arguments, results and answers of every format."""
     marks = (b"How many files are here?", b"There is one file.", b"one.txt", b"cat none.txt", b"You said yes")
-    marks += (b"21 degrees", b"is in Europe", b"One?", b"Two?")
+    marks += (b"How warm is it in Oslo?", b"is in Europe", b"One?", b"Two?")
     data = path.read_bytes()
     if path.suffix == ".pb":
         pytest.skip("lengths stand before texts; the same spans are tried as JSON")
@@ -141,15 +145,15 @@ def test_a_secret_anywhere_in_a_source_is_hidden(tmp_path, path):
     assert b"<secret:" in kept
 
 
-def test_a_long_transcript_takes_no_more_memory_than_a_short_one(tmp_path):
-    """Read line by line; what is held is bounded by a turn, not by the file."""
-    import tracemalloc
-
+def test_a_long_transcript_takes_no_more_memory_than_a_short_one(tmp_path, monkeypatch):
+    """Read line by line; but for ids, what is held is bounded by a turn, not by the file."""
+    # The transcript for people has a bound of its own, which is larger than these files.
+    monkeypatch.setattr(RunDir, "write_transcript", lambda _: None)
     [path] = (FIXTURES / "pi").glob("*.jsonl")
     head, *rest = path.read_text().splitlines()
     turns = [json.loads(line) for line in rest]
     peaks = []
-    for times in (20, 400):
+    for times in (20, 300):
         source = tmp_path / f"{times}.jsonl"
         with source.open("w") as out:
             out.write(f"{head}\n")
@@ -168,4 +172,4 @@ def test_a_long_transcript_takes_no_more_memory_than_a_short_one(tmp_path):
         tracemalloc.stop()
         assert (run.counts.model_calls, run.losses) == (2 * times, [])
         shutil.rmtree(tmp_path / f"run{times}")
-    assert peaks[1] < peaks[0] + 6_000_000, peaks
+    assert peaks[1] < peaks[0] + 1_500_000, peaks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -54,6 +54,12 @@ _MAX_UNKNOWN: Final = 1_000
 _OTHERS: Final = "…"
 """Counts the unknown fields beyond that many names."""
 _NS_PER_MS: Final = 1_000_000
+_LATEST_MS: Final = 10**14
+"""Beyond the year 5000: no time that anything was recorded at."""
+
+
+UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading raises where a source holds something else than its format says."""
 
 
 class ToolRequest(msgspec.Struct, frozen=True):
@@ -152,7 +158,9 @@ class RunBuilder:
         self._unknown: Counter[str] = Counter()
         self._losses: list[ImportLoss] = []
         self._loss_count = 0
-        self._now_ms = int(source.started_ms if started_ms is None else started_ms)
+        self._now_ms = source.started_ms
+        if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
+            self._now_ms = int(started_ms)
         self._open_tools: dict[str, tuple[str, str]] = {}
         """By the source's own id: the call's id here, and its lane."""
         self._told_ids: set[str] = set()
@@ -173,7 +181,8 @@ class RunBuilder:
             blobThresholdBytes=BLOB_THRESHOLD_BYTES,
             standIns=NOTHING,
         )
-        self._context = CaptureContext(FileCaptureSink(path), seed, self._redactor, now_ns=self._clock_ns)
+        self._sink = FileCaptureSink(path)
+        self._context = CaptureContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
         self._lanes: dict[str, Lane] = {}
         self._latest_model: dict[str, str] = {}
         """By lane: the latest model call."""
@@ -188,7 +197,7 @@ class RunBuilder:
 
     def at(self, time_ms: float | None) -> None:
         """What follows happened then; times never run backwards."""
-        if time_ms is not None:
+        if time_ms is not None and 0 <= time_ms < _LATEST_MS:
             self._now_ms = max(self._now_ms, int(time_ms))
 
     # What is not in the capture
@@ -216,6 +225,13 @@ class RunBuilder:
         if len(self._losses) < _MAX_LOSSES:
             told = self._redactor.redact_text(reason)
             self._losses.append(ImportLoss(reason=told, line=ABSENT if line is None else line))
+
+    def attempt(self, line: int | None, read: Callable[..., object], *told: object) -> None:
+        """Let an importer *read* one part of the source; what does not fit is a loss, the rest goes on."""
+        try:
+            read(*told)
+        except UNFIT as error:
+            self.lose(f"cannot be read: {type(error).__name__}: {error}", line)
 
     def lower(self, fidelity: Fidelity) -> None:
         """The run is at most that faithful."""
@@ -282,7 +298,7 @@ class RunBuilder:
         before = self._latest_model.get(turn.lane)
         if before is not None:
             request["after"] = before
-        named = {"provider": turn.provider, "model": turn.model}
+        named = {"provider": _name_of(turn.provider), "model": _name_of(turn.model)}
         call = Call("llm", turn.model, request, facts={**named, "derived": True})
         step = self._context.step(call, self._lane(turn.lane))
         self._latest_model[turn.lane] = step.call_id
@@ -295,8 +311,9 @@ class RunBuilder:
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
         step.answer = answer
+        stopped = None if turn.stop_reason is None else _name_of(turn.stop_reason)
         step.facts = {
-            **named, "stopReason": turn.stop_reason, "usage": turn.usage or None, "derived": True
+            **named, "stopReason": stopped, "usage": turn.usage or None, "derived": True
         }  # fmt: skip
         if turn.error is not None:
             step.facts["modelError"] = {"type": "error", "message": turn.error}
@@ -313,7 +330,7 @@ class RunBuilder:
         self._told_ids.add(own_id)
         self.counts.tool_calls += 1
         self.at(time_ms)
-        call = Call("tool", tool or "unknown", args, facts={"derived": True})
+        call = Call("tool", _name_of(tool), args, facts={"derived": True})
         step = self._context.step(call, self._lane(lane))
         self._open_tools[own_id] = step.call_id, lane
         return True
@@ -352,7 +369,7 @@ class RunBuilder:
         """Something else that the source tells."""
         self.counts.notes += 1
         self.at(time_ms)
-        told = {"type": kind, "details": details, "lane": lane, "derived": True}
+        told = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
         self._context.record_event("state_mutation", told)
 
     def _lane(self, name: str) -> Lane:
@@ -394,10 +411,20 @@ class RunBuilder:
             loss_count=self._loss_count,
         )
 
+    def discard(self) -> None:
+        """Take the capture away: there was nothing to import."""
+        self._sink.discard()
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found so far."""
         return self.counts == ImportCounts()
+
+
+def _name_of(told: JsonValue) -> str:
+    """A name as events hold it: a text without half characters."""
+    text = told if isinstance(told, str) else str(told)
+    return text.encode("utf-8", "replace").decode() or "unknown"
 
 
 def text_of(content: JsonValue) -> str:

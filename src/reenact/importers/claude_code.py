@@ -62,11 +62,11 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("requests as they were sent", "instructions and tools of the model", "temperature and limits")
     reading = _Reading(run)
     for line, entry in source.objects(run.lose):
-        reading.entry(line, entry)
+        run.attempt(line, reading.entry, line, entry)
     for below in source.beside(f"{source.path.stem}/subagents/*.jsonl"):
         lane = reading.new_lane("0")
         for line, entry in source.objects(run.lose, below):
-            reading.entry(line, entry, lane)
+            run.attempt(line, reading.entry, line, entry, lane)
     reading.turns.finish()
     if run.is_empty:
         raise FormatError("there is no conversation in it", file=source.name)

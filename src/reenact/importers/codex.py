@@ -57,7 +57,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     )
     reading = _Reading(run)
     for line, entry in source.objects(run.lose):
-        reading.entry(line, entry)
+        run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if reading.repeated:
         run.note("history of the session it was forked from", {"items": reading.repeated})

@@ -42,13 +42,13 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     reading = _Reading(run)
     if isinstance(source.first_line, dict):
         for line, entry in source.objects(run.lose):
-            reading.entry(line, entry)
+            run.attempt(line, reading.entry, line, entry)
     else:
         document = source.document()
         if not isinstance(document, dict):
             raise FormatError("expected an object", file=source.name)
         reading.session(document)
-    reading.finish()
+    run.attempt(None, reading.finish)
     if run.is_empty:
         raise FormatError("there is no conversation in it", file=source.name)
 

@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from reenact.errors import FormatError, ReenactError, StoreError, UsageError
+from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.capture import Fidelity, ImportedSource
 from reenact.formats.lines import read_lines
-from reenact.importers.building import ImportedRun, RunBuilder
+from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.run.redact import Redact
 from reenact.store.paths import folder_name
@@ -52,7 +52,7 @@ def read_value(text: bytes) -> Any:
         pass
     try:
         # Lone surrogates and NaN are no JSON, and are written all the same.
-        return json.loads(text.decode("utf-8", "surrogateescape"))
+        return json.loads(text.decode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -266,6 +266,12 @@ class Runs:
         """Complete what was opened."""
         return [run.finish() for run in self._opened]
 
+    def discard(self) -> None:
+        """Take away what was opened: the source cannot be read after all."""
+        for run in self._opened:
+            run.discard()
+        self._opened = []
+
     def lose(self, reason: str, line: int | None = None) -> None:
         """A part of the source could not be read, which belongs to no run, or to the latest."""
         if not self._opened:
@@ -442,7 +448,7 @@ class _Job:
                 return None
             if self._is_named and not is_folder:
                 return self._chosen[0]
-            return next((each for each in asked if each.recognises(source)), None)
+            return next((each for each in asked if _is_recognised(each, source)), None)
         except OSError as error:
             self.failed.append(SkippedSource(name, f"cannot be read: {error.strerror}"))
             return None
@@ -464,20 +470,22 @@ class _Job:
         self.size_bytes += 0 if path.is_dir() else path.stat().st_size
         self._found.append(_Found(path, name, importer, out))
 
+    def _fail(self, found: _Found, runs: Runs, reason: str) -> None:
+        runs.discard()
+        self.failed.append(SkippedSource(found.name, reason))
+
     def run(self, progress: Progress) -> None:
         """Import what was found."""
         for found in self._found:
             source = ForeignSource(found.path, found.name, progress)
             runs = Runs(found.importer, source, found.out, self._redact)
             try:
-                found.importer.read(source, runs)
+                _read_source(found.importer, source, runs)
                 made = runs.finish()
-            except StoreError as error:
-                self.failed.append(SkippedSource(found.name, str(error)))
             except OSError as error:
-                self.failed.append(SkippedSource(found.name, f"cannot be read: {error.strerror or error}"))
+                self._fail(found, runs, f"cannot be read: {error.strerror or error}")
             except ReenactError as error:
-                self.failed.append(SkippedSource(found.name, _without_name(error, found.name)))
+                self._fail(found, runs, str(error).removeprefix(f"{found.name}: "))
             else:
                 self.runs += made
                 for path in source.files_read():
@@ -486,8 +494,19 @@ class _Job:
                     self.failed.append(SkippedSource(found.name, "there is no run in it"))
 
 
-def _without_name(error: ReenactError, name: str) -> str:
-    return str(error).removeprefix(f"{name}: ")
+def _is_recognised(importer: Importer, source: ForeignSource) -> bool:
+    try:
+        return importer.recognises(source)
+    except UNFIT:
+        return False
+
+
+def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
+    """Let *importer* read; what it was not made for ends the reading, and what was read stays."""
+    try:
+        importer.read(source, runs)
+    except UNFIT as error:
+        runs.lose(f"cannot be read further: {type(error).__name__}: {error}")
 
 
 def _unrecognised(path: Path) -> str:

@@ -39,7 +39,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("requests as they were sent", "instructions and tools of the model")
     reading = _Reading(run)
     for line, entry in source.objects(run.lose):
-        reading.entry(line, entry)
+        run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if run.is_empty:
         raise FormatError("there is no conversation in it", file=source.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -88,6 +89,11 @@ class FileCaptureSink:
     @property
     def count(self) -> int:
         return self._run.journal.count
+
+    def discard(self) -> None:
+        """Take away what was begun, directory and all."""
+        self._run.abandon()
+        shutil.rmtree(self._path, ignore_errors=True)
 
     def finalize(self, ending: Ending) -> CaptureManifest:
         try:
