@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnknownVersion,
         UsageError,
     )
+    from reenact.exporters.exporting import ExportReport, export_runs
     from reenact.forks.run import fork
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
     from reenact.formats.seal import Disclosure
@@ -56,6 +57,7 @@ _HOMES = {
     "DigestMismatch": "errors",
     "Disclosure": "formats.seal",
     "Diverged": "errors",
+    "ExportReport": "exporters.exporting",
     "FileCaptureSink": "recorder.sink",
     "FilesReport": "workspace.files",
     "ForkReport": "commands.fork",
@@ -86,6 +88,7 @@ _HOMES = {
     "convert": "analysis.convert",
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
+    "export_runs": "exporters.exporting",
     "files": "workspace.files",
     "fork": "forks.run",
     "fork_command": "commands.fork",
@@ -119,6 +122,7 @@ __all__ = [
     "DigestMismatch",
     "Disclosure",
     "Diverged",
+    "ExportReport",
     "FileCaptureSink",
     "FilesReport",
     "ForkReport",
@@ -150,6 +154,7 @@ __all__ = [
     "convert",
     "diff",
     "disclose",
+    "export_runs",
     "files",
     "fork",
     "fork_command",

@@ -10,7 +10,11 @@ import pytest
 FOLDER = os.environ.get("REENACT_NPM_AGENTS", "")
 """Where they are installed, once."""
 
-LARGE = ["test_openclaw.py", "test_others.py"] if not os.environ.get("REENACT_ALL_AGENTS") else []
+LARGE = (
+    ["test_imports.py", "test_openclaw.py", "test_others.py"]
+    if not os.environ.get("REENACT_ALL_AGENTS")
+    else []
+)
 
 collect_ignore_glob = LARGE if FOLDER else ["test_*.py"]
 

@@ -25,6 +25,7 @@ VERBS = {
     "doctor": "Find what differs from run to run, and write rules for it",
     "files": "List the files of a run at one of its steps, or what a step changed",
     "fork": "Run a recorded command again, with something changed on the way",
+    "export": "Write runs as what other tools read",
     "hash": "Print the canonical digest of JSON files",
     "import": "Make captures of recordings that other tools wrote",
     "index": "Make tables of many runs, and keep them up to date",

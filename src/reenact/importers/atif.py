@@ -8,7 +8,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _TRAJECTORY: Final = frozenset({
     "schema_version", "session_id", "trajectory_id", "agent", "steps", "notes", "final_metrics",
@@ -44,12 +44,12 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     version = str(document.get("schema_version"))
     if _KNOWN.fullmatch(version) is None:
         run.lose(f"version {version!r} is not known; it was read as 1.8")
-    turns = Turns(run)
+    turns = TranscriptTurns(run)
     _import_trajectory(run, turns, document, "0")
     turns.finish()
 
 
-def _import_trajectory(run: RunBuilder, turns: Turns, told: dict[str, Any], lane: str) -> None:
+def _import_trajectory(run: RunBuilder, turns: TranscriptTurns, told: dict[str, Any], lane: str) -> None:
     run.check_fields("trajectory", told, _TRAJECTORY)
     agent = told.get("agent")
     named = {
@@ -70,7 +70,9 @@ def _import_trajectory(run: RunBuilder, turns: Turns, told: dict[str, Any], lane
             run.lose(f"trajectory {number + 1} below lane {lane} has no steps")
 
 
-def _import_step(run: RunBuilder, turns: Turns, step: dict[str, Any], model: Any, lane: str) -> None:
+def _import_step(
+    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], model: Any, lane: str
+) -> None:
     run.check_fields("step", step, _STEP)
     time_ms, source, message = iso_ms(step.get("timestamp")), step.get("source"), step.get("message")
     if source != "agent" or step.get("is_copied_context") is True:
@@ -108,7 +110,7 @@ def _import_step(run: RunBuilder, turns: Turns, step: dict[str, Any], model: Any
 
 
 def _import_results(
-    run: RunBuilder, turns: Turns, step: dict[str, Any], time_ms: float | None, lane: str
+    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], time_ms: float | None, lane: str
 ) -> None:
     observation = step.get("observation") or {}
     for result in observation.get("results") or []:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from reenact._version import __version__
-from reenact.boundary import Call, Lane, entered
+from reenact.boundary import Call, Lane, entered, running_in
 from reenact.errors import StoreError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -34,6 +34,7 @@ from reenact.formats.capture import (
     RunStatus,
 )
 from reenact.formats.record import ABSENT
+from reenact.gateway.lane import LANE
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
@@ -146,8 +147,10 @@ class RunBuilder:
         importer: str,
         fidelity: Fidelity,
         started_ms: float | None = None,
+        upstreams: Mapping[str, str] | None = None,
         redact: Redact = None,
     ) -> None:
+        """*upstreams*: where the models are, by name, of a run whose requests came through a gateway."""
         self.path = path
         self.counts = ImportCounts()
         self._source = source
@@ -190,7 +193,8 @@ class RunBuilder:
         self.error: str | None = None
         """How the run failed, if it did."""
         self._context.start()
-        self._context.record_event("run_start", {})
+        self._is_of_gateway = upstreams is not None
+        self._context.record_event("run_start", {} if upstreams is None else {"upstreams": dict(upstreams)})
 
     def _clock_ns(self) -> int:
         return self._now_ms * _NS_PER_MS
@@ -255,7 +259,8 @@ class RunBuilder:
         is_coded = plain is not body
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
-        with entered(self._context):
+        lane = self._lane(LANE) if self._is_of_gateway else None
+        with entered(self._context) as root, running_in(lane or root):
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
             if chunks is not None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _SPOKEN: Final = ("user", "assistant")
 _NOTED: Final = frozenset({
@@ -75,7 +75,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self.turns = Turns(run)
+        self.turns = TranscriptTurns(run)
         self._lanes: dict[int, str] = {}
         """By the digest of an entry's id: its lane."""
         self._latest: dict[str, int] = {}

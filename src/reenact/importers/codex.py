@@ -11,7 +11,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _LINE: Final = frozenset({"timestamp", "ordinal", "type", "payload", "metadata"})
 _NOTED: Final = frozenset({
@@ -69,7 +69,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self.turns = Turns(run)
+        self.turns = TranscriptTurns(run)
         self._model: str | None = None
         self._session: str | None = None
         self._answers = 0

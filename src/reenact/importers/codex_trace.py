@@ -20,7 +20,7 @@ _EVENT: Final = frozenset({
     "schema_version", "seq", "wall_time_unix_ms", "rollout_id", "thread_id", "codex_turn_id", "payload",
 })  # fmt: skip
 _VERSIONS: Final = (1, 2)
-_URL: Final = "https://api.openai.com/v1/responses"
+_BASE: Final = "https://api.openai.com/v1"
 """Where Codex asks unless it is told otherwise; a bundle does not say."""
 _BYTES_OF_EVENTS: Final = "text/event-stream"
 
@@ -41,7 +41,7 @@ def _manifest_of(source: ForeignSource) -> Any:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     manifest = _manifest_of(source)
-    run = runs.open(started_ms=manifest.get("started_at_unix_ms"))
+    run = runs.open(started_ms=manifest.get("started_at_unix_ms"), upstreams={"openai": _BASE})
     if manifest.get("schema_version") not in _VERSIONS:
         run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
     run.missing(
@@ -79,7 +79,7 @@ def _import_event(
         body = waiting.pop(str(payload["inference_call_id"]))
         answer = read_value(_payload(source, payload["response_payload"]))
         is_streamed = read_value(body).get("stream") is True
-        sent = Sent("POST", _URL, [("content-type", "application/json")], body)
+        sent = Sent("POST", f"{_BASE}/responses", [("content-type", "application/json")], body)
         made = _stream_of(answer) if is_streamed else _json(_response_of(answer))
         media_type = _BYTES_OF_EVENTS if is_streamed else "application/json"
         run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _SESSION: Final = frozenset({
     "sessionId", "projectHash", "startTime", "lastUpdated", "kind", "messages", "summary", "directories",
@@ -56,7 +56,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self._turns = Turns(run)
+        self._turns = TranscriptTurns(run)
         self._pending: dict[str, Any] | None = None
         """The latest message, which may be told again with more in it."""
         self._line: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -236,9 +236,17 @@ class Runs:
         self._names: set[str] = set()
 
     def open(
-        self, name: str = "", *, started_ms: float | None = None, fidelity: Fidelity | None = None
+        self,
+        name: str = "",
+        *,
+        started_ms: float | None = None,
+        fidelity: Fidelity | None = None,
+        upstreams: Mapping[str, str] | None = None,
     ) -> RunBuilder:
-        """A new capture; sources that hold many runs give each a *name*."""
+        """A new capture; sources that hold many runs give each a *name*.
+
+        *upstreams* of an agent in another language: a replay answers it through the gateway.
+        """
         run = RunBuilder(
             self._place(name),
             self._source,
@@ -246,6 +254,7 @@ class Runs:
             importer=self._importer.label,
             fidelity=fidelity or self._importer.fidelity,
             started_ms=started_ms,
+            upstreams=upstreams,
             redact=self._redact,
         )
         self._opened.append(run)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})
 _MESSAGE: Final = frozenset({"info", "parts"})
@@ -36,7 +36,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.check_fields("", document, _TOP)
     info = document.get("info")
     run.note("session", info, time_ms=_time(info, "created"))
-    turns = Turns(run)
+    turns = TranscriptTurns(run)
     for number, message in enumerate(messages, 1):
         try:
             _import_message(run, turns, message)
@@ -50,7 +50,7 @@ def _time(info: Any, name: str) -> float | None:
     return iso_ms(time.get(name)) if isinstance(time, dict) else None
 
 
-def _import_message(run: RunBuilder, turns: Turns, message: dict[str, Any]) -> None:
+def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, Any]) -> None:
     info, parts = message["info"], message["parts"]
     run.check_fields("message", message, _MESSAGE)
     run.check_fields("info", info, _INFO)
@@ -68,7 +68,7 @@ def _import_message(run: RunBuilder, turns: Turns, message: dict[str, Any]) -> N
         _import_answer(turns, info, parts)
 
 
-def _import_answer(turns: Turns, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+def _import_answer(turns: TranscriptTurns, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     steps = _steps(parts)
     failed = info.get("error")
     for number, step in enumerate(steps):
@@ -108,7 +108,7 @@ def _tool_of(part: dict[str, Any]) -> ToolRequest:
     return ToolRequest(str(part.get("tool")), part["state"].get("input"), str(part.get("callID")))
 
 
-def _import_result(turns: Turns, part: dict[str, Any]) -> None:
+def _import_result(turns: TranscriptTurns, part: dict[str, Any]) -> None:
     state = part["state"]
     status = state.get("status")
     if status in ("completed", "error"):

@@ -7,7 +7,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _VERSIONS: Final = (1, 2, 3)
 _ENTRY: Final = frozenset({"type", "id", "parentId", "timestamp", "message"})
@@ -48,7 +48,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self.turns = Turns(run)
+        self.turns = TranscriptTurns(run)
         self._lanes: dict[str, str] = {}
         self._latest: dict[str, str] = {}
         self._branches = 0

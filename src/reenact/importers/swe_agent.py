@@ -8,7 +8,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
-from reenact.importers.turns import Turns
+from reenact.importers.turns import TranscriptTurns
 
 _TRAJ: Final = frozenset({
     "trajectory", "history", "info", "environment", "replay_config", "extra_data", "traj_id", "attempts",
@@ -55,7 +55,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.check_fields("", document, _MINI if is_mini else _TRAJ)
     info = document.get("info")
     run.note("info", info)
-    turns = Turns(run)
+    turns = TranscriptTurns(run)
     if is_mini:
         reading = _Mini(run, turns, _model_of(info))
         for number, message in enumerate(entries, 1):
@@ -83,7 +83,7 @@ def _model_of(info: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _say_beginning(turns: Turns, history: Any) -> None:
+def _say_beginning(turns: TranscriptTurns, history: Any) -> None:
     """What the model was told before it first answered; later observations stand with their steps."""
     for message in history if isinstance(history, list) else ():
         if not isinstance(message, dict) or message.get("role") == "assistant":
@@ -91,7 +91,7 @@ def _say_beginning(turns: Turns, history: Any) -> None:
         turns.say(str(message.get("role") or "user"), message.get("content"))
 
 
-def _import_step(run: RunBuilder, turns: Turns, step: dict[str, Any], number: int) -> None:
+def _import_step(run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], number: int) -> None:
     run.check_fields("step", step, _STEP)
     action, thought = step.get("action"), step.get("thought")
     response = step.get("response")
@@ -108,7 +108,7 @@ def _import_step(run: RunBuilder, turns: Turns, step: dict[str, Any], number: in
 class _Mini:
     """The messages of mini-swe-agent: with tool calls, or with commands in the text."""
 
-    def __init__(self, run: RunBuilder, turns: Turns, model: str | None) -> None:
+    def __init__(self, run: RunBuilder, turns: TranscriptTurns, model: str | None) -> None:
         self._run = run
         self._turns = turns
         self._model = model

@@ -1,4 +1,4 @@
-"""Turns put together from the entries of a transcript, lane by lane.
+"""TranscriptTurns put together from the entries of a transcript, lane by lane.
 
 Transcripts tell an answer in pieces, and results of its tools between them. A turn is held until the next one
 begins, so that a model call comes before the calls that it asked for, and these before their results.
@@ -47,7 +47,7 @@ class _Said(msgspec.Struct):
     """The key of the latest answer that was complete."""
 
 
-class Turns:
+class TranscriptTurns:
     """The turns of one run."""
 
     def __init__(self, run: RunBuilder) -> None:

@@ -1,0 +1,1 @@
+"""Runs as what other tools read: one exporter per file."""

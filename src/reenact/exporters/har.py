@@ -1,0 +1,154 @@
+"""A run's HTTP traffic as HAR 1.2: what was asked of models and of the network, with the answers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import msgspec
+
+from reenact._version import __version__
+from reenact.formats import capture
+from reenact.formats.dialects.turn import Loss
+from reenact.formats.record import ABSENT
+from reenact.store.reader import CaptureReader
+from reenact.values.codec import from_json
+
+_TIMINGS: Final = {"send": 0, "wait": 0, "receive": 0}
+_Asked = capture.LlmRequest | capture.Nondeterministic
+
+
+def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, Any]:
+    """The archive; its comment names the capture that it was made of."""
+    manifest = reader.manifest
+    waiting: dict[str, _Asked] = {}
+    entries = []
+    for event in reader.events():
+        if isinstance(event, capture.LlmRequest) or _is_asked(event):
+            assert isinstance(event, capture.LlmRequest | capture.Nondeterministic)
+            waiting[str(event.data.callId)] = event
+        elif (
+            isinstance(event, capture.LlmResponse | capture.Nondeterministic) and event.data.callId in waiting
+        ):
+            asked = waiting.pop(str(event.data.callId))
+            entry = _entry_of(reader, asked, event, lose)
+            if entry is not None:
+                entries.append(entry)
+        elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
+            tag = str(type(event).__struct_config__.tag)
+            lose(Loss(event.seq, tag, None, "an archive holds HTTP alone"))
+    for asked in waiting.values():
+        lose(Loss(asked.seq, str(type(asked).__struct_config__.tag), None, "it was never answered"))
+    hashed, profile = manifest.integrity.eventsHash, manifest.redaction.profile
+    comment = f"capture {manifest.captureId}, {hashed}, redaction {profile}"
+    creator = {"name": "reenact", "version": __version__}
+    return {"log": {"version": "1.2", "creator": creator, "entries": entries, "comment": comment}}
+
+
+def _is_asked(event: capture.CaptureEvent) -> bool:
+    return (
+        isinstance(event, capture.Nondeterministic)
+        and event.data.source == "network"
+        and event.data.request is not ABSENT
+    )
+
+
+def _entry_of(
+    reader: CaptureReader,
+    asked: _Asked,
+    came: capture.LlmResponse | capture.Nondeterministic,
+    lose: Callable[[Loss], None],
+) -> dict[str, Any] | None:
+    kind = str(type(asked).__struct_config__.tag)
+    request = None if asked.data.request is ABSENT else from_json(reader.resolved(asked.data.request))
+    stored = came.data.response if isinstance(came, capture.LlmResponse) else came.data.value
+    answer = None if stored is ABSENT else from_json(reader.resolved(stored))
+    if not isinstance(request, dict) or "url" not in request:
+        lose(Loss(asked.seq, kind, "request", "it is not known as it was sent"))
+        return None
+    if not isinstance(answer, dict) or "status" not in answer:
+        lose(Loss(came.seq, kind, None, "it failed before there was an answer"))
+        return None
+    told = asked.data.extra.get("headers") or {}
+    headers = [{"name": name, "value": value} for name, value in told.items() if isinstance(value, str)]
+    post = _post_of(request, told.get("content-type", ""))
+    if "parts" in request:
+        lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
+    pieces = came.data.pieces
+    body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolved(pieces)))
+    sent: dict[str, Any] = {
+        "method": request["method"],
+        "url": request["url"],
+        "httpVersion": answer["httpVersion"],
+        "cookies": [],
+        "headers": headers,
+        "queryString": _query_of(request["url"]),
+        "headersSize": -1,
+        "bodySize": -1,
+    }
+    if post is not None:
+        sent["postData"] = post
+    return {
+        "startedDateTime": datetime.fromtimestamp(asked.ts / 1000, UTC).isoformat(),
+        "time": came.ts - asked.ts,
+        "request": sent,
+        "response": _response_of(answer, body),
+        "cache": {},
+        "timings": _TIMINGS | {"wait": came.ts - asked.ts},
+        "comment": f"events {asked.seq} and {came.seq}",
+    }
+
+
+def _query_of(url: str) -> list[dict[str, str]]:
+    return [
+        {"name": name, "value": value}
+        for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True)
+    ]
+
+
+def _post_of(request: dict[str, Any], content_type: str) -> dict[str, Any] | None:
+    if "body" in request:
+        text = msgspec.json.encode(request["body"]).decode()
+    elif "form" in request:
+        text = urlencode([tuple(pair) for pair in request["form"]])
+    elif "text" in request:
+        text = str(request["text"])
+    elif "bytes" in request:
+        coded = base64.b64encode(request["bytes"]).decode()
+        return {"mimeType": content_type, "text": coded, "encoding": "base64"}
+    else:
+        return None
+    return {"mimeType": content_type, "text": text}
+
+
+def _body_of(answer: dict[str, Any], pieces: Any) -> bytes:
+    parts = pieces if isinstance(pieces, list) else [answer.get("body", "")]
+    return b"".join(
+        part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape") for part in parts
+    )
+
+
+def _response_of(answer: dict[str, Any], body: bytes) -> dict[str, Any]:
+    headers = [
+        {"name": name, "value": value} for header in answer["headers"] for name, value in header.items()
+    ]
+    media_type = next((each["value"] for each in headers if each["name"].lower() == "content-type"), "")
+    content: dict[str, Any] = {"size": len(body), "mimeType": media_type}
+    try:
+        content["text"] = body.decode()
+    except UnicodeDecodeError:
+        content |= {"text": base64.b64encode(body).decode(), "encoding": "base64"}
+    return {
+        "status": answer["status"],
+        "statusText": answer["reason"],
+        "httpVersion": answer["httpVersion"],
+        "cookies": [],
+        "headers": headers,
+        "content": content,
+        "redirectURL": "",
+        "headersSize": -1,
+        "bodySize": -1,
+    }

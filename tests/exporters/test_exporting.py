@@ -1,0 +1,133 @@
+"""Runs as other tools read them: valid, complete, and the same run when they are imported again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import atif
+import httpx
+import openai
+import pytest
+
+import reenact
+from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.cli.commands import run as run_command
+from tests.importers.test_transcripts import SOURCES, counted, source_of
+
+KEY = "sk-proj-Qm3rT7vW9yB2dF5hJ8kN1pS4uX6zA0cE3gI5lO7qR9tV"
+MESSAGES: list[Any] = [{"role": "user", "content": "How warm is it? Grüße"}]
+TOOLS: list[Any] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+
+def ask(base: str) -> list[str]:
+    """Two model calls, one streamed, with a tool between them; a form and bytes to the network."""
+    with openai.OpenAI(base_url=f"{base}/v1", api_key=KEY) as client, httpx.Client() as plain:
+        first = client.chat.completions.create(model="m", messages=MESSAGES, tools=TOOLS).choices[0].message
+        assert first.tool_calls is not None
+        result = {"role": "tool", "tool_call_id": first.tool_calls[0].id, "content": "21"}
+        stream = client.chat.completions.create(model="m", messages=[*MESSAGES, first, result], stream=True)
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+        form = plain.post(f"{base}/form", data={"a": "1", "b": "ü"}).status_code
+        sent = plain.post(f"{base}/bytes?x=1", content=b"\xff\x00").status_code
+        return [text, str(form), str(sent)]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[Path, str, list[str]]:
+    """A capture, where it was asked, and what came."""
+    script = [Reply("I look.", [ToolCall("look", {"q": "x"})]), Reply("It is 21 degrees.")]
+    with ScriptedProvider(script) as provider:
+        with reenact.capture(tmp_path / "run"):
+            came = ask(provider.url)
+        return tmp_path / "run", provider.url, came
+
+
+def test_a_har_that_was_exported_replays_strictly(tmp_path, recorded):
+    """Out and in again: the same traffic, under the real clients."""
+    run, base, came = recorded
+    report = reenact.export_runs(run, "har", tmp_path / "it.har")
+    assert (report.failed, report.runs[0].losses) == ([], [])
+    assert KEY not in (tmp_path / "it.har").read_text()
+    (again,) = reenact.import_runs(tmp_path / "it.har", tmp_path / "again").runs
+    assert (again.losses, again.unknown, again.counts.model_calls, again.counts.requests) == ([], {}, 2, 2)
+    with reenact.replay(tmp_path / "again") as replayed:
+        assert ask(base) == came
+    assert replayed.divergences == []
+
+
+def test_a_trajectory_validates_and_has_every_step(tmp_path, recorded):
+    """The package atif takes it; the tool stands with the answer that asked for it."""
+    run, _, _ = recorded
+    reenact.export_runs(run, "atif", tmp_path / "it.json")
+    document = json.loads((tmp_path / "it.json").read_text())
+    steps = atif.Trajectory.model_validate(document).steps
+    assert [(step.source, step.message) for step in steps] == [
+        ("user", "How warm is it? Grüße"), ("agent", "I look."), ("agent", "It is 21 degrees."),
+    ]  # fmt: skip
+    assert steps[1].tool_calls is not None
+    assert steps[1].tool_calls[0].arguments == {"q": "x"}
+    assert steps[1].observation is not None
+    assert steps[1].observation.results[0].content == "21"
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert document["extra"]["events_hash"] == manifest["integrity"]["eventsHash"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_imported_transcripts_keep_their_calls_as_trajectories(tmp_path, name):
+    """Import, export, import: as many model calls, tool calls and results as before."""
+    (run,) = reenact.import_runs(source_of(name), tmp_path / "run").runs
+    reenact.export_runs(tmp_path / "run", "atif", tmp_path / "it.json")
+    atif.Trajectory.model_validate(json.loads((tmp_path / "it.json").read_text()))
+    (again,) = reenact.import_runs(tmp_path / "it.json", tmp_path / "again").runs
+    assert (counted(again), again.losses, again.unknown) == (counted(run), [], {})
+
+
+def test_a_tool_that_was_seen_at_work_is_a_step_without_a_model(tmp_path):
+    """Failed ones say so."""
+
+    @reenact.tool
+    def look(q: str) -> str:
+        raise ValueError(q)
+
+    with reenact.capture(tmp_path / "run"), pytest.raises(ValueError, match="x"):
+        look(q="x")
+    reenact.export_runs(tmp_path / "run", "atif", tmp_path / "it.json")
+    (step,) = atif.Trajectory.model_validate(json.loads((tmp_path / "it.json").read_text())).steps
+    assert (step.llm_call_count, step.tool_calls[0].function_name) == (0, "look")
+    assert step.extra is not None
+    assert step.extra["failed"] == [step.tool_calls[0].tool_call_id]
+
+
+def test_many_runs_get_a_file_each_and_losses_are_told(tmp_path):
+    """What a transcript does not hold as it was sent cannot be an archive; it says so."""
+    for name in ("a", "b"):
+        reenact.import_runs(source_of("pi"), tmp_path / "runs" / name)
+    done = run_command("export", "runs", "--to", "har", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.har", "b.har"]
+    assert (
+        "runs/a: not in the har: llm_request.request (first at event 5): it is not known as it was sent"
+        in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["none", "--to", "atif", "-o", "o"], 3, "is no capture and no folder"),
+        (["empty", "--to", "atif", "-o", "o"], 3, "there is no capture in it"),
+        (["empty", "--to", "sft", "-o", "o"], 3, "sft"),
+        (["broken", "--to", "atif", "-o", "o"], 2, "broken"),
+    ],
+)
+def test_wrong_usage_and_broken_runs_are_told(tmp_path, words, status, said):
+    """In one line, with the exit status of the command line."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "manifest.json").write_text("{")
+    (tmp_path / "broken" / "events.jsonl").write_text("")
+    done = run_command("export", *words, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stderr
