@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reenact.commands.update import UpdateReport, update_command
     from reenact.corpus.batches import VerifyRunsReport, verify_runs
     from reenact.corpus.index import IndexReport, index
+    from reenact.corpus.objects import PullReport, PushReport, StoredRun, list_runs, pull, push
     from reenact.corpus.query import QueryReport, query
     from reenact.errors import (
         CheckFailed,
@@ -67,6 +68,8 @@ _HOMES = {
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
     "PublishReport": "check.seals.runs",
+    "PullReport": "corpus.objects",
+    "PushReport": "corpus.objects",
     "QueryReport": "corpus.query",
     "RecordingReport": "commands.record",
     "RecoverReport": "recovery",
@@ -77,6 +80,7 @@ _HOMES = {
     "Run": "run",
     "SealReport": "check.seals.runs",
     "StoreError": "errors",
+    "StoredRun": "corpus.objects",
     "SuiteReport": "suite.runner",
     "UnknownVersion": "errors",
     "UpdateReport": "commands.update",
@@ -95,9 +99,12 @@ _HOMES = {
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
+    "list_runs": "corpus.objects",
     "open_artifact": "analysis.artifact",
     "prove": "check.seals.runs",
     "publish": "check.seals.runs",
+    "pull": "corpus.objects",
+    "push": "corpus.objects",
     "query": "corpus.query",
     "record_command": "commands.record",
     "recover": "recovery",
@@ -132,6 +139,8 @@ __all__ = [
     "KeygenReport",
     "LiveCallBlocked",
     "PublishReport",
+    "PullReport",
+    "PushReport",
     "QueryReport",
     "RecordingReport",
     "RecoverReport",
@@ -142,6 +151,7 @@ __all__ = [
     "Run",
     "SealReport",
     "StoreError",
+    "StoredRun",
     "SuiteReport",
     "UnknownVersion",
     "UpdateReport",
@@ -161,9 +171,12 @@ __all__ = [
     "import_runs",
     "index",
     "keygen",
+    "list_runs",
     "open_artifact",
     "prove",
     "publish",
+    "pull",
+    "push",
     "query",
     "record_command",
     "recover",

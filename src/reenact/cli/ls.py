@@ -1,0 +1,30 @@
+"""``reenact ls``: the runs in object storage."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from reenact.analysis.brief import plural, size
+from reenact.cli.terminal import Cell, printer, safe_json
+from reenact.corpus.objects import list_runs
+
+
+@click.command("ls")
+@click.argument("address", metavar="ADDRESS")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
+def command(address: str, as_json: bool) -> int:
+    """List the runs at and below an address such as s3://BUCKET/FOLDER.
+
+    What an upload that was cut off has left is no run, and is not listed.
+    """
+    runs = list_runs(address)
+    if as_json:
+        for run in runs:
+            click.echo(safe_json(msgspec.to_builtins(run), indent=None))
+        return 0
+    write = printer()
+    for run in runs:
+        write((Cell(size(run.size_bytes), "", -9), Cell(f"  {run.name or address}")))
+    write((Cell(plural(len(runs), "run"), "dim"),))
+    return 0
