@@ -112,12 +112,14 @@ async def test_a_failure_is_the_sdks_own_error(
         await ask(provider, "Now?", **options)
 
 
+GEMINI_CLIENT = httpx2 if version("google-genai") >= "3" else httpx
+OPENAI_STREAM = httpx2.RemoteProtocolError if version("openai") == "3.0.0" else openai.APIConnectionError
 BROKEN = {
-    # The anthropic SDK does not wrap what breaks a stream that has begun.
+    # The anthropic SDK does not wrap what breaks a stream that has begun; nor did the oldest of openai.
     "anthropic": (anthropic.APIConnectionError, httpx2.RemoteProtocolError),
-    "openai_chat": (openai.APIConnectionError, openai.APIConnectionError),
-    "openai_responses": (openai.APIConnectionError, openai.APIConnectionError),
-    "gemini": (httpx2.RemoteProtocolError, httpx2.RemoteProtocolError),
+    "openai_chat": (openai.APIConnectionError, OPENAI_STREAM),
+    "openai_responses": (openai.APIConnectionError, OPENAI_STREAM),
+    "gemini": (GEMINI_CLIENT.RemoteProtocolError, GEMINI_CLIENT.RemoteProtocolError),
     "ollama": (httpx.RemoteProtocolError, httpx.RemoteProtocolError),
 }
 # Where aiohttp is installed, google-genai's asynchronous client uses it, and asks once more by itself.
@@ -151,13 +153,12 @@ async def test_an_answer_breaks_off(ask: Any, after_chunks: int) -> None:
         await ask(provider, "Go on", **ONCE.get(wire_of(ask), {}))
 
 
-GEMINI_TIMEOUT = (httpx2 if version("google-genai") >= "3" else httpx).ReadTimeout
 SILENT = [
     (asking.anthropic_whole, {"max_retries": 0, "timeout": 0.1}, anthropic.APITimeoutError),
     (asking.anthropic_async_stream, {"max_retries": 0, "timeout": 0.1}, anthropic.APITimeoutError),
     (asking.openai_chat_stream, {"max_retries": 0, "timeout": 0.1}, openai.APITimeoutError),
     (asking.openai_responses_async_whole, {"max_retries": 0, "timeout": 0.1}, openai.APITimeoutError),
-    (asking.gemini_whole, {"timeout": 100}, GEMINI_TIMEOUT),
+    (asking.gemini_whole, {"timeout": 100}, GEMINI_CLIENT.ReadTimeout),
     (asking.ollama_async_stream, {"timeout": 0.1}, httpx.ReadTimeout),
 ]
 
