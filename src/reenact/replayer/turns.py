@@ -6,6 +6,8 @@ end. What the agent's own tasks do among themselves, ending and putting items in
 order: a thread does it when its turn has come. So is time: a timer that went off in the recording goes off
 in its turn, and at once; one that did not go off does not, as long as anything recorded is still to come.
 
+What came in on an event loop before it was at rest again comes in as many rounds of the loop later as it did then.
+
 That is a preference, not a condition. Where an earlier event does not come although it was waited
 for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
 that was waiting is answered. Nobody waits for ever, and a synchronous call on an event loop's own thread
@@ -479,9 +481,10 @@ class Turns:
             return False
         if timer.loop is None:
             self._take_timer(timer)
-        elif not self._begin_on(timer.loop):
+        elif not self._begin_on(timer.loop, self._next_act_of(timer.name)):
             return False
         else:
+            self._answer_before(timer)
             self._take_timer(timer)
             self._let_follow(timer.loop, at_once=True)
         self._next_since_s = self._clock.now_s
@@ -489,9 +492,9 @@ class Turns:
 
     # What comes in while an event loop is not at rest
 
-    def _begin_on(self, loop: Loop) -> bool:
-        """Whether something may come in on *loop* now: on its own thread, and with all that has to follow."""
-        for act in self._followers(loop):
+    def _begin_on(self, loop: Loop, first: Act | RecordedCall | None) -> bool:
+        """Whether *first* may come in on *loop* now: on its own thread, and with all that has to follow."""
+        for act in self._followers(loop, first):
             if isinstance(act, Act) and act.what not in self._timers and self._let_thread_go_on(act.lane):
                 return False
         if not loop.is_here:
@@ -512,6 +515,21 @@ class Turns:
                 return True
         return False
 
+    def _answer_before(self, timer: Timer) -> None:
+        """Who goes on in the round after *timer* had its answer before, and no time-out takes it away."""
+        assert timer.loop is not None
+        for found in self._followers(timer.loop, self._next_act_of(timer.name)):
+            if isinstance(found, Act):
+                if found.joined != 0:
+                    return
+                continue
+            waiter = self._waiter_of(found)
+            if found.joined != 1 or not isinstance(waiter, LoopWaiter) or waiter.loop is not timer.loop:
+                return
+            timer.loop.run(waiter.release)
+            self._note_answered(waiter)
+            return
+
     def _let_follow(self, loop: Loop, *, at_once: bool = False) -> None:
         """Let come in what came so many rounds after the last on *loop*, or with it."""
         while (found := next(self._followers(loop), None)) is not None:
@@ -530,13 +548,15 @@ class Turns:
                 self._answer(waiter)
             at_once = True
 
-    def _followers(self, loop: Loop) -> Iterator[Act | RecordedCall]:
-        """What came in on *loop*, in recorded order, before it had come to rest."""
+    def _followers(self, loop: Loop, first: Act | RecordedCall | None = None) -> Iterator[Act | RecordedCall]:
+        """What came in on *loop*, in recorded order, before it had come to rest; *first* is about to."""
         while self._joined and self._is_over(self._joined[0]):
             self._joined.popleft()
         if not self._joined or _seq_of(self._joined[0]) > self._next + _LOOKED_AHEAD:
             return
         for item in islice(self._items(), _LOOKED_AHEAD):
+            if item is first:
+                continue
             if item.joined is not None:
                 yield item
             elif isinstance(item, RecordedCall):
@@ -728,7 +748,7 @@ class Turns:
                 loop = waiter.loop if isinstance(waiter, LoopWaiter) else None
                 if not self._is_due(waiter.call) or not self._at_rest():
                     return
-                if loop is not None and not self._begin_on(loop):
+                if loop is not None and not self._begin_on(loop, waiter.call):
                     return
                 self._answer(waiter)
                 if loop is not None:
@@ -736,13 +756,16 @@ class Turns:
             heappop(self._queue)
 
     def _answer(self, waiter: Waiter) -> None:
-        waiter.is_done = True
-        self._note_delivery(waiter.call)
+        self._note_answered(waiter)
         waiter.release()
         if isinstance(waiter, LoopWaiter):
             waiter.loop.came_in()
         else:
             self._set_moving(waiter.lane)
+
+    def _note_answered(self, waiter: Waiter) -> None:
+        waiter.is_done = True
+        self._note_delivery(waiter.call)
 
     def _note_delivery(self, call: RecordedCall) -> None:
         # A stream's outcome is its end, which comes when the agent has read it.
