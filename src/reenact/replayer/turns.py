@@ -6,7 +6,7 @@ end. What the agent's own tasks do among themselves, ending and putting items in
 order: a thread does it when its turn has come. So is time: a timer that went off in the recording goes off
 in its turn, and at once; one that did not go off does not, as long as anything recorded is still to come.
 
-What came in on an event loop before it was at rest again comes in as many rounds of the loop later as it did then.
+What came in on an event loop before it was at rest again comes in as many rounds of the loop later as then.
 
 That is a preference, not a condition. Where an earlier event does not come although it was waited
 for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
