@@ -18,7 +18,7 @@ from reenact.workspace.files import FilesReport, RecordedFile, files
 @click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(directory: str, at: int | None, diff: str | None, repository: str | None, as_json: bool) -> int:
-    """List the files of a run, or what a step changed.
+    """List the files of a run at one of its steps, or what a step changed.
 
     DIR is a capture that was recorded with --workspace. Without options the files are those at the end of
     the run, with --at those when an event had happened. What the recording left out is listed with the

@@ -22,11 +22,12 @@ from reenact.corpus.index import IndexReport, index
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(runs: tuple[Path, ...], out: Path, full: bool, jobs: int, on: str | None, as_json: bool) -> int:
-    """Make the index of runs that query, stats and view use, or bring it up to date.
+    """Make tables of many runs, and keep them up to date.
 
-    PATH is a run or a folder of runs; without any, those of before are looked at again. CORPUS has the runs
-    that are there now: only new and changed ones are read, and what is gone goes. Replay receipts and test
-    results in the folders are indexed too. It is the old index until it is the new one, whatever happens.
+    They are the index that query, stats and view use. PATH is a run or a folder of runs; without any, those
+    of before are looked at again. CORPUS has the runs that are there now: only new and changed ones are
+    read, and what is gone goes. Replay receipts and test results in the folders are indexed too. It is the
+    old index until it is the new one, whatever happens.
     The exit status is 2 where a run could not be read; it is in the index with the reason.
     """
     report = index(

@@ -14,9 +14,9 @@ from reenact.corpus.objects import list_runs
 @click.argument("address", metavar="ADDRESS")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
 def command(address: str, as_json: bool) -> int:
-    """List the runs at and below an address such as s3://BUCKET/FOLDER.
+    """List the runs in object storage.
 
-    What an upload that was cut off has left is no run, and is not listed.
+    Those at and below an address such as s3://BUCKET/FOLDER. What an upload that was cut off has left is no run, and is not listed.
     """
     runs = list_runs(address)
     if as_json:

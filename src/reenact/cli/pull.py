@@ -19,9 +19,9 @@ from reenact.corpus.objects import pull
 @click.argument("folder", metavar="FOLDER", type=A_PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(address: str, folder: Path, as_json: bool) -> int:
-    """Bring a run, or all runs below an address, out of object storage into a folder.
+    """Bring runs out of object storage.
 
-    A run is verified before it appears in FOLDER, whole or not at all; what is there already is left alone.
+    A run, or all runs below an address, into a folder. A run is verified before it appears in FOLDER, whole or not at all; what is there already is left alone.
     The exit status is 2 where a run could not be brought.
     """
     report = pull(address, folder, progress_bar=partial(progress_bar, least=MANY // 100))

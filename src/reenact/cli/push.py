@@ -18,9 +18,9 @@ from reenact.corpus.objects import push
 @click.argument("address", metavar="ADDRESS")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(runs: tuple[str, ...], address: str, as_json: bool) -> int:
-    """Put captures, and the captures in folders, into object storage.
+    """Put runs into object storage.
 
-    ADDRESS is such as s3://BUCKET/FOLDER; gs://, az:// and file:// are the same. A run appears there whole or
+    Captures, and the captures in folders. ADDRESS is such as s3://BUCKET/FOLDER; gs://, az:// and file:// are the same. A run appears there whole or
     not at all, and nothing is replaced. Credentials are found where the service's own tools find them. The
     exit status is 2 where a run could not be put there.
     """

@@ -44,12 +44,12 @@ _MAX_CELL: Final = 60
 def command(
     sql: str, paths: tuple[Path, ...], as_json: bool, as_csv: bool, parquet: Path | None, force: bool
 ) -> int:
-    """Ask runs with SQL, as DuckDB understands it.
+    """Ask runs with SQL.
 
     PATH is a corpus that `reenact index` made, or any number of runs and folders of runs, which are read for
     the occasion. The tables are runs, calls, messages, events, divergences and assertions; `describe calls`
-    lists the columns of one. SQL is one SELECT. The exit status is 2 where a run could not be read; the
-    others are still asked.
+    lists the columns of one. SQL is one SELECT, as DuckDB understands it. The exit status is 2 where a run
+    could not be read; the others are still asked.
     """
     if as_json + as_csv + (parquet is not None) > 1:
         raise UsageError("--json, --csv and --parquet are ways to write the same rows; choose one")

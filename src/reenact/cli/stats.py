@@ -157,9 +157,9 @@ def command(
     jobs: int,
     on: str | None,
 ) -> int:
-    """Count over one run, or all runs in folders, or in the corpus that `reenact index` made of them.
+    """Count over one run, or all runs in folders.
 
-    How often what was called, how long it took, what failed and was tried again, how many tokens were used,
+    Or in the corpus that `reenact index` made of them. How often what was called, how long it took, what failed and was tried again, how many tokens were used,
     what they cost at the prices in reenact.toml, and how useful the steps were where that is recorded.
     The exit status is 2 where a run could not be read; the others are still counted.
     """
