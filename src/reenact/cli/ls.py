@@ -16,7 +16,8 @@ from reenact.corpus.objects import list_runs
 def command(address: str, as_json: bool) -> int:
     """List the runs in object storage.
 
-    Those at and below an address such as s3://BUCKET/FOLDER. What an upload that was cut off has left is no run, and is not listed.
+    Those at and below an address such as s3://BUCKET/FOLDER. What an upload that was cut off has left is no
+    run, and is not listed.
     """
     runs = list_runs(address)
     if as_json:

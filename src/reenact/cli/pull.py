@@ -21,8 +21,9 @@ from reenact.corpus.objects import pull
 def command(address: str, folder: Path, as_json: bool) -> int:
     """Bring runs out of object storage.
 
-    A run, or all runs below an address, into a folder. A run is verified before it appears in FOLDER, whole or not at all; what is there already is left alone.
-    The exit status is 2 where a run could not be brought.
+    A run, or all runs below an address, into a folder. A run is verified before it appears in FOLDER, whole
+    or not at all; what is there already is left alone. The exit status is 2 where a run could not be
+    brought.
     """
     report = pull(address, folder, progress_bar=partial(progress_bar, least=MANY // 100))
     if as_json:

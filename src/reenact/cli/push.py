@@ -20,9 +20,9 @@ from reenact.corpus.objects import push
 def command(runs: tuple[str, ...], address: str, as_json: bool) -> int:
     """Put runs into object storage.
 
-    Captures, and the captures in folders. ADDRESS is such as s3://BUCKET/FOLDER; gs://, az:// and file:// are the same. A run appears there whole or
-    not at all, and nothing is replaced. Credentials are found where the service's own tools find them. The
-    exit status is 2 where a run could not be put there.
+    Captures, and the captures in folders. ADDRESS is such as s3://BUCKET/FOLDER; gs://, az:// and file://
+    are the same. A run appears there whole or not at all, and nothing is replaced. Credentials are found
+    where the service's own tools find them. The exit status is 2 where a run could not be put there.
     """
     report = push(*runs, to=address, progress_bar=partial(progress_bar, least=MANY // 100))
     if as_json:

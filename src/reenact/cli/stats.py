@@ -159,9 +159,10 @@ def command(
 ) -> int:
     """Count over one run, or all runs in folders.
 
-    Or in the corpus that `reenact index` made of them. How often what was called, how long it took, what failed and was tried again, how many tokens were used,
-    what they cost at the prices in reenact.toml, and how useful the steps were where that is recorded.
-    The exit status is 2 where a run could not be read; the others are still counted.
+    Or in the corpus that `reenact index` made of them. How often what was called, how long it took, what
+    failed and was tried again, how many tokens were used, what they cost at the prices in reenact.toml, and
+    how useful the steps were where that is recorded. The exit status is 2 where a run could not be read; the
+    others are still counted.
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv are two ways to print; choose one")
