@@ -80,6 +80,11 @@ class Loop:
         return self.loop.create_future()  # type: ignore[no-any-return]
 
     @property
+    def is_driven_here(self) -> bool:
+        """Whether it stands still while the calling thread waits, although that runs none of its tasks."""
+        return False
+
+    @property
     def is_closed(self) -> bool:
         """Whether it never runs again."""
         return bool(self.loop.is_closed())
@@ -153,6 +158,11 @@ class TrioLoop(Loop):
     @property
     def is_here(self) -> bool:
         return running_loop() is self.loop
+
+    @property
+    def is_driven_here(self) -> bool:
+        """As the guest of another loop, or of pytest, it has rounds when its thread finds the time."""
+        return not self._is_over and self._thread_id == threading.get_ident()
 
     @property
     def is_closed(self) -> bool:

@@ -200,7 +200,7 @@ class Turns:
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
         """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
-        if on_loop() or self._is_closed:
+        if self._holds_others_up() or self._is_closed:
             self._pass(call)
             return True
         with self._lock:
@@ -245,7 +245,7 @@ class Turns:
 
         Comes back as well when nothing happens any more that could let it come.
         """
-        if on_loop() or self._is_closed:
+        if self._holds_others_up() or self._is_closed:
             return
         came = threading.Event()
 
@@ -292,6 +292,10 @@ class Turns:
             self._early.remove(ready)
             ready.release()
 
+    def _holds_others_up(self) -> bool:
+        """Whether a loop would stand still if the calling thread blocked."""
+        return on_loop() or any(loop.is_driven_here for loop in list(self._loops.values()))
+
     def _running_loop(self) -> Loop:
         running = running_loop()
         self.loop_seen(running)
@@ -336,7 +340,7 @@ class Turns:
 
     def wait_to_act(self, what: str, lane: Lane) -> None:
         """Block the thread of *lane* until all that came before *what* in the recording has happened."""
-        if on_loop() or self._is_closed:
+        if self._holds_others_up() or self._is_closed:
             return
         came = threading.Event()
 
@@ -426,7 +430,7 @@ class Turns:
 
     def deadline(self, name: str) -> WaitFor:
         """How the calling thread is to wait for what it gives itself a deadline for."""
-        if on_loop() or self._is_closed or self._time_passes:
+        if self._holds_others_up() or self._is_closed or self._time_passes:
             return "its time"
         return "nothing" if name in self._went_off else "what comes"
 
