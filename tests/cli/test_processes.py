@@ -67,15 +67,15 @@ def test_children_are_recorded_and_replayed_offline(way, provider, tmp_path):
 CHANGES = {
     "another question in a child": (
         ["one", "two", "3"],
-        r'event_payload_mismatch: .*expected "three", observed "3"\n(.*\n)+    lane +0:1\n',
+        r'event_payload_mismatch: .*expected "three", observed "3"\n(.*\n)+    task +0:1\n',
     ),
     "a child less": (
         ["one", "two"],
-        r"event_missing: .* was recorded, but never called\n(.*\n)*    lane +0:1\n",
+        r"event_missing: .* was recorded, but never called\n(.*\n)*    task +0:1\n",
     ),
     "a child more": (
         ["one", "two", "three", "four"],
-        r"event_unexpected: .* the recording has no further call here\n(.*\n)+    lane +0:2\n",
+        r"event_unexpected: .* the recording has no further call here\n(.*\n)+    task +0:2\n",
     ),
 }
 

@@ -308,14 +308,15 @@ def record(program: Node, schedule: Schedule, path: Path) -> Any:
         return Machine(run, schedule).main(program)
 
 
-def replay(program: Node, schedule: Schedule, path: Path, **changes: Any) -> Any:
+def replay(program: Node, schedule: Schedule, path: Path, *, is_plain: bool = False, **changes: Any) -> Any:
+    """What *is_plain* depends on nobody's order, so even a loop may run it that calls back in any order."""
     ShufflingLoop.rng = random.Random(schedule.rng.random())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(schedule.rng.choice((1e-5, 1e-3, interval)))
     try:
         with reenact.replay(path, stall_s=5) as run:
             machine = Machine(run, schedule, iter(()), **changes)
-            return machine.main(program, schedule.rng.choice((None, ShufflingLoop)))
+            return machine.main(program, schedule.rng.choice((None, ShufflingLoop)) if is_plain else None)
     finally:
         sys.setswitchinterval(interval)
 
@@ -330,7 +331,7 @@ def test_an_unchanged_program_is_the_same(shard: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             recorded = record(program, then, Path(folder) / "run")
             try:
-                replayed = replay(program, now, Path(folder) / "run")
+                replayed = replay(program, now, Path(folder) / "run", is_plain=seed % 3 == 0)
             except reenact.Diverged as error:
                 raise AssertionError(f"program {seed}: {error}\n{error.divergence}") from error
         assert replayed == recorded, f"program {seed}"
