@@ -26,7 +26,7 @@ settings.register_profile(
     "programs",
     deadline=None,
     derandomize=False,
-    max_examples=rounds(300, 1250),
+    max_examples=rounds(160, 1250),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
@@ -92,7 +92,7 @@ def _recorded_order(path: Path) -> list[int]:
     return [CaptureReader(path).resolved(event.data.result)["value"] for event in outcomes]
 
 
-@settings(settings.get_profile("programs"), max_examples=150)
+@settings(settings.get_profile("programs"), max_examples=80)
 @given(calls=timed_calls(), seed=st.integers(0, 2**16))
 def test_completion_order_repeats(calls: list[Timed], seed: int) -> None:
     """``as_completed`` yields in the recorded order, although nothing takes any time in replay."""
@@ -159,7 +159,7 @@ def changed_lanes(draw: st.DrawFn) -> tuple[Lanes, Lanes]:
     return lanes, changed
 
 
-@settings(settings.get_profile("programs"), max_examples=200)
+@settings(settings.get_profile("programs"), max_examples=100)
 @given(both=changed_lanes(), in_threads=st.booleans())
 def test_a_changed_call_is_always_reported(both: tuple[Lanes, Lanes], in_threads: bool) -> None:
     """Dropping, adding or changing one call within a lane never passes.
