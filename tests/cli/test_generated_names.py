@@ -179,4 +179,4 @@ def test_an_id_that_was_given_may_not(agent: Agent, provider: ScriptedProvider, 
     done = agent.run("replay", "a", words=words[1], **environments[1])
     assert done.returncode == 1
     assert "what a model is asked differs" in done.stderr
-    assert orders[1] in done.stderr
+    assert orders[1][:8] in done.stderr  # the end of a long question is cut off behind a long name
