@@ -116,7 +116,7 @@ def test_many_runs_get_a_file_each_and_losses_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["none", "--to", "atif", "-o", "o"], 3, "is no capture and no folder"),
+        (["none", "--to", "atif", "-o", "o"], 2, "No such file or directory"),
         (["empty", "--to", "atif", "-o", "o"], 3, "there is no capture in it"),
         (["empty", "--to", "sft", "-o", "o"], 3, "sft"),
         (["broken", "--to", "atif", "-o", "o"], 2, "broken"),

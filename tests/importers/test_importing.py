@@ -144,7 +144,7 @@ def test_what_is_not_replayable_is_not_replayed(tmp_path, diary):
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["none", "-o", "out"], 2, "there is no such file or folder"),
+        (["none", "-o", "out"], 2, "No such file or directory"),
         (["empty", "-o", "out"], 2, "nothing in it that can be imported"),
         (["a.har", "--from", "tape", "-o", "out"], 3, "'tape' is no format"),
         (["a.har"], 3, "-o"),

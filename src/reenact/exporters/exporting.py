@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from reenact.errors import ReenactError, UsageError
+from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.exporters import atif, har
 from reenact.formats.dialects.turn import Loss
 from reenact.progress import ProgressBar, no_progress_bar
@@ -83,6 +83,8 @@ def _captures_in(path: Path) -> list[tuple[Path, str]]:
     if path.is_dir() and RunDir(path).is_capture:
         return [(path, folder_name(path.name))]
     if not path.is_dir():
+        if not path.exists():
+            raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
         raise UsageError(f"{path}: is no capture and no folder of captures")
     manifests = sorted(path.rglob("manifest.json"))
     runs = [

@@ -416,7 +416,7 @@ class _Job:
     def find(self, path: Path, *, is_alone: bool) -> None:
         """Note what is to be imported at *path*."""
         if not path.exists():
-            raise FormatError("there is no such file or folder", file=str(path))
+            raise FormatError("No such file or directory", file=str(path))
         importer = self._importer_of(path, path.name)
         if importer is not None:
             self._add(path, path.name, importer, self._out if is_alone else self._place(path.name))
