@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import reenact
+from reenact.boundary import Call, crossing
 from reenact.testing import ScriptedProvider, support_agent
 
 
@@ -60,6 +61,20 @@ def test_a_conversation_is_told_once(tmp_path: Path) -> None:
     assert text.count(support_agent.QUESTION) == 1
     assert text.count("## model ") > 1
     assert "calls find_order with" in text
+
+
+def test_what_an_unknown_model_is_asked_is_told_once(tmp_path: Path) -> None:
+    """Whatever stands behind the list that grows; a message that was said again is shown again."""
+    said: list[dict[str, str]] = []
+    with reenact.capture(tmp_path / "run"):
+        for word in ("first", "again", "again"):
+            said.append({"text": word})
+            asked = {"turns": list(said), "utilities": [{"name": "search"}]}
+            with crossing(Call("llm", "ask", asked, {"provider": "own", "model": "m"})) as step:
+                if step.live:
+                    step.answer = "well"
+    text = transcript(tmp_path / "run")
+    assert [text.count(word) for word in ("search", "first", "again")] == [1, 1, 2]
 
 
 def test_what_is_hidden_in_the_events_is_hidden_here(tmp_path: Path) -> None:

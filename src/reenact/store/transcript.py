@@ -9,6 +9,7 @@ what is left out shows too: with its transcript a long chat takes at most twice 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
@@ -99,8 +100,8 @@ def _section(title: str, text: str) -> _Section:
 class _Writer:
     def __init__(self, log: EventReader) -> None:
         self._log = log
-        self._said: list[_Section] = []
-        """What the latest request to a model said, message by message."""
+        self._said: Counter[_Section] = Counter()
+        """What the latest request to a model said, and how often."""
         self._shown: set[_Said] = set()
         """What models answered and tools gave, which the next request says again."""
         self._names: dict[str, str] = {}
@@ -163,14 +164,13 @@ class _Writer:
     def _asked(self, data: dict[str, Any]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
         said = list(_messages(self._value(data["request"])))
-        shared = 0
-        for one, other in zip(said, self._said, strict=False):
-            if one != other:
-                break
-            shared += 1
-        self._said = said
+        before, self._said = self._said, Counter(said)
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
-        yield from (section for section in said[shared:] if section.said not in self._shown)
+        for section in said:
+            if before[section] > 0:
+                before[section] -= 1
+            elif section.said not in self._shown:
+                yield section
 
     def _answer(self, data: dict[str, Any]) -> str:
         if data.get("cancelled") or data.get("error") is not None:
