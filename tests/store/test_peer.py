@@ -55,3 +55,26 @@ def test_a_connection_of_ours_is_known(address):
         with accepted:
             assert user_of(client, server.getsockname()) == os.getuid()
             assert not is_other_user(client, server.getsockname())
+
+
+def test_a_connection_that_is_gone_is_nobodys_although_its_port_is_used_again():
+    """The kernel answers with who listens at a port where nobody is connected from it."""
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as server,
+        closing(socket.create_server(("127.0.0.1", 0))) as other,
+    ):
+        client = other.getsockname()
+        assert user_of(client, server.getsockname()) is None
+        assert is_other_user(client, server.getsockname())
+
+
+def test_the_answer_of_the_kernel_is_that_of_its_table(monkeypatch):
+    """Where it cannot be asked for one connection, the table of all is read."""
+    with (
+        closing(socket.create_server(("::1", 0), family=socket.AF_INET6)) as server,
+        closing(socket.create_connection(server.getsockname()[:2])) as client,
+    ):
+        connected, listening = client.getsockname()[:2], server.getsockname()[:2]
+        assert user_of(connected, listening) == os.getuid()
+        monkeypatch.setattr(socket, "AF_NETLINK", -1)
+        assert user_of(connected, listening) == os.getuid()

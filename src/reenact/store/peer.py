@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections.abc import Iterator
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from sys import byteorder
 from typing import Final, TypeAlias
@@ -21,6 +23,11 @@ _LOCAL, _REMOTE, _USER, _INODE = 1, 2, 7, 9
 """Columns of the tables."""
 _NO_INODE: Final = "0"
 """Of a connection whose program has closed it: its user is then given as 0, which is not true."""
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _IS_REQUEST, _ANY_STATE = 4, 20, 1, 0xFFFFFFFF
+_ANY_INTERFACE_AND_COOKIE: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+_MESSAGE_HEAD: Final = struct.Struct("=IHHII")
+_CONNECTION: Final = struct.Struct("=4x36s12x12xII")
+"""Of an answer: ports and addresses, then the user and the inode."""
 _ROOT: Final = 0
 """Nothing is hidden from it, and some systems let it pass on what a browser outside asks."""
 
@@ -36,13 +43,47 @@ def is_other_user(client: Address | None, server: Address, network: Path = _NETW
 
 
 def user_of(client: Address, server: Address, network: Path = _NETWORK) -> int | None:
-    """The id of the user whose program connected from *client* to *server*; ``None`` where nobody can say."""
+    """The id of the user whose program connected from *client* to *server*; ``None`` where nobody can say.
+
+    The kernel is asked for this one connection first, because it takes 4 ms to write a table and 0.1 ms to
+    answer; where it gives no answer, as in some containers, the tables are read.
+    """
+    if network == _NETWORK and (user := _user_by_netlink(client, server)) is not None:
+        return user
     for table in _TABLES:
         there, here = _in_table(client, table), _in_table(server, table)
         for row in _rows(network / table, there):
             if row[_LOCAL : _REMOTE + 1] == [there, here] and row[_INODE] != _NO_INODE:
                 return int(row[_USER])
     return None
+
+
+def _user_by_netlink(client: Address, server: Address) -> int | None:
+    """One exact question by ``sock_diag(7)``: a connection of that very pair of addresses, or nothing."""
+    there, here = _plain_address(client), _plain_address(server)
+    family = socket.AF_INET if there.version == here.version == 4 else socket.AF_INET6
+    ports = struct.pack("!HH", client[1], server[1])
+    pair = ports + there.packed.ljust(16, b"\0") + here.packed.ljust(16, b"\0")
+    request = struct.pack("=BBxxI", family, socket.IPPROTO_TCP, _ANY_STATE) + pair + _ANY_INTERFACE_AND_COOKIE
+    head = _MESSAGE_HEAD.pack(_MESSAGE_HEAD.size + len(request), _SOCK_DIAG_BY_FAMILY, _IS_REQUEST, 1, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+            kernel.settimeout(1)
+            kernel.send(head + request)
+            answer = kernel.recv(1 << 13)
+    except (AttributeError, OSError):
+        return None
+    _, kind, _, _, _ = _MESSAGE_HEAD.unpack_from(answer)
+    if kind != _SOCK_DIAG_BY_FAMILY:
+        return None
+    found, user, inode = _CONNECTION.unpack_from(answer, _MESSAGE_HEAD.size)
+    return user if found == pair and inode else None
+
+
+def _plain_address(address: Address) -> IPv4Address | IPv6Address:
+    """The host of *address*; an IPv4 address that is written as IPv6 is the IPv4 address."""
+    host = ip_address(address[0].partition("%")[0])
+    return host.ipv4_mapped or host if isinstance(host, IPv6Address) else host
 
 
 def _rows(table: Path, there: str) -> Iterator[list[str]]:
