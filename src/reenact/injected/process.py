@@ -18,16 +18,13 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
-from reenact.forks.capture import seed_of_fork
-from reenact.forks.engine import ForkPart
-from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import led_below, variables
@@ -69,6 +66,9 @@ from reenact.seams.stdlib.process import lead_programs
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
+
+if TYPE_CHECKING:
+    from reenact.forks.run import ForkRun
 
 
 def hide() -> str | None:
@@ -405,6 +405,11 @@ class _Forked(_Again):
     _run: ForkRun
 
     def __init__(self, orders: ToFork, handover: Handover, born: Born | None) -> None:
+        # Here, because every recorded process starts with this module, and few are forks.
+        from reenact.forks.capture import seed_of_fork
+        from reenact.forks.engine import ForkPart
+        from reenact.forks.run import ForkRun
+
         super().__init__(orders, handover, born)
         root = born.root if born is not None else ROOT
         self._allow = _allowed(orders, handover.began_s)
