@@ -216,20 +216,25 @@ class Machine:
             return await asyncio.to_thread(self.do, node)
         return await getattr(self, f"_{node.kind}")(node)
 
-    async def _around_on_loop(self, work: Callable[[], Any], count: int) -> Any:
-        return await (asyncio.create_task(self._around_on_loop(work, count - 1)) if count else work())
+    # Two functions, as a program would have them: tasks of one function are expected to come to the same.
+
+    async def _around_each_on_loop(self, work: Callable[[], Any], count: int) -> Any:
+        return await (asyncio.create_task(self._around_each_on_loop(work, count - 1)) if count else work())
+
+    async def _around_all_on_loop(self, work: Callable[[], Any], count: int) -> Any:
+        return await (asyncio.create_task(self._around_all_on_loop(work, count - 1)) if count else work())
 
     async def _steps(self, node: Node) -> Any:
         return [await self.do_on_loop(child) for child in node.children]
 
     async def _gather(self, node: Node) -> Any:
         async def each(child: Node) -> Any:
-            return await self._around_on_loop(lambda: self.do_on_loop(child), self.schedule.around_each)
+            return await self._around_each_on_loop(lambda: self.do_on_loop(child), self.schedule.around_each)
 
         async def all_of_them() -> Any:
             return await asyncio.gather(*map(each, node.children))
 
-        found = await self._around_on_loop(all_of_them, self.schedule.around_all)
+        found = await self._around_all_on_loop(all_of_them, self.schedule.around_all)
         return await self.ask_on_loop([node.name, found])
 
     async def _as_completed(self, node: Node) -> Any:
