@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.errors import FormatError
-from reenact.formats.json_text import read_json
 
 VECTORS = Path(__file__).parent / "golden" / "vectors"
 OPENAGENTS = json.loads((VECTORS / "openagents-canonical-hash.json").read_bytes())

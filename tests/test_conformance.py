@@ -16,13 +16,13 @@ import pytest
 from conformance.make import FORMATS, VECTORS, make
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.check.actions.policy import Policy
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
 from reenact.check.findings import Finding
 from reenact.check.seals.verify import with_seal
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import read_bundle
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.testcase import Assertion
 from reenact.formats.trace import CODEC as TRACE_CODEC

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import ActionRejected, check_pack, check_record, record_action
-from reenact.formats.json_text import read_json
 from reenact.formats.verifiable import CODEC, pack_digest
 from tests.check.strategies import damaged
 from tests.formats import GOLDEN, json_values, law

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reenact.formats.json_text import read_json
+from reenact.canonical import read_json
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from reenact.testing import Reply, ScriptedProvider, Timeout

@@ -26,9 +26,8 @@ from hypothesis import strategies as st
 import reenact
 from reenact import canonical
 from reenact.boundary import Call, crossing
-from reenact.canonical import digest_of_bytes
+from reenact.canonical import digest_of_bytes, read_json
 from reenact.formats.capture import CaptureEvent
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.recorder.context import CaptureContext
 from reenact.run.capturing import without_places

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.boundary import Call, crossing
-from reenact.formats.json_text import read_json
+from reenact.canonical import read_json
 from reenact.store.reader import CaptureReader
 from tests.recorder.recording import events_in, recorded_by
 

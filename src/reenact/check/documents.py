@@ -7,7 +7,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.canonical import is_digest
+from reenact.canonical import is_digest, read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import check_record
 from reenact.check.actions.validation import validate_stream
@@ -16,7 +16,6 @@ from reenact.check.kinds import ArtifactKind
 from reenact.errors import FormatError
 from reenact.formats import verifiable
 from reenact.formats.bundle import FormatProblem, check_bundle
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import read_lines
 from reenact.formats.policy import read_policy
 from reenact.formats.receipt import LegacyReceipt, read_receipt

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
 from reenact.formats.bundle import ADAPTER
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
 from reenact.store.rundir import EVENTS

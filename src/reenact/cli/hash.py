@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.cli.failure import INVALID, message_of, printable, report
 from reenact.errors import FormatError
-from reenact.formats.json_text import read_json
 
 
 @click.command("hash")

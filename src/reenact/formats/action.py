@@ -10,9 +10,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import child_path, read_json
 from reenact.errors import FormatError
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
 ACTION_ID: Final = "agent.action.replay.v1"

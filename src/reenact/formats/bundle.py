@@ -8,9 +8,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import child_path, read_json
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
 ADAPTER: Final = "nanoclaw-replay"

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.errors import DigestMismatch, FormatError, UnknownVersion
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_records
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Int64, Record, Upgrade, upgrade
 from reenact.formats.volatile import VolatileRule

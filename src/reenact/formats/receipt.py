@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal, TypeAlias
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects.common import Confidence, Milliseconds, Utility
 from reenact.formats.dialects.current import Repo, ToolError
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record
 from reenact.formats.rfc3339 import Time, verify_time
 

@@ -15,8 +15,8 @@ import msgspec
 import msgspec.inspect as inspect
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.json_text import read_json
 
 _EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
 _EXTRA_RAW: Final = _EXTRA[0].encode()

@@ -8,10 +8,10 @@ from contextlib import closing, suppress
 from functools import cached_property
 from typing import Any, BinaryIO, Final
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
 from reenact.formats.dialects.common import HEADER, Dialect, DialectName
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_blocks, read_lines
 from reenact.formats.record import ABSENT
 

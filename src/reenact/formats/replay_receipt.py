@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
 from reenact.formats.volatile import VolatileRule
 

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
 from reenact.formats.bundle import SCHEMA_VERSION, StepText, refuse_version
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
 from reenact.formats.testcase import Severity
 

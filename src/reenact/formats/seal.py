@@ -13,9 +13,9 @@ from binascii import Error as Base64Error
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import Line, read_lines
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import Time, verify_time

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
 from reenact.formats.bundle import Message, Trigger, refuse_version
-from reenact.formats.json_text import read_json
 from reenact.formats.record import Codec, Count, Record
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.errors import FormatError, UnknownVersion
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT, Codec, Record
 
 VDR_VERSION: Final = "0"

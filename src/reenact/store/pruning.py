@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.capture import read_manifest, read_seed
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.seal import payload_of, read_envelope, read_seal
 from reenact.store.blobs import PRUNED

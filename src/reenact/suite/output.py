@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final, Literal
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError, UsageError
-from reenact.formats.json_text import read_json
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace
 from reenact.suite.events import calls, output_events, strings_in

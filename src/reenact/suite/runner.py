@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.check.integrity.segments import worker_count
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.bundle import SCHEMA_VERSION, FormatProblem, check_bundle
-from reenact.formats.json_text import read_json
 from reenact.formats.record import ABSENT
 from reenact.formats.result import (
     AssertionResult,

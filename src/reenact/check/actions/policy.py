@@ -18,12 +18,12 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from reenact.canonical import read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.capsule import first_problem
 from reenact.check.actions.schema import is_number
 from reenact.errors import FormatError
 from reenact.formats.decision import Decision, PolicyVerdict
-from reenact.formats.json_text import read_json
 from reenact.formats.pattern import Pattern
 from reenact.formats.policy import CONDITIONS, Condition, PolicyFile, Rule, policy_from_json, read_policy
 from reenact.formats.record import ABSENT

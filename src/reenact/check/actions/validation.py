@@ -8,11 +8,11 @@ from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 
+from reenact.canonical import read_json
 from reenact.check.actions.capsule import Capsule, Result
 from reenact.check.actions.policy import Policy
 from reenact.errors import FormatError
 from reenact.formats.decision import Decision
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import MAX_LINE_BYTES, read_lines
 
 LINE_SUFFIXES: Final = (".jsonl", ".ndjson")

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import are_digests, encode_clean, is_digest
+from reenact.canonical import are_digests, encode_clean, is_digest, read_json
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
@@ -30,7 +30,6 @@ from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import Dialect, DialectName
 from reenact.formats.hashes import BLINDED
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ToolCall, ToolResult, find_dialect, is_published

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import child_path, read_json
 from reenact.check.findings import Finding, SealCheck
 from reenact.check.integrity.segments import scan_segments
 from reenact.check.publishing import POLICIES, PolicyName, fields_of
@@ -22,7 +22,6 @@ from reenact.check.seals.sealing import line_fields, tree_of
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS
 from reenact.formats.dialects.common import Dialect
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import TextBlock, lines_of, read_lines
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import LEAVES, PROOF

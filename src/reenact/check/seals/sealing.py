@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
+from reenact.canonical import read_json
 from reenact.check.publishing import POLICIES, PolicyName, fields_of, forms_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
 from reenact.errors import UsageError
-from reenact.formats.json_text import read_json
 from reenact.formats.seal import (
     DISCLOSURE_VERSION,
     PAYLOAD_TYPE,

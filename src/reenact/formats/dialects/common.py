@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from reenact import canonical
-from reenact.formats.json_text import read_json
+from reenact.canonical import read_json
 from reenact.formats.record import ABSENT, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import are_times, verify_time
 

@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from reenact.canonical import read_json
 from reenact.errors import FormatError
 from reenact.formats.capture import EVENT_TYPES
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
 from reenact.formats.dialects.common import HEADER, UnknownEvent
 from reenact.formats.event import EventHead, RunEvent
-from reenact.formats.json_text import read_json
 from reenact.formats.lines import Line
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import LEAVES, ReplayHeader, ToolCall, ToolResult

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from reenact import canonical
+from reenact.canonical import read_json, read_json_exactly
 from reenact.errors import FormatError
-from reenact.formats import json_text
-from reenact.formats.json_text import read_json, read_json_exactly
 from tests.formats import UNREADABLE, json_values, law, texts
 
 
@@ -84,6 +84,6 @@ def test_arbitrary_bytes_are_read_alike(text):
 
 def test_ordinary_text_takes_the_fast_way(monkeypatch):
     """Spaces, escapes and all."""
-    monkeypatch.delattr(json_text, "read_json_exactly")
+    monkeypatch.delattr(canonical, "read_json_exactly")
     text = json.dumps({"a": ['say "hi" \\ bye', 1.5, None], "é": {"b": "\n"}}, indent=2).encode()
     assert read_json(text) == json.loads(text)
