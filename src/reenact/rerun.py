@@ -1,28 +1,39 @@
-"""Tests over recorded runs, and over commands that are executed again for them.
+"""Tests over recorded runs, and over commands that are executed for them: the agent again, or a check.
 
 Judging belongs to the reading side, which never runs an agent; replaying a command belongs to the running
-side. This module stands above both and joins them. A command is replayed in a process of its own, because the
+side. This module stands above both and joins them. A command is run in a process of its own, because the
 working folder and the handling of signals are a process's; what it prints is not shown.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Final
 
-from reenact.errors import FormatError, ReenactError
+from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
+from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
+from reenact.store.reader import CaptureReader
+from reenact.suite.files import CommandEnd, CommandSucceedsInWorkspace
 from reenact.suite.runner import Outcome, SuiteReport, run_suite
+from reenact.workspace.history import WorkspaceHistory
 
 TIMEOUT_S: Final = 600
 _COMMAND: Final = "$.adapter_input.command"
 _MODULE: Final = "reenact.rerun"
+_OUTPUT_BYTES: Final = 8192
+"""So much of what a command prints is kept: its end."""
+_JOIN_S: Final = 1.0
 
 
 def test(
@@ -34,6 +45,7 @@ def test(
     jobs: int | None = 1,
     on: str | None = None,
     allow_code: bool = False,
+    allow_commands: bool = False,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> SuiteReport:
     """Run the assertions of every test file in *paths* over the recorded runs that they name.
@@ -42,12 +54,13 @@ def test(
     path contains *name*, and with one of the *tags*, are run. With *strict* a key or parameter that nobody
     knows is an error. Result and trace files go to *out*. *jobs* is how many processes may work: 0 for one
     per core, ``None`` for that if there are many tests; *on* has Ray do it (``ray``, ``ray=ADDRESS``).
-    *allow_code* runs the Python files that ``reenact.toml`` names for assertions. *on_outcome* is told of
-    each test as it is done.
+    *allow_code* runs the Python files that ``reenact.toml`` names for assertions, *allow_commands* the
+    commands of assertions, in copies of the recorded files. *on_outcome* is told of each test as it is done.
     """
     return run_suite(
         *paths,
         replay=replay_for_test,
+        run_in_files=run_in_files if allow_commands else None,
         name=name,
         tags=tags,
         strict=strict,
@@ -60,7 +73,7 @@ def test(
 
 
 def replay_for_test(capture: Path, command: str | list[str], directory: Path) -> ReplayReceipt:
-    """The receipt of *command*, run in *directory* and replayed from *capture*.
+    """The receipt of *command*, run in *directory* and replayed from *capture*, among its files if any.
 
     :class:`FormatError` where no replay came about: there is nothing to judge then.
     """
@@ -103,8 +116,82 @@ def _replay(capture: str, receipt: str, *words: str) -> None:
     """What the process of its own does."""
     from reenact.commands.replay import replay_command
 
-    report = replay_command(capture, words)
+    has_files = WorkspaceHistory.has_one(CaptureReader(capture))
+    report = replay_command(capture, words, workspace=has_files)
     Path(receipt).write_bytes(receipt_codec.to_bytes(report.receipt))
+
+
+def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
+    """How the command ended in a copy of the files that *capture* has at its end.
+
+    It is within the fence of replays, does not see variables under whose names secrets are kept, and is
+    stopped with all that it started when its time is over.
+    """
+    from reenact.injected.fence import Fence
+
+    with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+        root = Path(os.path.realpath(scratch), "workspace")
+        history = WorkspaceHistory(CaptureReader(capture))
+        history.restore(history.end_tree, root, refuse_links_out=True)
+        cwd = Path(os.path.realpath(root / wanted.folder))
+        if not cwd.is_relative_to(root) or not cwd.is_dir():
+            raise UsageError(f"params.folder: {wanted.folder}: is no folder of the recorded files")
+        words = [word.replace("{workspace}", str(root)) for word in wanted.words]
+        fence = Fence(os.environ)
+        with fence.around_child() as enter:
+            status, output = _run_for(wanted.timeout_s, words, cwd, enter)
+        return CommandEnd(status, output, fence.stands)
+
+
+def _run_for(
+    timeout_s: float, words: list[str], cwd: Path, enter: Callable[[], None] | None
+) -> tuple[int | None, str]:
+    """The exit status of *words*, ``None`` where they took longer, and the end of what they printed."""
+    try:
+        child = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env={name: value for name, value in os.environ.items() if not is_secret_name(name)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=enter,
+        )
+    except OSError as error:
+        raise UsageError(f"params.command: {words[0]}: {error.strerror}") from error
+    assert child.stdout is not None
+    printed = bytearray()
+    status: int | None = None
+    with child.stdout as stream:
+        reading = Thread(target=_keep_end, args=(stream.fileno(), printed), daemon=True)
+        reading.start()
+        with suppress(subprocess.TimeoutExpired):
+            status = child.wait(timeout_s)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        reading.join(_JOIN_S)
+    with suppress(ChildProcessError):  # those of its group that became ours when it ended
+        while os.waitpid(-child.pid, 0)[0]:
+            pass
+    if status is not None and status < 0:
+        status = 128 - status
+    return status, _without_secrets(printed.decode("utf-8", "replace"))
+
+
+def _keep_end(fd: int, printed: bytearray) -> None:
+    with suppress(OSError):
+        while piece := os.read(fd, _OUTPUT_BYTES):
+            printed += piece
+            del printed[:-_OUTPUT_BYTES]
+
+
+def _without_secrets(text: str) -> str:
+    known = environment_secrets(os.environ)
+    return Redactor(default_profile(os.environ), secrets=known, salt=secrets.token_bytes(16)).redact_text(
+        text
+    )
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ import pytest
 from reenact.formats.bundle import read_bundle
 from reenact.formats.testcase import Assertion
 from reenact.formats.yaml_text import read_yaml
+from reenact.rerun import run_in_files
+from reenact.suite.files import allow_commands, command_succeeds_in_workspace
 from reenact.suite.judge import BUILT_IN, all_kinds, judge, params_type
 from reenact.trace.normalize import normalize
-from tests.suite.runs import START, judged
+from tests.suite.runs import START
 from tests.suite.test_files import trace_with_files
 from tests.suite.test_replayed import replayed
 
@@ -42,7 +44,9 @@ def test_an_example_holds(kind, tmp_path):
     ((run, text),) = EXAMPLE.findall(SECTIONS[kind])
     example = read_yaml(text.encode(), "docs/assertions.md").value
     assert example["type"] == kind
-    found = judged(kind, example.get("params"), trace_of_run(run, tmp_path))
+    kinds = BUILT_IN | {command_succeeds_in_workspace.__name__: allow_commands(run_in_files)}
+    assertion = Assertion(id="a", type=kind, params=example.get("params"))
+    found = judge(assertion, trace_of_run(run, tmp_path), kinds)
     assert found.status == "pass", found.message
 
 

@@ -64,6 +64,12 @@ class _Reports(NamedTuple):
     help="Run the Python files that reenact.toml names for assertions.",
 )
 @click.option(
+    "--allow-commands",
+    is_flag=True,
+    envvar="REENACT_ALLOW_COMMANDS",
+    help="Run the commands of assertions, in copies of the recorded files.",
+)
+@click.option(
     "--init",
     "capture",
     metavar="CAPTURE",
@@ -83,6 +89,7 @@ def command(
     strict: bool,
     watch: bool,
     allow_code: bool,
+    allow_commands: bool,
     capture: Path | None,
 ) -> int:
     """Run assertions over recorded runs.
@@ -109,6 +116,7 @@ def command(
             jobs=jobs,
             on=on,
             allow_code=allow_code,
+            allow_commands=allow_commands,
             on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
         )
         for line in [*all_evidence(report.outcomes), ReportLine(""), last_line(report.summary)]:

@@ -44,6 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="replay all marked tests by this policy, whatever their marks say",
     )
     group.addoption(
+        "--reenact-allow-commands",
+        action="store_true",
+        help="run the commands of assertions in test.yaml files, in copies of the recorded files",
+    )
+    group.addoption(
         "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from reenact.errors import FormatError
 from reenact.formats.testcase import TestCase, read_test_case
-from reenact.rerun import replay_for_test
+from reenact.rerun import replay_for_test, run_in_files
 from reenact.suite.reports import evidence
 from reenact.suite.runner import Outcome, Plan, run_test
 from reenact.suite.settings import find_settings
@@ -62,7 +62,13 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         run_id = self.session.stash.setdefault(_RUN_ID, f"run-{secrets.token_hex(4)}")
-        plan = Plan(run_id, find_settings(self.path.parent), replay=replay_for_test)
+        may_run = self.config.getoption("reenact_allow_commands")
+        plan = Plan(
+            run_id,
+            find_settings(self.path.parent),
+            replay=replay_for_test,
+            run_in_files=run_in_files if may_run else None,
+        )
         outcome = run_test(self.path, plan, index=self._number)
         assert outcome is not None, "a plan that names nothing leaves nothing out"
         if outcome.result.status != "pass":

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
 
 from reenact.errors import StoreError, UsageError
 from reenact.formats.trace import Trace
@@ -98,6 +105,70 @@ def files_changed_only(trace: Trace, params: FilesChangedOnly) -> Verdict:
     message = f"expected changes only in {', '.join(params.patterns)}, "
     message += f"found {counted(len(others), 'other')}{': ' if others else ''}{', '.join(others[:10])}"
     return verdict(not others, message, observed={"changed": sorted(changed), "others": others})
+
+
+_SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"})
+
+
+class CommandSucceedsInWorkspace(Params, frozen=True, kw_only=True):
+    command: str | list[str]
+    """Words, or one text that is split into words as a shell would; no shell runs it."""
+    folder: str = "."
+    """Where it begins, from the root of the files."""
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+
+    @property
+    def words(self) -> list[str]:
+        """The command; :class:`UsageError` for one that only a shell would understand."""
+        try:
+            words = shlex.split(self.command) if isinstance(self.command, str) else self.command
+        except ValueError as error:
+            raise UsageError(f"params.command: not a command: {error}") from None
+        if not words:
+            raise UsageError("params.command: is empty; name a program")
+        if isinstance(self.command, str) and not _SHELL_WORDS.isdisjoint(words):
+            raise UsageError("params.command: no shell runs it; write [sh, -c, '…']")
+        return words
+
+
+class CommandEnd(msgspec.Struct, frozen=True):
+    """How a command ended that ran among the files of a run."""
+
+    exit_status: int | None
+    """``None`` where it was stopped when its time was over."""
+    output: str
+    """The end of what it printed, without secrets."""
+    is_offline: bool
+    """Whether it could reach nobody beyond this machine."""
+
+
+RunInFiles: TypeAlias = Callable[[Path, CommandSucceedsInWorkspace], CommandEnd]
+"""Runs a command in a copy of the files at the end of a capture."""
+
+
+def command_succeeds_in_workspace(_: Trace, params: CommandSucceedsInWorkspace) -> Verdict:
+    """The command ends with exit status 0 in a copy of the files at the end; nobody allowed it here."""
+    message = f"{quoted(shlex.join(params.words))} was not run: commands are run only with --allow-commands"
+    return verdict(False, message, observed={"exit_status": None})
+
+
+def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspace], Verdict]:
+    """The assertion on a command, which *run* really runs."""
+
+    @wraps(command_succeeds_in_workspace)
+    def succeeds(trace: Trace, params: CommandSucceedsInWorkspace) -> Verdict:
+        wanted = f"expected {quoted(shlex.join(params.words))} to succeed among the files at the end"
+        end = run(Path(_history_of(trace).reader.path), params)
+        observed = {"exit_status": end.exit_status, "output": end.output, "offline": end.is_offline}
+        if end.exit_status == 0:
+            return verdict(True, f"{wanted}, it did", observed=observed)
+        said = next((line for line in reversed(end.output.splitlines()) if line.strip()), "it said nothing")
+        how = f"exit status {end.exit_status}"
+        if end.exit_status is None:
+            how = f"it was stopped after {params.timeout_s:g} s"
+        return verdict(False, f"{wanted}, found {how}: {quoted(said.strip())}", observed=observed)
+
+    return succeeds
 
 
 def _paths(change: FileChange) -> list[bytes]:

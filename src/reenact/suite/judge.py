@@ -78,6 +78,7 @@ OF_FILES: Final[tuple[Judge, ...]] = (
     files.file_contains,
     files.file_unchanged,
     files.files_changed_only,
+    files.command_succeeds_in_workspace,
 )
 """Those that need a capture with its workspace."""
 

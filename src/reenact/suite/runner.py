@@ -38,6 +38,7 @@ from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
 from reenact.store.outfile import write_output
 from reenact.store.project import PROJECT_FILE
+from reenact.suite.files import RunInFiles, allow_commands, command_succeeds_in_workspace
 from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
 from reenact.suite.settings import Settings, find_settings
 from reenact.suite.source import ReplayForTest, read_trace_of
@@ -203,6 +204,8 @@ class Plan(NamedTuple):
     """Where result files go; ``None`` writes none but the traces that tests ask for."""
     replay: ReplayForTest | None = None
     """Runs the commands that tests name; without it such a test cannot be run."""
+    run_in_files: RunInFiles | None = None
+    """Runs the commands of assertions; without it these fail."""
 
 
 class Outcome(NamedTuple):
@@ -241,6 +244,7 @@ class SuiteReport(msgspec.Struct, frozen=True):
 def run_suite(
     *paths: str | Path,
     replay: ReplayForTest | None = None,
+    run_in_files: RunInFiles | None = None,
     name: str | None = None,
     tags: Collection[str] = (),
     strict: bool = False,
@@ -252,8 +256,8 @@ def run_suite(
 ) -> SuiteReport:
     """Run the assertions of every test file in *paths* over the recorded runs that they name.
 
-    Commands that tests name are run by *replay*, which must be a function of a module, because it travels to
-    other processes. The rest is as in :func:`reenact.rerun.test`.
+    Commands that tests name are run by *replay*, those of assertions by *run_in_files*; both are functions of
+    a module, because they travel to other processes. The rest is as in :func:`reenact.rerun.test`.
     """
     settings = find_settings(Path.cwd())
     if settings.assertions and not allow_code:
@@ -262,7 +266,16 @@ def run_suite(
             "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
         )
     output_directory = None if out is None else Path(out)
-    plan = Plan(f"run-{secrets.token_hex(4)}", settings, name, tuple(tags), strict, output_directory, replay)
+    plan = Plan(
+        f"run-{secrets.token_hex(4)}",
+        settings,
+        name,
+        tuple(tags),
+        strict,
+        output_directory,
+        replay,
+        run_in_files,
+    )
     files = find_tests(map(Path, paths))
     started_at = datetime.now(UTC)
     outcomes = []
@@ -369,6 +382,8 @@ def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
 
 def _judge_all(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:
     kinds = kinds_for(plan.settings)
+    if plan.run_in_files is not None:
+        kinds = kinds | {command_succeeds_in_workspace.__name__: allow_commands(plan.run_in_files)}
     defaults = plan.settings.defaults
     return [judge(assertion, trace, kinds, defaults, strict=plan.strict) for assertion in case.assertions]
 
