@@ -146,6 +146,19 @@ def test_a_directory_that_is_not_empty_is_refused_before_the_child_starts(tmp_pa
     assert not (tmp_path / "started").exists()
 
 
+def test_a_directory_with_a_capture_is_refused_with_the_way_to_replace_it(tmp_path):
+    """Only when it is asked for."""
+    words = ["record", "-o", "run", "--", *agent("ending", "pass")]
+    run(*words, cwd=tmp_path)
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "reenact: run: holds a capture already (complete); "
+        "remove it or record into another directory, or replace it with --force\n",
+    )
+    assert run("record", "--force", *words[1:], cwd=tmp_path).returncode == 0
+
+
 # The alarm
 
 

@@ -515,7 +515,12 @@ def claim_folder(path: Path) -> FolderClaim:
         make_empty_folder(path, besides=[RECORDING_LOCK])
     except StoreError:
         claim.remove()
-        make_empty_folder(path)  # says what is there without our claim, which looks like a recording
+        try:
+            make_empty_folder(path)  # says what is there without our claim, which looks like a recording
+        except StoreError as found:
+            if inside(path, MANIFEST).exists():
+                raise StoreError(f"{found}, or replace it with --force") from None
+            raise
         raise
     return claim
 
