@@ -193,19 +193,25 @@ def _shown(text: str) -> str:
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
-def connections() -> list[tuple[str, Connect]]:
-    """The connections that this process has made and holds, as Linux tells them, each with its inode."""
-    ours = _socket_inodes()
-    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}") if row[9] in ours]
+def connections_since(before: set[str]) -> list[Connect]:
+    """The connections that this process has made and holds, as Linux tells them, but for sockets of *before*.
+
+    Linux takes 5 ms to write each of its tables, so they are read only where there is a new socket.
+    """
+    sockets = held_sockets()
+    if sockets <= before:
+        return []
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}") if row[9] in sockets]
     served = {row[1].rpartition(":")[2] for row in rows if row[3] == _LISTENING}
     made = [row for row in rows if row[3] != _LISTENING and row[1].rpartition(":")[2] not in served]
-    return [(row[9], _remote(row[2])) for row in made]
+    return [_remote(row[2]) for row in made if row[9] not in before]
 
 
 _LISTENING: Final = "0A"
 
 
-def _socket_inodes() -> set[str]:
+def held_sockets() -> set[str]:
+    """The sockets that this process holds, each by its inode."""
     found = set()
     with suppress(OSError):
         for fd in os.listdir("/proc/self/fd"):

@@ -32,7 +32,8 @@ from reenact.replayer.egress import (
     Egress,
     Kind,
     Spawn,
-    connections,
+    connections_since,
+    held_sockets,
 )
 
 _PIPE_BYTES: Final = 64 * 1024
@@ -217,7 +218,7 @@ class Watch:
         with _changing:
             _watches = (*_watches, self)
             _hook_once()
-        self._open_before = {place for place, _ in connections()}
+        self._sockets_before = held_sockets()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -226,9 +227,8 @@ class Watch:
             _watches = tuple(watch for watch in _watches if watch is not self)
         if "uvloop" in sys.modules:  # which connects past Python too, for the clients that are recorded
             return
-        for place, target in connections():
-            is_known = target.port in self._known_ports or self._allow.permits(target)
-            if place not in self._open_before and not is_known:
+        for target in connections_since(self._sockets_before):
+            if target.port not in self._known_ports and not self._allow.permits(target):
                 self._on_seen(
                     f"a connection to {target.target} was made past Python, by a C library; what goes over "
                     "it is recorded only where that is done inside a @reenact.tool"
