@@ -73,7 +73,7 @@ def joined(placed: list[tuple[int, bool, str]], cuts: list[int]) -> list[LinkFau
     for first, last in zip([0, *cuts], [*cuts, len(placed)], strict=True):
         segment = SegmentLinks()
         for line, is_call, key in placed[first:last]:
-            (segment.call if is_call else segment.outcome)(key, line)
+            segment.add(is_call, key, line)
         links.join(segment)
     suspects = links.suspects()
     looked_at = [event for event in placed if event[2] in suspects]
@@ -86,8 +86,8 @@ def test_keys_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     links = Links()
     for number in [*range(50), 17]:
         segment = SegmentLinks()
-        segment.call(f"step-{number}", 1)
-        segment.outcome(f"step-{number}", 2)
+        segment.add(True, f"step-{number}", 1)
+        segment.add(False, f"step-{number}", 2)
         links.join(segment)
     suspects = links.suspects()
     assert [number for number in range(50) if f"step-{number}" in suspects] == [17]

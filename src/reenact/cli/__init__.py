@@ -68,7 +68,11 @@ exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invali
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status, never an exception."""
     try:
-        _escape_what_cannot_be_encoded()
+        encodings = {getattr(sys.stdout, "encoding", "utf-8"), getattr(sys.stderr, "encoding", "utf-8")}
+        if encodings != {"utf-8"}:  # then a sign without a code becomes \\u2713, and JSON stays JSON
+            from reenact.cli.failure import escape_on_output
+
+            escape_on_output()
         status = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BaseException as error:
@@ -82,15 +86,6 @@ def help_text() -> str:
     """What ``reenact --help`` prints."""
     width = max(map(len, VERBS))
     return _HELP.format(verbs="\n".join(f"  {verb:<{width}}  {VERBS[verb]}" for verb in sorted(VERBS)))
-
-
-def _escape_what_cannot_be_encoded() -> None:
-    """Output that is not UTF-8 gets ``\\u2713`` for a sign it has no code for; JSON stays JSON."""
-    if all(getattr(stream, "encoding", "utf-8") == "utf-8" for stream in (sys.stdout, sys.stderr)):
-        return
-    from reenact.cli.failure import escape_on_output
-
-    escape_on_output()
 
 
 def _dispatch(arguments: list[str]) -> int:

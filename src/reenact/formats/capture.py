@@ -506,7 +506,9 @@ class _EventCodec(Codec[CaptureEvent]):
             value = read_json(text)
             if not isinstance(value, dict) or value.get("version") == VERSION:
                 raise
-        return self.from_json(_current(value, _EVENT_UPGRADES, "capture event"))
+        return self.from_json(
+            upgrade(value, field="version", current=VERSION, steps=_EVENT_UPGRADES, what="capture event")
+        )
 
 
 event_codec: Final = _EventCodec(CaptureEvent)
@@ -551,13 +553,12 @@ def _read_versioned(text: bytes, file: str, codec: Codec[R]) -> R:
         value = read_json(text)
         if not isinstance(value, dict):
             raise FormatError("expected an object", json_path="$")
-        return codec.from_json(_current(value, _MANIFEST_UPGRADES, "capture manifest"))
+        current = upgrade(
+            value, field="version", current=VERSION, steps=_MANIFEST_UPGRADES, what="capture manifest"
+        )
+        return codec.from_json(current)
     except FormatError as error:
         raise error.at(file=file) from None
-
-
-def _current(value: dict[str, Any], steps: dict[int, Upgrade], what: str) -> dict[str, Any]:
-    return upgrade(value, field="version", current=VERSION, steps=steps, what=what)
 
 
 def read_events(

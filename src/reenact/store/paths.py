@@ -33,7 +33,17 @@ def inside(root: Path, name: str) -> Path:
     path = root
     for part in _parts(root, name):
         path /= part
-        if _is_link(path):
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
+        except OSError as error:
+            raise StoreError(
+                f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"
+            ) from error
+        if is_link:
             raise StoreError(f"{root}: {name!r} leads through the link {path.name!r}; put a real file there")
     return path
 
@@ -82,31 +92,14 @@ def _open_regular(root: Path, parts: list[str]) -> int:
 
 def _parts(root: Path, name: str) -> list[str]:
     parts = name.split("/")
-    is_plain = not _DRIVE.match(name) and "\\" not in name and "\0" not in name and _is_encodable(name)
-    if not is_plain or any(part in ("", ".", "..") for part in parts):
-        raise StoreError(f"{root}: {name!r} is not a plain relative path; only files inside may be named")
-    return parts
-
-
-def _is_encodable(name: str) -> bool:
     try:
         os.fsencode(name)
+        is_plain = not _DRIVE.match(name) and "\\" not in name and "\0" not in name
     except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_link(path: Path) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except PermissionError as error:
-        raise StoreError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"
-        ) from error
+        is_plain = False
+    if not is_plain or not {"", ".", ".."}.isdisjoint(parts):
+        raise StoreError(f"{root}: {name!r} is not a plain relative path; only files inside may be named")
+    return parts
 
 
 def folder_name(name: str) -> str:

@@ -290,7 +290,7 @@ class RunDir:
     @property
     def is_capture(self) -> bool:
         """Whether a manifest says that this is one, finished or not."""
-        return any(inside(self.path, name).exists() for name in (MANIFEST, OPEN_MANIFEST))
+        return inside(self.path, MANIFEST).exists() or inside(self.path, OPEN_MANIFEST).exists()
 
     @property
     def state(self) -> RunState:

@@ -5,8 +5,8 @@ The event log is scanned in segments, on one core or on several, and the segment
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from hashlib import sha256
 from operator import or_
 from pathlib import Path
@@ -18,7 +18,6 @@ import orjson
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
-    LinkFault,
     Links,
     SegmentLinks,
     Suspects,
@@ -124,7 +123,7 @@ class EventSegment(msgspec.Struct):
 
 
 class CaptureEventBlock(NamedTuple):
-    """Some events, the lines they stand on, and those lines."""
+    """Some events, the lines they stand on, and those lines; no event for a line that cannot be read."""
 
     numbers: Sequence[int]
     events: Sequence[Any]
@@ -132,120 +131,90 @@ class CaptureEventBlock(NamedTuple):
     text: bytes
 
 
-class EventScan:
-    """Scans the segments of the log *file*."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def __call__(self, block: TextBlock) -> EventSegment:
-        scan = _Scan(self.file)
-        for events in scan.read(block):
-            scan.take(events)
-        return scan.segment
-
-    def event_blocks(self, block: TextBlock) -> Iterator[CaptureEventBlock]:
-        """The events of a segment."""
-        return _Scan(self.file).read(block)
-
-
-class _Scan:
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self.segment = EventSegment()
-
-    def read(self, block: TextBlock) -> Iterator[CaptureEventBlock]:
-        """The events of *block*: many at once where nothing is odd, else one by one."""
-        for part in split_block(block):
-            events = _glance.from_block(part.text)
-            if events is None:
-                yield from self._read_each(part)
-            else:
-                self.segment.lines += len(events)
-                yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
-
-    def _read_each(self, part: TextBlock) -> Iterator[CaptureEventBlock]:
-        for line in lines_of(part, file=self._file, report=self._unreadable):
-            self.segment.lines += 1
+def read_event_blocks(
+    block: TextBlock, *, file: str, report: Callable[[FormatError], None]
+) -> Iterator[CaptureEventBlock]:
+    """The events of *block*: many at once where nothing is odd, else one by one."""
+    for part in split_block(block):
+        events = _glance.from_block(part.text)
+        if events is not None:
+            yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
+            continue
+        for line in lines_of(part, file=file, report=report):
             try:
-                event = event_codec.from_bytes(line.text)
+                found: tuple[CaptureEvent, ...] = (event_codec.from_bytes(line.text),)
             except FormatError as error:
-                self._unreadable(error.at(line=line.number))
-            else:
-                yield CaptureEventBlock((line.number,), (event,), line.text)
+                report(error.at(line=line.number))
+                found = ()
+            yield CaptureEventBlock((line.number,), found, line.text)
 
-    def _unreadable(self, error: FormatError) -> None:
-        self.segment.findings.append(Finding.of("event_unreadable", error, file=self._file))
 
-    def _find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
-        self.segment.findings.append(Finding(code, message, self._file, severity, line))
+def scan_segment(file: str, block: TextBlock) -> EventSegment:
+    """What one segment of the log *file* shows by itself."""
+    segment = EventSegment()
 
-    def take(self, block: CaptureEventBlock) -> None:
-        """Check the events of one block."""
-        segment = self.segment
+    def report(error: FormatError) -> None:
+        segment.findings.append(Finding.of("event_unreadable", error, file=file))
+
+    for numbers, events, text in read_event_blocks(block, file=file, report=report):
+        segment.lines += len(numbers)
+        if not events:
+            continue
         if segment.first_event is None:
-            segment.first_event = block.numbers[0]
-            segment.starts_run = _name(block.events[0]) == "RunStart"
-        self._check_times(block)
-        self._check_identity(block)
-        links = segment.links
-        for number, event in zip(block.numbers, block.events, strict=True):
-            if segment.end is not None and segment.behind_end is None:
-                segment.behind_end = number
-            link = link_of(event)
-            if link is not None:
-                is_call, call_id = link
-                (links.call if is_call else links.outcome)(call_id, number)
-            elif _name(event) == "RunEnd":
-                segment.end = segment.end or number
-            elif _name(event) == "RunStart" and number > 1:
-                self._find("second_start", "a run starts once, with the first event", number)
-        if _BLOB in block.text or _TREE in block.text:
-            self._note_blobs(block)
+            segment.first_event = numbers[0]
+            segment.starts_run = type(events[0]).__name__ == "RunStart"
+            segment.first_time = numbers[0], events[0].ts
+        _check_events(segment, numbers, events, file)
+        if _BLOB in text or _TREE in text:
+            _note_blobs(segment, numbers, text)
+    return segment
 
-    def _check_identity(self, block: CaptureEventBlock) -> None:
-        """Whether each event is the one of its line, in its run."""
-        runs = self.segment.runs
-        if not runs.keys() >= {(event.captureId, event.runId) for event in block.events}:
-            for number, event in zip(block.numbers, block.events, strict=True):
-                runs.setdefault((event.captureId, event.runId), number)
-        if [event.seq for event in block.events] != [*block.numbers]:
-            for number, event in zip(block.numbers, block.events, strict=True):
-                if event.seq != number:
-                    self._find("sequence", f"seq {event.seq} stands where {number} should", number)
 
-    def _check_times(self, block: CaptureEventBlock) -> None:
-        times = [event.ts for event in block.events]
-        segment = self.segment
-        segment.first_time = segment.first_time or (block.numbers[0], times[0])
-        before = times[0] if segment.last_time_ms is None else segment.last_time_ms
-        if times != sorted(times) or times[0] < before:
-            for number, time in zip(block.numbers, times, strict=True):
-                segment.findings += went_back(before, (number, time), self._file)
-                before = time
-        segment.last_time_ms = times[-1]
+def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequence[Any], file: str) -> None:
+    """Whether each event is the one of its line, in its run, and where its time and its call belong."""
+    findings, links, runs = segment.findings, segment.links, segment.runs
+    before_ms = events[0].ts if segment.last_time_ms is None else segment.last_time_ms
+    for number, event in zip(numbers, events, strict=True):
+        if event.ts < before_ms:
+            findings += went_back(before_ms, (number, event.ts), file)
+        before_ms = event.ts
+        run = event.captureId, event.runId
+        if run not in runs:
+            runs[run] = number
+        if event.seq != number:
+            reason = f"seq {event.seq} stands where {number} should"
+            findings.append(Finding("sequence", reason, file, line=number))
+        if segment.end is not None and segment.behind_end is None:
+            segment.behind_end = number
+        link = link_of(event)
+        if link is not None:
+            links.add(*link, number)
+        elif type(event).__name__ == "RunEnd":
+            segment.end = segment.end or number
+        elif type(event).__name__ == "RunStart" and number > 1:
+            reason = "a run starts once, with the first event"
+            findings.append(Finding("second_start", reason, file, line=number))
+    segment.last_time_ms = before_ms
 
-    def _note_blobs(self, block: CaptureEventBlock) -> None:
-        for number, line in zip(block.numbers, block.text.split(b"\n"), strict=False):
-            for digest in blobs_in(_decode(line)) if _BLOB in line else ():
-                self.segment.blobs.setdefault(digest, number)
-            if _TREE in line and (tree := tree_told(_decode(line))) is not None:
-                self.segment.trees.setdefault(tree, number)
+
+def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> None:
+    for number, line in zip(numbers, text.split(b"\n"), strict=False):
+        for digest in blobs_in(_decode(line)) if _BLOB in line else ():
+            segment.blobs.setdefault(digest, number)
+        if _TREE in line and (tree := tree_told(_decode(line))) is not None:
+            segment.trees.setdefault(tree, number)
 
 
 def link_of(event: Any) -> tuple[bool, str] | None:
     """Whether *event* is a call, and its id; ``None`` for one that stands by itself."""
-    name = _name(event)
-    call_id = getattr(event.data, "callId", ABSENT)
-    if call_id is ABSENT or name == "StateMutation":
-        return None
-    if name == "Nondeterministic":
-        return event.data.request is not ABSENT, call_id
-    return name in ("ToolCall", "LlmRequest"), call_id
-
-
-def _name(event: Any) -> str:
-    return type(event).__name__
+    name = type(event).__name__
+    if name in ("ToolCall", "LlmRequest"):
+        return True, event.data.callId
+    if name in ("ToolResult", "LlmResponse"):
+        return False, event.data.callId
+    if name == "Nondeterministic" and event.data.callId is not ABSENT:
+        return event.data.request is not ABSENT, event.data.callId
+    return None
 
 
 def went_back(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:
@@ -289,7 +258,8 @@ def check_capture(
     check.read_blobs()
     check.read_transcript()
     check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
-    return VerifyReport("capture", str(path), check.findings, {"state": state.value} | check.facts())
+    facts = {"events": check.count, "blobs": len(check.blobs), "eventsHash": check.digest}
+    return VerifyReport("capture", str(path), check.findings, {"state": state.value} | facts)
 
 
 class _Hashed:
@@ -315,18 +285,15 @@ class _CaptureCheck:
         self._run = run
         self._file = run.events_path.name
         self.findings: list[Finding] = []
-        self._count = 0
-        self._digest = ""
+        self.count = 0
+        self.digest = ""
         self._links = Links()
         self._runs: dict[tuple[str, str], int] = {}
-        self._blobs: dict[str, int] = {}
+        self.blobs: dict[str, int] = {}
         self._trees: dict[str, int] = {}
         self._last_time_ms: float | None = None
         self._end: int | None = None
         self._behind_end: int | None = None
-
-    def facts(self) -> dict[str, Any]:
-        return {"events": self._count, "blobs": len(self._blobs), "eventsHash": self._digest}
 
     def find(
         self,
@@ -342,7 +309,8 @@ class _CaptureCheck:
     def read_manifest(self) -> CaptureManifest | None:
         try:
             manifest = read_manifest(self._run.read_manifest(), file=MANIFEST)
-            read_rules(manifest.volatile or (), file=MANIFEST)
+            if manifest.volatile:
+                read_rules(manifest.volatile, file=MANIFEST)
             return manifest
         except DigestMismatch as error:
             self.findings.append(Finding.of("manifest_changed", error, file=MANIFEST))
@@ -351,17 +319,31 @@ class _CaptureCheck:
         return None
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
-        scan = EventScan(self._file)
+        """Scan the log, and judge what only the whole of it shows."""
         with self._run.open_events() as stream:
             hashed: Any = _Hashed(stream)
             for block, segment in scan_segments(
-                hashed, scan, processes=processes, segment_bytes=segment_bytes
+                hashed, partial(scan_segment, self._file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
                 if progress is not None:
                     progress(len(block.text))
-        self._digest = "sha256:" + hashed.digest.hexdigest()
-        self._close(scan)
+        self.digest = "sha256:" + hashed.digest.hexdigest()
+        own = next(iter(self._runs), None)
+        for run, line in self._runs.items():
+            if own is not None and run != own:
+                self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
+        if self._behind_end is not None:
+            self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
+        suspects = self._links.suspects()
+        faults = follow(self._events_of(suspects)) if suspects else []
+        for fault in [*faults, *self._links.unanswered(suspects)]:
+            # A run that was killed has calls without an outcome; one that ended has none.
+            if fault.fault != "no_outcome" or self._end is not None:
+                code, severity, message = _LINK_FINDINGS[fault.fault]
+                text = message.format(key=fault.key)
+                self.find(code, text, self._file, line=fault.line, severity=severity)
+        self.findings.sort(key=lambda finding: (finding.file != MANIFEST, finding.line or 0, finding.code))
 
     def _join(self, segment: EventSegment) -> None:
         """Take the next segment."""
@@ -374,53 +356,36 @@ class _CaptureCheck:
         if self._behind_end is None:
             self._behind_end = segment.behind_end if self._end is None else segment.first_event
         self._end = self._end or segment.end
-        self._count += segment.lines
+        self.count += segment.lines
         self._links.join(segment.links)
-        self._runs = segment.runs | self._runs
-        self._blobs = segment.blobs | self._blobs
-        self._trees = segment.trees | self._trees
+        for known, new in (
+            (self._runs, segment.runs),
+            (self.blobs, segment.blobs),
+            (self._trees, segment.trees),
+        ):
+            for key, line in new.items():
+                known.setdefault(key, line)
 
-    def _close(self, scan: EventScan) -> None:
-        """Judge what only the whole log shows."""
-        own = min(self._runs, key=lambda run: self._runs[run], default=None)
-        for run, line in self._runs.items():
-            if own is not None and run != own:
-                self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
-        if self._behind_end is not None:
-            self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
-        suspects = self._links.suspects()
-        faults = follow(self._events_of(suspects, scan)) if suspects else []
-        for fault in [*faults, *self._links.unanswered(suspects)]:
-            self._link(fault)
-        self.findings.sort(key=lambda finding: (finding.file != MANIFEST, finding.line or 0, finding.code))
-
-    def _events_of(self, suspects: Suspects, scan: EventScan) -> Iterator[tuple[int, bool, str]]:
+    def _events_of(self, suspects: Suspects) -> Iterator[tuple[int, bool, str]]:
         """Every line of a suspect: its number, whether it is a call, and the key."""
         with self._run.open_events() as stream:
             for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
-                for numbers, events, _ in scan.event_blocks(block):
-                    for number, event in zip(numbers, events, strict=True):
+                for numbers, events, _ in read_event_blocks(block, file=self._file, report=lambda _: None):
+                    for number, event in zip(numbers, events, strict=bool(events)):
                         link = link_of(event)
                         if link is not None and link[1] in suspects:
                             yield number, *link
 
-    def _link(self, fault: LinkFault) -> None:
-        # A run that was killed has calls without an outcome; one that ended has none.
-        if fault.fault == "no_outcome" and self._end is None:
-            return
-        code, severity, message = _LINK_FINDINGS[fault.fault]
-        self.find(code, message.format(key=fault.key), self._file, line=fault.line, severity=severity)
-
     def compare(self, manifest: CaptureManifest) -> None:
         if manifest.integrity.manifestHash is ABSENT:
             self.find("manifest_hash", "integrity.manifestHash is missing: anybody may change it", MANIFEST)
-        if manifest.integrity.eventsHash != self._digest:
+        if manifest.integrity.eventsHash != self.digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
-            changed = f"the events {reason}, found {self._digest}"
+            changed = f"the events {reason}, found {self.digest}"
             ends = self._digest_with_plain_ends() == manifest.integrity.eventsHash
             self.find("events_changed", CHANGED_LINE_ENDS if ends else changed, self._file)
-        if manifest.eventCount != self._count:
-            reason = f"the manifest counts {manifest.eventCount}, found {self._count}"
+        if manifest.eventCount != self.count:
+            reason = f"the manifest counts {manifest.eventCount}, found {self.count}"
             self.find("event_count", reason, self._file)
         if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
             self.find("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
@@ -429,7 +394,7 @@ class _CaptureCheck:
                 self.find("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
                 break
         if isinstance(manifest.workspaceEnd, str):
-            self._trees.setdefault(manifest.workspaceEnd, self._end or self._count)
+            self._trees.setdefault(manifest.workspaceEnd, self._end or self.count)
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)
 
@@ -451,33 +416,34 @@ class _CaptureCheck:
             self.find("transcript", reason, TRANSCRIPT)
 
     def read_blobs(self) -> None:
+        """Hold the blobs that are there against those that the events name."""
         blobs = self._run.blobs
-        try:
-            gone = {*pruned_blobs(self._run.path)} - {*blobs}
-        except FormatError as error:
-            self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
-            gone = set()
-        self._read_trees(blobs, gone)
-        pruned = [digest for digest in self._blobs if digest in gone]
-        if pruned:
-            gone_of_all = f"{len(pruned)} of {len(self._blobs)}"
+        kept, gone = {*blobs}, set[str]()
+        if inside(self._run.path, PRUNED).exists():
+            try:
+                gone = {*pruned_blobs(self._run.path)} - kept
+            except FormatError as error:
+                self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
+        if self._trees:
+            self._read_trees(blobs, gone)
+        if pruned := gone & self.blobs.keys():
+            gone_of_all = f"{len(pruned)} of {len(self.blobs)}"
             reason = f"{gone_of_all} payloads in blobs were pruned; the run cannot be replayed"
             self.find("pruned", reason, PRUNED, severity="warning")
-        for digest, line in self._blobs.items():
+        for digest, line in self.blobs.items():
             if digest not in gone:
                 self._check_blob(blobs, digest, line)
-        for digest in blobs:
-            if digest not in self._blobs:
-                self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
+        for digest in sorted(kept - self.blobs.keys()):
+            self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
 
     def _read_trees(self, blobs: BlobStore, gone: set[str]) -> None:
         """Follow the trees of files; what is below one is a blob of the event that names it."""
         seen: set[str] = set()
         for tree, line in self._trees.items():
-            self._blobs.setdefault(tree, line)
+            self.blobs.setdefault(tree, line)
             try:
                 for digest in blobs_below(blobs.get, tree, seen) if tree not in gone else ():
-                    self._blobs.setdefault(digest, line)
+                    self.blobs.setdefault(digest, line)
             except (StoreError, DigestMismatch):
                 pass  # it is found with the other blobs
             except FormatError as error:

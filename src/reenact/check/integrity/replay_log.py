@@ -172,12 +172,12 @@ class _Scan:
             kind: type[Any] = type(event)
             if kind in _CALLS:
                 segment.calls += 1
-                links.call(key_of(event), number)
+                links.add(True, key_of(event), number)
                 self._check_params(event, number)
             elif kind in _RESULTS:
                 segment.results += 1
                 segment.latency_ms += event.latency_ms
-                links.outcome(key_of(event), number)
+                links.add(False, key_of(event), number)
             else:
                 self._check_other(event, number)
             if segment.end is not None and segment.behind_end is None and number != segment.end.line:

@@ -87,17 +87,13 @@ class SegmentLinks(msgspec.Struct):
     odd: set[str] = msgspec.field(default_factory=set)
     """Keys with more to them than that."""
 
-    def call(self, key: str, line: int) -> None:
-        """Take note of a call."""
-        if self.places.setdefault(key, line) != line:
-            self.odd.add(key)
-
-    def outcome(self, key: str, line: int) -> None:
-        """Take note of an outcome."""
-        place = self.places.setdefault(key, -line)
-        if place > 0:
+    def add(self, is_call: bool, key: str, line: int) -> None:
+        """Take note of a call, or of an outcome."""
+        noted = line if is_call else -line
+        place = self.places.setdefault(key, noted)
+        if place > 0 and not is_call:
             self.places[key] = 0
-        elif place != -line:
+        elif place != noted:
             self.odd.add(key)
 
 
@@ -125,7 +121,14 @@ class Links:
 
     def suspects(self) -> Suspects:
         """The keys that need a second look."""
-        return Suspects(self._suspects, set(_repeated(self._hashes)))
+        repeated: set[int] = set()
+        parts = len(self._hashes) // _PART_KEYS + 1
+        for part in range(parts):  # a part of them is looked at at a time
+            seen: set[int] = set()
+            for number in self._hashes:
+                if parts == 1 or number % parts == part:
+                    (repeated if number in seen else seen).add(number)
+        return Suspects(self._suspects, repeated)
 
     def unanswered(self, suspects: Suspects) -> Iterator[LinkFault]:
         """The calls that have no outcome, but for those of *suspects*."""
@@ -162,14 +165,3 @@ def follow(events: Iterable[tuple[int, bool, str]]) -> list[LinkFault]:
         elif waiting.pop(key, None) is None:
             faults.append(LinkFault(line, "second_outcome" if key in called else "no_call", key))
     return faults + [LinkFault(line, "no_outcome", key) for key, line in waiting.items()]
-
-
-def _repeated(hashes: array[int]) -> Iterator[int]:
-    """The numbers that occur more than once; a part of them is looked at at a time."""
-    parts = len(hashes) // _PART_KEYS + 1
-    for part in range(parts):
-        seen: set[int] = set()
-        for number in hashes if parts == 1 else (number for number in hashes if number % parts == part):
-            if number in seen:
-                yield number
-            seen.add(number)
