@@ -16,7 +16,7 @@ import pytest
 
 import reenact
 from reenact.canonical import encode_clean
-from reenact.cli import failure, main
+from reenact.cli import main, terminal
 from reenact.errors import FormatError, ReenactError
 from reenact.formats.capture import event_codec, manifest_codec, read_manifest, write_manifest
 from tests.analysis.recordings import ask, fetch, order, search, side_by_side
@@ -157,7 +157,7 @@ def defects(run, other, folder):
         names = {"RUN": str(run), "OTHER": str(other), "OUT": str(folder / f"out{number}")}
         seen = []
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
-            patch.setattr(failure, "_defect", lambda error, seen=seen: seen.append(error) or "defect")
+            patch.setattr(terminal, "_defect", lambda error, seen=seen: seen.append(error) or "defect")
             with redirect_stderr(io.StringIO()):
                 main([names.get(word, word) for word in words])
         del out

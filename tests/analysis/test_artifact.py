@@ -11,9 +11,10 @@ import openai
 import pytest
 
 import reenact
-from reenact.analysis.artifact import Playback, is_run, open_artifact
+from reenact.analysis.artifact import Playback, open_artifact
 from reenact.analysis.index import parse_terms
 from reenact.boundary import Call, crossing
+from reenact.check.kinds import is_run
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import Price
 from reenact.testing import Reply, ScriptedProvider

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reenact
-from reenact.analysis.artifact import find_runs, open_artifact
+from reenact.analysis.artifact import open_artifact
 from reenact.analysis.stats import Counting, Spread, count_run, histogram
+from reenact.check.kinds import find_runs
 from reenact.errors import StoreError
 from reenact.suite.settings import Price
 from tests.analysis.recordings import ask, order, record, search

@@ -12,7 +12,7 @@ import pytest
 
 import reenact
 from reenact import cli, errors
-from reenact.cli import failure
+from reenact.cli import terminal
 from tests.cli import commands
 
 
@@ -140,7 +140,7 @@ ENDS = {
 def test_every_error_has_its_status_and_its_line(error, status, line, monkeypatch, capsys):
     """The mapping is central, so that no verb needs one of its own."""
     monkeypatch.delenv("REENACT_DEBUG", raising=False)
-    assert failure.report(error) == status
+    assert terminal.report(error) == status
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", f"reenact: {line}\n")
 
@@ -148,14 +148,14 @@ def test_every_error_has_its_status_and_its_line(error, status, line, monkeypatc
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
 def test_ctrl_c_is_quiet(error, capsys):
     """130, as the shell says it."""
-    assert failure.report(error) == 130
+    assert terminal.report(error) == 130
     assert capsys.readouterr().err == ""
 
 
 def test_debug_adds_the_traceback(monkeypatch, capsys):
     """The line stays last."""
     monkeypatch.setenv("REENACT_DEBUG", "1")
-    assert failure.report(KeyError("x")) == 70
+    assert terminal.report(KeyError("x")) == 70
     err = capsys.readouterr().err
     assert err.splitlines()[0] == "KeyError: 'x'"
     assert err.splitlines()[-1].startswith("reenact: internal error")
@@ -252,7 +252,7 @@ def test_a_path_that_may_not_be_read_is_named_alike(verb, tmp_path):
 def test_what_is_printed_can_be_pasted():
     """A shell reads the words back, whatever is in them."""
     words = ["a b", "two\nlines", "it's", "\t\\n", "\x1b[31m", "ünï", "a'\n'b", "\u2028"]
-    line = failure.shell_line([sys.executable, "-c", "import sys; print(sys.argv[1:])", *words])
+    line = terminal.shell_line([sys.executable, "-c", "import sys; print(sys.argv[1:])", *words])
     assert line.isprintable()
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
     assert done.stdout == f"{words}\n"

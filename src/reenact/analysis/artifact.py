@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -31,7 +31,7 @@ from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
 from reenact.analysis.steps import Detail, RunStep, StepReader, total_cost
-from reenact.check.kinds import ArtifactKind, kind_or_events
+from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.suite.settings import Price
@@ -260,16 +260,12 @@ class Artifact:
                 raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
 
 
-_MANIFESTS: Final = ("manifest.json", "manifest.open.json")
-_IN_DIRECTORY: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
-"""What a directory without a manifest is looked through for, in this order."""
-_RUNS: Final = ("events", "replay log", "bundle", "trace")
 _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json"
 
 
 def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
     """The run in *path*; :class:`FormatError` or :class:`StoreError` where there is none that can be read."""
-    return Artifact(_source(Path(path)), prices)
+    return Artifact(_open_source(Path(path)), prices)
 
 
 def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) -> None:
@@ -281,38 +277,20 @@ def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) 
             done_bytes = artifact.read_bytes
 
 
-def is_run(path: Path) -> bool:
-    """Whether *path* is a run by its name, or by its first line; damage may still be found."""
+def _open_source(path: Path) -> RunSource:
+    is_inside = path.name in ("events.jsonl", *MANIFESTS) and not path.is_dir()
+    directory = path.parent if is_inside else path
+    for manifest in MANIFESTS:
+        if (directory / manifest).exists():
+            return CaptureSource(directory)
+    file = path
     if path.is_dir():
-        return any((path / name).is_file() for name in (*_MANIFESTS, *_IN_DIRECTORY))
-    return path.is_file() and _kind_of(path) in _RUNS
-
-
-def _source(path: Path) -> RunSource:
-    if path.is_dir():
-        return _in_directory(path)
-    if path.name in ("events.jsonl", *_MANIFESTS) and _is_capture(path.parent):
-        return CaptureSource(path.parent)
-    return _of_file(path)
-
-
-def _in_directory(path: Path) -> RunSource:
-    if _is_capture(path):
-        return CaptureSource(path)
-    for name in _IN_DIRECTORY:
-        if (path / name).is_file():
-            return _of_file(path / name)
-    raise StoreError(f"{path}: holds no run; {_READABLE}")
-
-
-def _is_capture(directory: Path) -> bool:
-    return any((directory / name).exists() for name in _MANIFESTS)
-
-
-def _of_file(file: Path) -> RunSource:
-    if str(file) == os.devnull:  # how git names the side of a file that is new or gone
-        return EventsSource(file)
-    kind = _kind_of(file)
+        found = [path / name for name in RUN_FILES if (path / name).is_file()]
+        if not found:
+            raise StoreError(f"{path}: holds no run; {_READABLE}")
+        file = found[0]
+    # How git names the side of a file that is new or gone.
+    kind = "events" if str(file) == os.devnull else find_kind(file)
     if kind == "events":
         return EventsSource(file)
     if kind == "replay log":
@@ -320,49 +298,6 @@ def _of_file(file: Path) -> RunSource:
     if kind == "bundle" or kind == "trace":
         return TraceSource(file, kind)
     raise FormatError(f"not a run; {_READABLE}", file=str(file))
-
-
-def _kind_of(file: Path) -> ArtifactKind | Literal["events"] | None:
-    """``None`` where it cannot be told."""
-    try:
-        return kind_or_events(file)
-    except FormatError:
-        return None
-
-
-def find_runs(paths: Iterable[str]) -> list[Path]:
-    """Each path that is a run, and every run below each other directory, in path order; each once.
-
-    Hidden directories are passed over, and so are files that hold no run.
-    """
-    found: dict[Path, None] = {}
-    for path in map(Path, paths):
-        if not path.exists():
-            raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
-        below = sorted(_below(path)) if path.is_dir() and not is_run(path) else [path]
-        if not below:
-            raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder with some")
-        found.update(dict.fromkeys(below))
-    return list(found)
-
-
-def _raise(error: OSError) -> None:
-    """For ``os.walk``, which passes over what it may not enter."""
-    raise error
-
-
-def _below(directory: Path) -> Iterator[Path]:
-    for parent, names, files in os.walk(directory, onerror=_raise):
-        names[:] = [name for name in names if not name.startswith(".")]
-        for name in list(names):
-            if is_run(Path(parent, name)):
-                names.remove(name)
-                yield Path(parent, name)
-        yield from (
-            path
-            for name in files
-            if (path := Path(parent, name)).suffix in (".jsonl", ".json") and is_run(path)
-        )
 
 
 class Moment(NamedTuple):

@@ -1,13 +1,14 @@
-"""Which artifact a path holds, told from its first bytes, and how large it is."""
+"""Which artifact a path holds, told from its first bytes, how large it is, and which runs a folder holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from reenact.canonical import read_json
-from reenact.errors import FormatError
+from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
@@ -33,6 +34,12 @@ ArtifactKind: TypeAlias = Literal[
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
+
+
+MANIFESTS: Final = ("manifest.json", "manifest.open.json")
+RUN_FILES: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
+"""What a directory without a manifest is looked through for, in this order."""
+_RUNS: Final = ("events", "replay log", "bundle", "trace")
 
 
 def size_bytes(path: Path) -> int:
@@ -137,3 +144,53 @@ def _unknown(file: str) -> FormatError:
         "test result or policy"
     )
     return FormatError(f"is no artifact that reenact knows; name {known}", file=file)
+
+
+def find_kind(file: Path) -> ArtifactKind | Literal["events"] | None:
+    """``None`` where it cannot be told."""
+    try:
+        return kind_or_events(file)
+    except FormatError:
+        return None
+
+
+def is_run(path: Path) -> bool:
+    """Whether *path* is a run by its name, or by its first line; damage may still be found."""
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*MANIFESTS, *RUN_FILES))
+    return path.is_file() and find_kind(path) in _RUNS
+
+
+def find_runs(paths: Iterable[str]) -> list[Path]:
+    """Each path that is a run, and every run below each other directory, in path order; each once.
+
+    Hidden directories are passed over, and so are files that hold no run.
+    """
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
+        below = sorted(_runs_below(path)) if path.is_dir() and not is_run(path) else [path]
+        if not below:
+            raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder with some")
+        found.update(dict.fromkeys(below))
+    return list(found)
+
+
+def _raise(error: OSError) -> None:
+    """For ``os.walk``, which passes over what it may not enter."""
+    raise error
+
+
+def _runs_below(directory: Path) -> Iterator[Path]:
+    for parent, names, files in os.walk(directory, onerror=_raise):
+        names[:] = [name for name in names if not name.startswith(".")]
+        for name in list(names):
+            if is_run(Path(parent, name)):
+                names.remove(name)
+                yield Path(parent, name)
+        yield from (
+            path
+            for name in files
+            if (path := Path(parent, name)).suffix in (".jsonl", ".json") and is_run(path)
+        )

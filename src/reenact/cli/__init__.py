@@ -70,13 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         encodings = {getattr(sys.stdout, "encoding", "utf-8"), getattr(sys.stderr, "encoding", "utf-8")}
         if encodings != {"utf-8"}:  # then a sign without a code becomes \\u2713, and JSON stays JSON
-            from reenact.cli.failure import escape_on_output
+            from reenact.cli.terminal import escape_on_output
 
             escape_on_output()
         status = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BaseException as error:
-        from reenact.cli.failure import report
+        from reenact.cli.terminal import report
 
         return report(error)
     return status

@@ -19,7 +19,7 @@ from reenact.check.actions.schema import (
     Schema,
     member_path,
 )
-from reenact.cli.failure import printable
+from reenact.cli.terminal import printable
 from reenact.errors import UsageError
 
 

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import printable, say
+from reenact.cli.terminal import printable, say
 from reenact.workspace.files import checkout
 
 

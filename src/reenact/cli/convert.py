@@ -12,8 +12,7 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.analysis.convert import TARGETS, ConvertReport, ConvertTarget, CountedLoss, convert
-from reenact.cli.failure import printable, say
-from reenact.cli.terminal import A_PATH, progress_bar
+from reenact.cli.terminal import A_PATH, printable, progress_bar, say
 from reenact.errors import UsageError
 from reenact.formats.dialects.common import DialectName
 

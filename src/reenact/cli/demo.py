@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reenact.check.integrity.capture import check_capture
-from reenact.cli.failure import shell_line
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, shell_line
 from reenact.errors import Diverged
 from reenact.formats.capture import LlmRequest, LlmResponse, ToolCall, ToolResult
 from reenact.formats.divergence import ReplayDivergence

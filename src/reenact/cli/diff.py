@@ -13,9 +13,18 @@ import msgspec
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.compare import Change, DiffReport, DiffRow, Totals, diff
 from reenact.analysis.steps import RunStep
-from reenact.cli.failure import DIFFERS
 from reenact.cli.table import call_text
-from reenact.cli.terminal import LARGE_BYTES, MANY, Cell, TextLine, printer, progress_bar, safe_json, width
+from reenact.cli.terminal import (
+    DIFFERS,
+    LARGE_BYTES,
+    MANY,
+    Cell,
+    TextLine,
+    printer,
+    progress_bar,
+    safe_json,
+    width,
+)
 from reenact.comparing.json_changes import JsonChange, Piece
 from reenact.suite.settings import project_prices
 

@@ -23,7 +23,7 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.cli import invoke
-from reenact.cli.failure import DIFFERS, INTERRUPTED, printable, say
+from reenact.cli.terminal import DIFFERS, INTERRUPTED, printable, say
 from reenact.comparing.differences import shown
 from reenact.errors import CheckFailed
 from reenact.formats.capture import RedactionProfile

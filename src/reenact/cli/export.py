@@ -7,8 +7,7 @@ import json
 import click
 import msgspec
 
-from reenact.cli.failure import INVALID, printable, say
-from reenact.cli.terminal import progress_bar
+from reenact.cli.terminal import INVALID, printable, progress_bar, say
 from reenact.exporters.exporting import EXPORT_FORMATS, ExportFormat, export_runs
 
 

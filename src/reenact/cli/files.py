@@ -7,7 +7,7 @@ import json
 import click
 import msgspec
 
-from reenact.cli.failure import printable
+from reenact.cli.terminal import printable
 from reenact.workspace.files import FilesReport, RecordedFile, files
 
 

@@ -11,8 +11,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import say
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, say
 from reenact.cli.volatile import volatile_option
 from reenact.commands.fork import ForkReport, fork_command
 from reenact.errors import FormatError, StoreError, UsageError

@@ -12,7 +12,7 @@ import click
 
 from reenact import canonical
 from reenact.canonical import read_json
-from reenact.cli.failure import INVALID, message_of, printable, report
+from reenact.cli.terminal import INVALID, message_of, printable, report
 from reenact.errors import FormatError
 
 

@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import DIFFERS, INVALID, printable, say
-from reenact.cli.terminal import progress_bar
+from reenact.cli.terminal import DIFFERS, INVALID, printable, progress_bar, say
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.importers.building import ImportedRun

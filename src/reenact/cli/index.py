@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.failure import INVALID, say
-from reenact.cli.terminal import A_PATH, JOBS, MANY, ON, progress_bar, safe_json
+from reenact.cli.terminal import A_PATH, INVALID, JOBS, MANY, ON, progress_bar, safe_json, say
 from reenact.corpus.index import IndexReport, index
 
 

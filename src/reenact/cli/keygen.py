@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from reenact.check.seals.keys import keygen
-from reenact.cli.failure import printable
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, printable
 
 
 @click.command("keygen")

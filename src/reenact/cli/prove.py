@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from reenact.check.seals.runs import prove
-from reenact.cli.failure import printable
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, printable
 from reenact.formats.seal import Disclosure, write_disclosure
 from reenact.store.outfile import open_output
 

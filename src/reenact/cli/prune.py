@@ -11,8 +11,7 @@ from typing import Any, Final
 import click
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.failure import DIFFERS, INVALID, printable, say
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, DIFFERS, INVALID, printable, say
 from reenact.errors import FormatError, UsageError
 from reenact.store.project import find_project_file, read_project
 from reenact.store.pruning import STATUSES, FoundRun, PrunePlan, PruneReport, Retention, plan_prune, prune

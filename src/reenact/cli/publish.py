@@ -11,8 +11,7 @@ import msgspec
 from reenact.analysis.brief import plural
 from reenact.check.publishing import POLICIES, PolicyName
 from reenact.check.seals.runs import publish
-from reenact.cli.failure import printable
-from reenact.cli.terminal import A_PATH, progress_bar
+from reenact.cli.terminal import A_PATH, printable, progress_bar
 
 
 @click.command("publish")

@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.failure import INVALID, printable, say
-from reenact.cli.terminal import A_PATH, MANY, progress_bar, safe_json
+from reenact.cli.terminal import A_PATH, INVALID, MANY, printable, progress_bar, safe_json, say
 from reenact.corpus.objects import pull
 
 

@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.failure import INVALID, printable, say
-from reenact.cli.terminal import MANY, progress_bar, safe_json
+from reenact.cli.terminal import INVALID, MANY, printable, progress_bar, safe_json, say
 from reenact.corpus.objects import push
 
 

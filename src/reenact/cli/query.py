@@ -15,15 +15,16 @@ from typing import Any, Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import INVALID, say
 from reenact.cli.terminal import (
     A_PATH,
+    INVALID,
     MANY,
     Cell,
     TextLine,
     printer,
     progress_bar,
     safe_json,
+    say,
     spreadsheet_cell,
 )
 from reenact.corpus.query import QueryResult, open_query

@@ -11,8 +11,8 @@ import click
 
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import plural
-from reenact.cli.failure import message_of, printable, say, shell_line
 from reenact.cli.table import counted
+from reenact.cli.terminal import message_of, printable, say, shell_line
 from reenact.cli.volatile import volatile_option
 from reenact.commands.record import RecordingReport, record_command
 from reenact.errors import UsageError

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import DIFFERS, message_of, printable, report
+from reenact.cli.terminal import DIFFERS, message_of, printable, report
 from reenact.errors import FormatError, StoreError
 from reenact.recovery import RecoverReport, recover
 

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import DIFFERS, printable, say
+from reenact.cli.terminal import DIFFERS, printable, say
 from reenact.cli.volatile import volatile_option
 from reenact.commands.replay import ReplayReport, replay_command
 from reenact.errors import UsageError

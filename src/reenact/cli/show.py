@@ -12,12 +12,12 @@ from typing import Any, Final
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact, Moment, Playback, find_runs, is_run, open_artifact, read_whole
+from reenact.analysis.artifact import Artifact, Moment, Playback, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.steps import RunStep
-from reenact.cli.failure import report
+from reenact.check.kinds import find_runs, is_run
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import TextLine, printer, progress_bar, safe_json
+from reenact.cli.terminal import TextLine, printer, progress_bar, report, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 from reenact.trace.sources.source import Header

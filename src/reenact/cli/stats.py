@@ -15,8 +15,8 @@ import msgspec
 from reenact.analysis.brief import duration, plural
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
-from reenact.cli.failure import INVALID, say
 from reenact.cli.terminal import (
+    INVALID,
     JOBS,
     MANY,
     ON,
@@ -25,6 +25,7 @@ from reenact.cli.terminal import (
     printer,
     progress_bar,
     safe_json,
+    say,
     spreadsheet_cell,
     width,
 )

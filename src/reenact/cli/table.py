@@ -9,8 +9,7 @@ from typing import Final
 from reenact.analysis.artifact import Counts, Moment
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.steps import RunStep
-from reenact.cli.failure import shell_line
-from reenact.cli.terminal import Cell, TextLine, width
+from reenact.cli.terminal import Cell, TextLine, shell_line, width
 from reenact.formats.capture import NO_MODEL
 from reenact.trace.sources.source import Header
 

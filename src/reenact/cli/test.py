@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from reenact.cli.failure import DIFFERS, INVALID, printable
-from reenact.cli.terminal import A_PATH, ON
+from reenact.cli.terminal import A_PATH, DIFFERS, INVALID, ON, printable
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
 from reenact.rerun import test
@@ -151,7 +150,7 @@ def _write(reports: _Reports, report: SuiteReport) -> None:
 
 def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
     """Run, wait for a change, run again, until Ctrl-C."""
-    from reenact.cli.failure import report
+    from reenact.cli.terminal import report
     from reenact.suite.runner import snapshot
 
     while True:

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import say
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, say
 from reenact.cli.volatile import volatile_option
 from reenact.commands.update import update_command
 from reenact.formats.volatile import VolatileRule

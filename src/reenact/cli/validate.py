@@ -19,8 +19,7 @@ from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
 from reenact.check.actions.validation import LINE_SUFFIXES, Judged, ValidationTally, validate_stream
-from reenact.cli.failure import DIFFERS, INVALID, message_of, printable, report
-from reenact.cli.terminal import progress_bar
+from reenact.cli.terminal import DIFFERS, INVALID, message_of, printable, progress_bar, report
 from reenact.errors import FormatError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -12,18 +13,28 @@ from typing import Any, Final
 
 import click
 
-from reenact.analysis.artifact import find_runs, is_run
 from reenact.analysis.brief import plural
 from reenact.check.artifact import verify
-from reenact.check.findings import Finding, VerifyReport
-from reenact.cli.failure import DIFFERS, INVALID, say
-from reenact.cli.terminal import A_PATH, MANY, ON, Cell, TextLine, printer, progress_bar
+from reenact.check.findings import Finding, FindingSeverity, VerifyReport
+from reenact.check.kinds import find_runs, is_run
+from reenact.cli.terminal import (
+    A_PATH,
+    DIFFERS,
+    INVALID,
+    MANY,
+    ON,
+    Cell,
+    TextLine,
+    printer,
+    progress_bar,
+    say,
+)
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import StoreError, UsageError
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
-_STYLES: Final = {"error": "red", "warning": "yellow"}
+_STYLES: Final[dict[FindingSeverity, str]] = {"error": "red", "warning": "yellow"}
 _CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 
@@ -36,12 +47,12 @@ def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator
         yield Cell("  "), Cell(name, "dim", width + 2), Cell(value)
     if report.findings:
         yield ()
-    for findings in _by_code(report.findings):
-        yield from _finding_lines(findings)
+        yield from _finding_lines(report.findings)
 
 
 def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
-    counts = " and ".join(_counts(report.findings))
+    severities = Counter(finding.severity for finding in report.findings)
+    counts = " and ".join(plural(severities[each], each) for each in _STYLES if severities[each])
     artifact = f"the {report.what} {report.path}"
     if not report.is_good:
         return Cell("bad", "bold red"), Cell(f": {artifact} has {counts}")
@@ -51,54 +62,41 @@ def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
     return Cell("good", "bold green"), Cell(f"{warned}: {artifact} is what it says it is{agrees}")
 
 
-def _counts(findings: list[Finding]) -> Iterator[str]:
-    for severity in _STYLES:
-        if count := sum(finding.severity == severity for finding in findings):
-            yield plural(count, severity)
-
-
 def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each with a name in words; a place and the number of places are one fact."""
     for name, value in facts.items():
-        if name == "position" and "of" in facts:
-            yield name, f"{value:,} of {facts['of']:,}"
-        elif name.endswith("Ms"):
-            yield _words(name.removesuffix("Ms")), f"{value:,} ms"
-        elif isinstance(value, dict):
-            items = [f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items()]
-            yield from ((name, item) for item in items or ["nothing"])
-        elif name != "of":
-            yield _words(name), _describe_fact(value)
-
-
-def _words(name: str) -> str:
-    return _CAPITAL.sub(" ", name).lower()
-
-
-def _describe_fact(value: Any) -> str:
-    if isinstance(value, list):
-        shown = ", ".join(map(str, value[:_SHOWN])) or "none"
-        return f"{shown} and {len(value) - _SHOWN:,} more" if len(value) > _SHOWN else shown
-    if value is None:
-        return "none"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
-
-
-def _by_code(findings: list[Finding]) -> list[list[Finding]]:
-    """Errors first, else in the order in which a code was first found."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
-    return sorted(groups.values(), key=lambda group: group[0].severity)
+        words = _CAPITAL.sub(" ", name).lower()
+        match value:
+            case _ if name == "position" and "of" in facts:
+                yield name, f"{value:,} of {facts['of']:,}"
+            case _ if name == "of":
+                pass
+            case _ if name.endswith("Ms"):
+                yield words.removesuffix(" ms"), f"{value:,} ms"
+            case dict():
+                items = [f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items()]
+                yield from ((name, item) for item in items or ["nothing"])
+            case list():
+                shown = ", ".join(map(str, value[:_SHOWN])) or "none"
+                more = f" and {len(value) - _SHOWN:,} more" if len(value) > _SHOWN else ""
+                yield words, shown + more
+            case int() | float():
+                yield words, f"{value:,}"
+            case _:
+                yield words, "none" if value is None else str(value)
 
 
 def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
-    severity = findings[0].severity
-    for finding in islice(findings, _SHOWN):
-        yield Cell(severity, _STYLES[severity], 9), Cell(finding.describe())
-    if len(findings) > _SHOWN:
-        more = f"… and {len(findings) - _SHOWN:,} more [{findings[0].code}]; --json lists them all"
-        yield Cell("", width=9), Cell(more, "dim")
+    """Errors first, else in the order in which a code was first found; of each code the first few."""
+    groups: dict[tuple[FindingSeverity, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    for (severity, code), group in sorted(groups.items(), key=lambda item: item[0][0]):
+        for finding in islice(group, _SHOWN):
+            yield Cell(severity, _STYLES[severity], 9), Cell(finding.describe())
+        if len(group) > _SHOWN:
+            more = f"… and {len(group) - _SHOWN:,} more [{code}]; --json lists them all"
+            yield Cell("", width=9), Cell(more, "dim")
 
 
 @click.command("verify")

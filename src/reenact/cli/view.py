@@ -13,8 +13,7 @@ from typing import Final
 import click
 
 from reenact.analysis.brief import plural
-from reenact.cli.failure import printable
-from reenact.cli.terminal import A_PATH
+from reenact.cli.terminal import A_PATH, printable
 from reenact.errors import StoreError, UsageError
 from reenact.store.outfile import write_output
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.artifact import find_runs, open_artifact
+from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import neat
 from reenact.analysis.index import Tokens
 from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, count_run, mean_utility
@@ -19,6 +19,7 @@ from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
 from reenact.check.integrity.segments import worker_count
+from reenact.check.kinds import find_runs
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import open_query
 from reenact.errors import FormatError, StoreError, UsageError

@@ -20,9 +20,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact._version import __version__
-from reenact.analysis.artifact import find_runs
 from reenact.check.integrity.segments import worker_count
-from reenact.check.kinds import kind_of
+from reenact.check.kinds import find_runs, kind_of
 from reenact.corpus.tables import (
     KEYS,
     TABLES,

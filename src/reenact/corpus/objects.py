@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.analysis.artifact import find_runs
 from reenact.check.artifact import verify
+from reenact.check.kinds import find_runs
 from reenact.errors import DigestMismatch, FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.rundir import MANIFEST, RunDir, RunState, making_folder

@@ -185,9 +185,9 @@ class _Writer:
 
     def _response(self, data: dict[str, Any]) -> ModelResponse | None:
         answer, pieces = self._value(data.get("response")), self._value(data.get("pieces"))
-        if pieces is None and (told := read_told_response(str(data.get("provider")), answer)) is not None:
-            return told
         body = answer.get("body") if isinstance(answer, dict) else None
+        if pieces is None and body is None:
+            return read_told_response(str(data.get("provider")), answer)
         chunks = pieces if isinstance(pieces, list) else [body]
         text = "".join(chunk for chunk in chunks if isinstance(chunk, str))
         if data.get("provider") not in get_args(Provider) or not text:

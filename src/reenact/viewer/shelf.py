@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.artifact import Artifact, find_runs, open_artifact
+from reenact.analysis.artifact import Artifact, open_artifact
+from reenact.check.kinds import find_runs
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError

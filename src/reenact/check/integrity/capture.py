@@ -329,7 +329,7 @@ class _CaptureCheck:
                 if progress is not None:
                     progress(len(block.text))
         self.digest = "sha256:" + hashed.digest.hexdigest()
-        own = next(iter(self._runs), None)
+        own = min(self._runs, key=self._runs.__getitem__, default=None)
         for run, line in self._runs.items():
             if own is not None and run != own:
                 self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
@@ -358,13 +358,9 @@ class _CaptureCheck:
         self._end = self._end or segment.end
         self.count += segment.lines
         self._links.join(segment.links)
-        for known, new in (
-            (self._runs, segment.runs),
-            (self.blobs, segment.blobs),
-            (self._trees, segment.trees),
-        ):
-            for key, line in new.items():
-                known.setdefault(key, line)
+        self._runs = segment.runs | self._runs
+        self.blobs = segment.blobs | self.blobs
+        self._trees = segment.trees | self._trees
 
     def _events_of(self, suspects: Suspects) -> Iterator[tuple[int, bool, str]]:
         """Every line of a suspect: its number, whether it is a call, and the key."""
