@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,3 +173,47 @@ def test_a_capture_that_has_the_answer_of_an_own_server_answers_with_it(tmp_path
         assert httpx.get(f"http://127.0.0.1:{port}/x").text == "hello"
     assert asked == ["/x"]
     assert replay.divergences == []
+
+
+ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+
+
+async def program_of_library(*words: str) -> str:
+    """As libraries start it, below what the agent's own modules have."""
+    done = await asyncio.to_thread(subprocess.Popen, words, stdout=subprocess.PIPE, text=True)
+    return (await asyncio.to_thread(done.communicate))[0]
+
+
+async def program_on_loop(*words: str) -> str:
+    process = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+@pytest.mark.parametrize("start", [program_of_library, program_on_loop])
+def test_a_program_that_asks_a_server_of_the_run_is_run_in_replay_too(tmp_path, start):
+    """What the server does for it is the run's; the receipt names the program."""
+
+    async def serve_program() -> str:
+        async def respond(request: Request) -> JSONResponse:
+            return JSONResponse(await answer(request.query_params["topic"]))
+
+        app = Starlette(routes=[Route("/ask", respond)])
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+            serving = asyncio.create_task(server.serve([listening]))
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}/ask?topic=ants"
+            said = await start(sys.executable, "-c", ASK, address)
+            server.should_exit = True
+            await serving
+        return said
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = asyncio.run(serve_program())
+    assert "something about ants!" in recorded
+    assert not [data for kind, data in events(tmp_path / "run") if data.get("source") == "process"]
+    with reenact.replay(tmp_path / "run") as replay:
+        assert asyncio.run(serve_program()) == recorded
+    assert replay.divergences == []
+    assert any("was run: it is given the address of a server of this run" in note for note in replay.notes)
+    with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
+        asyncio.run(program_of_library(sys.executable, "-c", ASK, "http://127.0.0.1:9/"))

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +36,8 @@ class Allow:
 
     is_served_here: Callable[[str, int], bool] | None = None
     """Says whether the run itself listens at a host and port."""
+    is_client: Callable[[Sequence[str]], bool] | None = None
+    """Says whether a command line is that of a program which asks such a server."""
 
     children: Callable[[], bool] | None = None
     """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
@@ -56,7 +58,8 @@ class Allow:
                 return path in self.unix_sockets or self._is_to_child(path)
             case Spawn(argv):
                 listed = any(words and argv[: len(words)] == words for words in self.commands)
-                return listed or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
+                is_client = self.is_client is not None and self.is_client(argv)
+                return listed or is_client or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
 
     def _is_at(self, host: str, name: str) -> bool:
         """Whether *host*, which may be an address that was looked up, is the one called *name*."""

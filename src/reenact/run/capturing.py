@@ -40,7 +40,7 @@ from reenact.run.run import Run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
-from reenact.seams.serving import is_served_here
+from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
@@ -193,7 +193,7 @@ class CaptureRun(Run):
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
         yield self._entered
-        allow = replace(self._allow or Allow(), is_served_here=is_served_here)
+        allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
         yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
         yield Watch(allow, self._is_unseen, self._context.warn)
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +47,7 @@ from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
-from reenact.seams.serving import is_served_here
+from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
@@ -132,7 +132,7 @@ class ReplayRun(Run):
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(passthrough)
-        self._allow = replace(allow or Allow(), is_served_here=is_served_here)
+        self._allow = replace(allow or Allow(), is_served_here=is_served_here, is_client=self._note_client)
         self._guard = Guard(self._allow, self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)
@@ -141,6 +141,15 @@ class ReplayRun(Run):
     def arguments(self) -> list[str]:
         """What this process was started with, as a recording would tell it."""
         return without_places(self._redactor.redact_arguments(sys.orig_argv))
+
+    def _note_client(self, words: Sequence[str]) -> bool:
+        """Whether the program *words* asks a server of this run, which is noted: it is run for real."""
+        if not asks_server_of_run(words):
+            return False
+        note = f"{os.path.basename(words[0])} was run: it is given the address of a server of this run"
+        if note not in self.notes:
+            self.notes.append(note)
+        return True
 
     def redact(self, text: str) -> str:
         """*text* without its secrets, as the recording has it."""

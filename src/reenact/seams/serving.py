@@ -1,13 +1,15 @@
 """Servers that a run listens with: what its own clients ask them is no call of the run's.
 
 Answered from a recording, such a request would keep the server's own code, and the calls that it makes, from
-running. So it is made in replay as it was when it was recorded.
+running. So it is made in replay as it was when it was recorded, and a program that is given the address of
+such a server is run.
 """
 
 from __future__ import annotations
 
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
@@ -44,6 +46,20 @@ def note_server(server: Any) -> None:
 def is_served_here(host: str | None, port: int | None) -> bool:
     """Whether a server of a run that is open here listens there."""
     return bool(_sockets or _servers) and _is_loopback(host) and port in _ports()
+
+
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.])(?P<host>localhost|\[[0-9A-Fa-f:.]+\]|\d+(?:\.\d+){3}):(?P<port>\d{1,5})(?!\d)"
+)
+
+
+def asks_server_of_run(words: Iterable[str]) -> bool:
+    """Whether a program with these arguments is given the address of a server of a run that is open here."""
+    return bool(_sockets or _servers) and any(
+        is_served_here(found["host"].strip("[]"), int(found["port"]))
+        for word in words
+        for found in _ADDRESS.finditer(word)
+    )
 
 
 def _ports() -> set[int]:

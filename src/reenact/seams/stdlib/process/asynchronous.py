@@ -8,19 +8,26 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from reenact.boundary import crossing
-from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, as_bytes, outcome, outputs, plain, running
+from reenact.seams.stdlib.process.command import (
+    Command,
+    as_bytes,
+    is_call,
+    outcome,
+    outputs,
+    plain,
+    running,
+)
 
 
 async def execute(program: Any, *args: Any, **options: Any) -> Any:
-    if lane_for("subprocess") is None:
+    if not is_call([program, *args]):
         return await asyncio.create_subprocess_exec(program, *args, **options)
     command = Command([program, *args], options)
     return await _start(command, options, lambda: asyncio.create_subprocess_exec(program, *args, **options))
 
 
 async def shell(cmd: Any, **options: Any) -> Any:
-    if lane_for("subprocess") is None:
+    if not is_call(cmd):
         return await asyncio.create_subprocess_shell(cmd, **options)
     command = Command(cmd, options | {"shell": True})
     return await _start(command, options, lambda: asyncio.create_subprocess_shell(cmd, **options))

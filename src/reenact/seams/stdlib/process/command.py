@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from reenact.boundary import Call, Context
 from reenact.library import HOST_QUESTIONS, asking_module
+from reenact.seams.serving import asks_server_of_run
 from reenact.seams.stdlib.chosen import is_everywhere, lane_for
 from reenact.seams.stdlib.places import told
 
@@ -58,15 +59,25 @@ def led(environment: Environment) -> Environment:
     return (_running.get() or _leading_here())(environment)
 
 
-def is_seen() -> bool:
-    """Whether a process that a library starts here is to be recorded, or answered from the recording.
+def is_call(args: Any) -> bool:
+    """Whether a process that is started here with *args* is a call of a run.
 
-    What asks this host about itself is not.
+    The clients of a server of the run are none: they run in replay too, and so does what they ask for.
     """
+    return lane_for("subprocess") is not None and not asks_server_of_run(_words_of(args))
+
+
+def is_seen(args: Any) -> bool:
+    """The same for a process that a library starts. What asks this host about itself is no call either."""
     lane = lane_for("subprocess")
     if lane is None or _running.get() is not None or not is_everywhere("subprocess", lane):
         return False
-    return asking_module(_PASS_ON) not in HOST_QUESTIONS
+    return asking_module(_PASS_ON) not in HOST_QUESTIONS and not asks_server_of_run(_words_of(args))
+
+
+def _words_of(args: Any) -> list[str]:
+    words = _words(args)
+    return [words] if isinstance(words, str) else words
 
 
 class Command:

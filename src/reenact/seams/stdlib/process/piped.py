@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from reenact.boundary import crossing, current_lane
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import (
     Command,
     as_bytes,
+    is_call,
     is_seen,
     is_text,
     led,
@@ -35,7 +35,9 @@ _SIGNATURE: Final = signature(subprocess.Popen)
 def _init(original: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         """Of the real class, as libraries use it: what they start is held by a stand-in too."""
-        if _is_of_loop(sys._getframe(1)) or not is_seen():  # noqa: SLF001 — a loop is seen where it is asked
+        started = args[0] if args else kwargs.get("args", ())
+        # A loop is seen where it is asked.
+        if _is_of_loop(sys._getframe(1)) or not is_seen(started):  # noqa: SLF001
             environment = led(kwargs.get("env"))
             if environment is not None:
                 kwargs["env"] = environment
@@ -65,8 +67,8 @@ class _Kind(Standing):
     """Outside any run the real class is called."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 — it is a metaclass
-        create = _popen if lane_for("subprocess") is None else super().__call__
-        return create(*args, **kwargs)
+        started = args[0] if args else kwargs.get("args", ())
+        return super().__call__(*args, **kwargs) if is_call(started) else _popen(*args, **kwargs)
 
 
 class Popen(subprocess.Popen[Any], metaclass=_Kind):

@@ -23,7 +23,7 @@ _STDOUT: Final = 1
 
 def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
     def posix_spawn(path: Any, argv: Any, env: Mapping[Any, Any], /, **options: Any) -> int:
-        if not is_seen() or _leads_elsewhere(options.get("file_actions")):
+        if not is_seen(argv) or _leads_elsewhere(options.get("file_actions")):
             return original(path, argv, env, **options)
         command = Command([path, *list(argv)[1:]], {})
         with crossing(command.started()) as step:
@@ -64,7 +64,7 @@ def _read(fd: int) -> bytes:
 
 def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
     def spawn(argv: Any, master_read: Callable[[int], bytes] = _read, *rest: Any, **options: Any) -> int:
-        if not is_seen():
+        if not is_seen(argv):
             return original(argv, master_read, *rest, **options)
         words = [argv] if isinstance(argv, str) else list(argv)
         with crossing(Command(words, {}).whole(None)) as step:

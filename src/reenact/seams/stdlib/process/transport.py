@@ -26,7 +26,7 @@ def exec_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
     """``subprocess_exec`` of an event loop, but a process that a library starts is recorded or answered."""
 
     async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> Any:
-        if not is_seen():
+        if not is_seen([program, *args]):
             return await original(loop, factory, program, *args, **options)
         return await _start(
             Command([program, *args], options),
@@ -42,7 +42,7 @@ def shell_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
     """The same for ``subprocess_shell``."""
 
     async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> Any:
-        if not is_seen():
+        if not is_seen(cmd):
             return await original(loop, factory, cmd, **options)
         command = Command(cmd, options | {"shell": True})
         return await _start(command, factory, options, lambda made: original(loop, made, cmd, **options))

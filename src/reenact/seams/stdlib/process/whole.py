@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from reenact.boundary import crossing
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, is_seen, outcome, outputs, running
+from reenact.seams.stdlib.process.command import Command, is_call, is_seen, outcome, outputs, running
 
 
 def run(
@@ -20,9 +19,9 @@ def run(
     check: bool = False,
     **options: Any,
 ) -> subprocess.CompletedProcess[Any]:
-    if lane_for("subprocess") is None:
-        return subprocess.run(*popenargs, input=input, check=check, **options)
     args = popenargs[0] if popenargs else options["args"]
+    if not is_call(args):
+        return subprocess.run(*popenargs, input=input, check=check, **options)
     with crossing(Command(args, options).whole(input)) as step:
         if step.live:
             with running():
@@ -61,7 +60,7 @@ def getoutput(cmd: str, **options: Any) -> str:
 
 
 def system(command: Any) -> int:
-    if lane_for("subprocess") is None:
+    if not is_call(command):
         return os.system(command)
     with crossing(Command(command, {"shell": True}).whole(None)) as step:
         if step.live:
@@ -73,14 +72,14 @@ def system(command: Any) -> int:
 
 def _system(original: Callable[[Any], int]) -> Callable[[Any], int]:
     """The same for libraries."""
-    return lambda command: system(command) if is_seen() else original(command)
+    return lambda command: system(command) if is_seen(command) else original(command)
 
 
 PATCHES: Final = [Patch(os, "system", _system)]
 
 
 def popen(cmd: str, mode: str = "r", buffering: int = -1) -> Any:
-    if mode != "r" or lane_for("subprocess") is None:
+    if mode != "r" or not is_call(cmd):
         return os.popen(cmd, mode, buffering)
     done = run(cmd, shell=True, text=True, stdout=subprocess.PIPE)
     return _Output(done.stdout, done.returncode)
