@@ -91,7 +91,7 @@ export function normalize(bundle, startedAt) {
 
 // What texts consist of
 
-const BULLET = /^[ \t]*[-*][ \t]+(\S.*?)\s*$/;
+const BULLET = /^\s*[-*]\s+(\S.*?)\s*$/;
 const bullets = (text) =>
   text
     .split("\n")
@@ -158,6 +158,11 @@ const at = (value, path) =>
         .split(/[.[\]]+/)
         .filter(Boolean)
         .reduce((inside, key) => inside?.[key], value);
+// Null counts as missing, and so does false that is not a member itself.
+const held = (args, key) => {
+  const value = at(args, key);
+  return value === null || (value === false && !(isObject(args) && key in args)) ? undefined : value;
+};
 const hasKey = (value, key) =>
   key.startsWith("$") ? ![undefined, false].includes(at(value, key)) : isObject(value) && key in value;
 const same = (a, b) => canonical(a) === canonical(b);
@@ -182,6 +187,8 @@ const results = (trace, sources) =>
       (sources == null || [data.tool, data.fixture_id].some((name) => listed(sources).includes(name))),
   );
 
+const SUCCESS_PHRASES = ["sent successfully", "completed successfully", "successfully sent", "all set"];
+
 const TYPES = {
   must_call_tool: (t, p) => [calls(t, p.tool).length >= Number(p.min_calls ?? 1), calls(t, p.tool)],
   must_not_call_tool: (t, p) => [!calls(t, p.tool).length, calls(t, p.tool)],
@@ -189,21 +196,24 @@ const TYPES = {
     const [before, after] = [p.before, p.after].map((selector) => t.events.find(selects(selector)));
     return before && after ? [before.seq < after.seq, [before, after]] : [false, []];
   },
-  max_tool_calls: (t, p) => [calls(t, p.tool).length <= Number(p.max ?? p.max_total), calls(t, p.tool)],
+  max_tool_calls(t, p) {
+    const found = [[p.max, calls(t, p.tool)], [p.max_total, calls(t)]].filter(([limit]) => limit !== undefined);
+    const broken = found.find(([limit, made]) => made.length > Number(limit));
+    return [!broken, (broken ?? found[0])[1]];
+  },
   tool_args_match(t, { tool, match }) {
     const good = calls(t, tool).find(
       ({ data: { args } }) =>
         listed(match.required_keys).every((key) => hasKey(args, key)) &&
         Object.entries(match.args_contains ?? {}).every(([key, wanted]) => {
-          const value = at(args, key);
+          const value = held(args, key);
           return (
             value !== undefined &&
-            value !== false &&
             (typeof value === "string" && typeof wanted === "string" ? contains(value, wanted) : same(value, wanted))
           );
         }) &&
         Object.entries(match.regex ?? {}).every(
-          ([key, pattern]) => at(args, key) && search(pattern, String(at(args, key))),
+          ([key, pattern]) => held(args, key) !== undefined && search(pattern, String(held(args, key))),
         ),
     );
     return [good !== undefined, good ? [good] : calls(t, tool)];
@@ -245,7 +255,7 @@ const TYPES = {
     if (p.format === "bullet_list") {
       const found = bullets(text);
       return [
-        found.length >= Number(p.min_bullets ?? 1) &&
+        found.length >= Math.max(1, Number(p.min_bullets ?? 1)) &&
           found.length <= Number(p.max_bullets ?? Infinity) &&
           found.every((one) => sentences(one) <= Number(p.max_sentences_per_bullet ?? Infinity)),
         [],
@@ -262,7 +272,7 @@ const TYPES = {
     return [listed(p.required_keys).every((key) => hasKey(value, key)), []];
   },
   claims_supported_by_fixtures(t, p) {
-    const sources = results(t, p.allowed_sources);
+    const sources = results(t, p.allowed_sources ?? []);
     const texts = sources.flatMap(({ data }) => strings(data.result));
     const known = new Set(texts.flatMap((text) => [...stems(text)]));
     const isBacked = (unit) => {
@@ -282,11 +292,12 @@ const TYPES = {
   memory_recall_same_group(t, p) {
     const found = memories(t).filter((event) => event.group_id === (p.group_id ?? t.scenario.group_id));
     const [text, fact] = [t.final_output.content, p.expected_memory_fact];
+    const lines = text.match(/^[^\S\n]*[-*](?:\s[^\n]*\n?|\n)/gm) ?? [];
     const isShown =
       text.trim() !== "" &&
-      (!contains(fact, "bullet") || bullets(text).length > 0) &&
-      (!contains(fact, "brief") || bullets(text).every((one) => [...one].length <= 220));
-    return [found.length > 0 || isShown, found.length ? found : outputs(t)];
+      (!contains(fact, "bullet") || lines.length > 0) &&
+      (!contains(fact, "brief") || lines.every((line) => [...line].length <= 220));
+    return [found.length > 0 || isShown, found];
   },
   no_cross_group_memory_use(t, p) {
     const foreign = memories(t).filter((event) => listed(p.forbidden_group_ids).includes(event.group_id));
@@ -297,37 +308,34 @@ const TYPES = {
   },
   scheduler_outbound_count(t, p) {
     const found = calls(t, p.tool ?? "outbound_send");
-    if (p.exact === null) return [false, []];
     const isMeant = t.scenario.trigger === "scheduler";
+    const { exact = found.length, min = 0, max = Infinity } = p;
     return [
-      isMeant && found.length >= Number(p.exact ?? p.min ?? 0) && found.length <= Number(p.exact ?? p.max ?? Infinity),
+      isMeant && found.length === Number(exact) && found.length >= Number(min) && found.length <= Number(max),
       isMeant ? found : [],
     ];
   },
   scheduler_task_runs(t, p) {
     const task = t.scenario.task_id ?? t.scenario.scheduler_context?.task_id ?? null;
-    const isMeant = t.scenario.trigger === (p.trigger_must_equal ?? "scheduler") && task === (p.task_id ?? task);
-    const found = isMeant ? t.events.filter((event) => event.task_id === task) : [];
-    return [found.length > 0, found];
+    const trigger = p.trigger_must_equal ?? "scheduler";
+    const found = t.events.filter((event) => task !== null && event.task_id === task);
+    const isCarried = found.length > 0 || task === null || trigger !== "scheduler";
+    return [t.scenario.trigger === trigger && task === (p.task_id ?? task) && isCarried, found];
   },
   retry_policy_respected(t, p) {
     const made = calls(t, p.tool);
-    const failed = errors(t).filter(
-      (event) => event.data.tool === p.tool || made.some((call) => call.event_id === event.parent_event_id),
-    );
+    const failed = errors(t).filter((event) => event.data.tool === p.tool);
     const types = listed(p.retry_on_error_types);
+    if (!failed.every((event) => !types.length || types.includes(event.data.error_type))) return [false, failed];
     return [
-      failed.length > 0 &&
-        made.length - 1 <= Number(p.max_retries) &&
-        failed.every((event) => !types.length || types.includes(event.data.error_type)),
+      failed.length > 0 && made.length - 1 <= Number(p.max_retries),
       failed.length ? [...made, ...failed] : [],
     ];
   },
   graceful_failure_output(t, p) {
     const says = (phrase) => contains(t.final_output.content, phrase);
-    const claims = listed(
-      p.forbidden_success_phrases ?? ["sent successfully", "completed successfully", "successfully sent", "all set"],
-    );
+    const given = listed(p.forbidden_success_phrases);
+    const claims = given.length ? given : SUCCESS_PHRASES;
     return [
       errors(t).length > 0 &&
         listed(p.allowed_failure_phrases).some(says) &&
@@ -391,7 +399,7 @@ export function judge(type, params, trace) {
   if (!(type in TYPES)) return null;
   try {
     const [passed, events] = TYPES[type](trace, params);
-    return { status: passed ? "pass" : "fail", event_refs: [...new Set(events.map((event) => event.event_id))] };
+    return { status: passed ? "pass" : "fail", event_refs: events.map((event) => event.event_id) };
   } catch (error) {
     if (error instanceof Refused) return { status: "fail", event_refs: [] };
     throw error;

@@ -81,7 +81,14 @@ BUNDLES: Event = {
     "as data": _bundle([], '{"city": "Oslo", "a": {"b": 1}}'),
 }
 
-LOOK, PLAN, FIX, FAIL, DATA = BUNDLES
+BUNDLES |= {
+    "by nobody": _bundle(
+        [_call("c1", "send", note=None), {"type": "error", "call_id": "c1", "error_type": "timeout"}],
+        f"-\x0c{'w' * 218}\n - {'w' * 216}\n",
+        scenario={"trigger": "scheduler", "scheduler_context": {"task_id": "digest"}},
+    )
+}
+LOOK, PLAN, FIX, FAIL, DATA, NONE = BUNDLES
 OF_CALL, OF_RESULT = {"event_type": "tool_call"}, {"event_type": "tool_result"}
 JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
     ("must_call_tool", LOOK, {"tool": "search"}, "pass", [1]),
@@ -99,7 +106,10 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
     ("tool_call_order", LOOK, {"before": OF_CALL | {"tool": "fly"}, "after": OF_CALL}, "fail", []),
     ("tool_call_order", LOOK, {"before": OF_RESULT | {"success": None}, "after": OF_CALL}, "fail", []),
     ("max_tool_calls", LOOK, {"max_total": 2}, "pass", [1, 3]),
+    ("tool_call_order", LOOK, {"before": OF_CALL, "after": OF_CALL}, "fail", [1, 1]),
     ("max_tool_calls", LOOK, {"tool": "read", "max": 0}, "fail", [3]),
+    ("max_tool_calls", LOOK, {"tool": "read", "max": None}, "fail", [3]),
+    ("max_tool_calls", LOOK, {"tool": "read", "max": 1, "max_total": 1}, "fail", [1, 3]),
     (
         "tool_args_match",
         LOOK,
@@ -122,7 +132,10 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
         "pass",
         [1],
     ),
-    ("tool_args_match", LOOK, {"tool": "search", "match": {"args_contains": {"dry": False}}}, "fail", [1]),
+    ("tool_args_match", LOOK, {"tool": "search", "match": {"args_contains": {"dry": False}}}, "pass", [1]),
+    ("tool_args_match", LOOK, {"tool": "search", "match": {"required_keys": "$.dry"}}, "fail", [1]),
+    ("tool_args_match", NONE, {"tool": "send", "match": {"args_contains": {"note": None}}}, "fail", [1]),
+    ("tool_args_match", NONE, {"tool": "send", "match": {"regex": {"note": "."}}}, "fail", [1]),
     (
         "stop_after_success",
         PLAN,
@@ -170,12 +183,15 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
         [],
     ),
     ("output_matches_format", LOOK, {"format": "bullet_list", "max_sentences_per_bullet": 1}, "fail", []),
+    ("output_matches_format", FIX, {"format": "bullet_list", "min_bullets": 0}, "fail", []),
+    ("output_matches_format", NONE, {"format": "bullet_list", "min_bullets": 2}, "pass", []),
     ("output_matches_format", LOOK, {"format": "paragraphs", "exact_paragraphs": 1}, "pass", []),
     ("output_matches_format", DATA, {"format": "json", "required_keys": ["city", "a"]}, "pass", []),
     ("output_matches_format", DATA, {"format": "json", "required_keys": ["a.b"]}, "fail", []),
     ("claims_supported_by_fixtures", LOOK, {"allowed_sources": ["search", "read"]}, "pass", [2, 4]),
     ("claims_supported_by_fixtures", LOOK, {"allowed_sources": "search"}, "fail", [2]),
-    ("claims_supported_by_fixtures", FAIL, {}, "fail", []),
+    ("claims_supported_by_fixtures", FAIL, {"allowed_sources": ["send"]}, "fail", []),
+    ("claims_supported_by_fixtures", LOOK, {}, "fail", []),
     ("memory_recall_same_group", FIX, {"expected_memory_fact": "likes oolong"}, "pass", [1, 3]),
     (
         "memory_recall_same_group",
@@ -184,6 +200,8 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
         "fail",
         [],
     ),
+    ("memory_recall_same_group", NONE, {"expected_memory_fact": "bullets"}, "pass", []),
+    ("memory_recall_same_group", NONE, {"expected_memory_fact": "brief"}, "fail", []),
     (
         "no_cross_group_memory_use",
         FIX,
@@ -200,10 +218,13 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
         [],
     ),
     ("scheduler_outbound_count", PLAN, {"exact": 1}, "pass", [5]),
-    ("scheduler_outbound_count", PLAN, {"exact": None, "min": 1}, "fail", []),
+    ("scheduler_outbound_count", PLAN, {"exact": None}, "fail", [5]),
+    ("scheduler_outbound_count", NONE, {"exact": None}, "pass", []),
+    ("scheduler_outbound_count", PLAN, {"min": 1, "max": None}, "fail", [5]),
     ("scheduler_outbound_count", LOOK, {"tool": "read", "exact": 1}, "fail", []),
     ("scheduler_task_runs", PLAN, {"task_id": "digest"}, "pass", [1, 2, 3, 4, 5, 6]),
-    ("scheduler_task_runs", PLAN, {"task_id": "report"}, "fail", []),
+    ("scheduler_task_runs", PLAN, {"task_id": "report"}, "fail", [1, 2, 3, 4, 5, 6]),
+    ("scheduler_task_runs", NONE, {"task_id": "digest"}, "fail", []),
     (
         "retry_policy_respected",
         PLAN,
@@ -212,9 +233,24 @@ JUDGED: tuple[tuple[str, str, Event, str, list[int]], ...] = (
         [1, 3, 2],
     ),
     ("retry_policy_respected", PLAN, {"tool": "fetch", "max_retries": 0}, "fail", [1, 3, 2]),
+    (
+        "retry_policy_respected",
+        PLAN,
+        {"tool": "fetch", "max_retries": 1, "retry_on_error_types": ["reset"]},
+        "fail",
+        [2],
+    ),
+    ("retry_policy_respected", NONE, {"tool": "send", "max_retries": 1}, "fail", []),
     ("retry_policy_respected", PLAN, {"tool": "outbound_send", "max_retries": 1}, "fail", []),
     ("graceful_failure_output", FAIL, {"allowed_failure_phrases": "Could not"}, "pass", [3]),
     ("graceful_failure_output", FAIL, {"allowed_failure_phrases": ["failed"]}, "fail", [3]),
+    (
+        "graceful_failure_output",
+        FAIL,
+        {"allowed_failure_phrases": "not", "forbidden_success_phrases": "SEND"},
+        "fail",
+        [3],
+    ),
     ("ask_clarifying_when_ambiguous", FIX, {"about_any_of": "oolong", "max_questions": 1}, "pass", []),
     ("ask_clarifying_when_ambiguous", LOOK, {"when": "^please"}, "fail", [5]),
     ("no_fabricated_source_or_citation", LOOK, {}, "pass", [2, 4]),

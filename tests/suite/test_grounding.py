@@ -54,7 +54,7 @@ CLAIMS = {
     "supported": ("- Model X has agent features https://x.example/a", ["search"], "pass", ""),
     "by a nested string": ("Deep text.", ["search"], "pass", ""),
     "by the fixture's name": ("Model X has new features", ["fx-1"], "pass", ""),
-    "by any source": ("Model X has new features", None, "pass", "any tool"),
+    "by no source": ("Model X has new features", None, "fail", "params.allowed_sources"),
     "invented address": (
         "Model X features https://x.example/b",
         ["search"],
@@ -91,14 +91,15 @@ def test_claims_need_support(output, sources, status, said):
     """Addresses whole, claims by enough of their words; the results are the evidence."""
     params = {} if sources is None else {"allowed_sources": sources}
     named = [sources] if isinstance(sources, str) else sources
-    refs = ["evt-2"] if named is None or {"search", "fx-1"} & set(named) else []
+    refs = ["evt-2"] if named and {"search", "fx-1"} & set(named) else []
     check("claims_supported_by_fixtures", params, trace_of(*SCRIPT, output=output), status, refs, said)
 
 
 def test_nothing_is_supported_where_no_tool_succeeded():
     """Not even an output that claims nothing."""
     trace = trace_of(*FAILED, output="- It is so.")
-    check("claims_supported_by_fixtures", {}, trace, "fail", [], "no source answered")
+    params = {"allowed_sources": ["search"]}
+    check("claims_supported_by_fixtures", params, trace, "fail", [], "no source answered")
 
 
 def test_a_failed_result_supports_nothing():

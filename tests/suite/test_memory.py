@@ -38,7 +38,7 @@ RECALL = {
     "shown by brief bullets": ([], BRIEF, {"expected_memory_fact": "brief answers"}, "pass", [], ""),
     "not brief": ([], LONG, {"expected_memory_fact": "brief bullets"}, "fail", [], ""),
     "long bullets are bullets": ([], LONG, {"expected_memory_fact": "bullets"}, "pass", [], ""),
-    "just brief enough": ([], LONG[:-1], {"expected_memory_fact": "brief"}, "pass", [], ""),
+    "just brief enough": ([], LONG[:-3], {"expected_memory_fact": "brief"}, "pass", [], ""),
     "brief without bullets": ([], "text", {"expected_memory_fact": "brief"}, "pass", [], ""),
     "another fact has no form": ([], BRIEF, {"expected_memory_fact": "tea"}, "pass", [], "not against it"),
     "nothing was said": ([], " ", {"expected_memory_fact": "tea"}, "fail", [], "'tea'"),
@@ -52,17 +52,17 @@ def test_memory_is_recalled_in_its_group(script, output, params, status, refs, s
     check("memory_recall_same_group", params, trace_of(*script, output=output), status, refs, said)
 
 
-def test_a_group_must_be_known():
+def test_a_run_without_a_group_has_the_memory_without_one():
+    """Neither the scenario nor the test names a group."""
+    trace = trace_of(memory("read", None), memory("read", "home"), scenario={"group_id": None})
+    params = {"expected_memory_fact": "x"}
+    check("memory_recall_same_group", params, trace, "pass", ["evt-1"], "without a group")
+
+
+def test_a_correction_needs_a_group():
     """Neither the scenario nor the test names one."""
     trace = trace_of(scenario={"group_id": None})
-    check(
-        "memory_recall_same_group",
-        {"expected_memory_fact": "x"},
-        trace,
-        "fail",
-        [],
-        "params.group_id: required",
-    )
+    check("memory_update_on_correction", {}, trace, "fail", [], "params.group_id: required")
 
 
 CROSS = {

@@ -6,7 +6,7 @@ import pytest
 
 from reenact.suite.runner import Plan, run_test
 from tests.cli.commands import run
-from tests.suite.runs import call, check, error, judged, result, table, trace_of
+from tests.suite.runs import call, check, error, judged, memory, result, table, trace_of
 
 FORMS = {
     "one pattern": ("output_omits", {"patterns": "secret"}, "pass"),
@@ -74,6 +74,188 @@ def test_false_at_a_path_counts_as_missing(match):
     assert (
         judged("tool_args_match", {"tool": "send", "match": {"required_keys": "dry"}}, trace).status == "pass"
     )
+
+
+SENT = (call("send", dry=False, note=None, count=1), error("send", "c1"), call("send", "c2", dry=False))
+TASK = {"trigger": "scheduler", "task_id": "t1", "scheduler_context": {"task_id": "t1"}}
+LONG = "w" * 218
+AS_THERE = {
+    "false of a member is a value": (
+        ("tool_args_match", {"tool": "send", "match": {"args_contains": {"dry": False}}}),
+        trace_of(*SENT),
+        ("pass", ["evt-1"]),
+    ),
+    "and its text": (
+        ("tool_args_match", {"tool": "send", "match": {"regex": {"dry": "^false$"}}}),
+        trace_of(*SENT),
+        ("pass", ["evt-1"]),
+    ),
+    "null of a member is missing": (
+        ("tool_args_match", {"tool": "send", "match": {"args_contains": {"note": None}}}),
+        trace_of(*SENT),
+        ("fail", ["evt-1", "evt-3"]),
+    ),
+    "and has no text": (
+        ("tool_args_match", {"tool": "send", "match": {"regex": {"note": "."}}}),
+        trace_of(*SENT),
+        ("fail", ["evt-1", "evt-3"]),
+    ),
+    "one event for both sides": (
+        ("tool_call_order", {"before": {"event_type": "error"}, "after": {"event_type": "error"}}),
+        trace_of(*SENT),
+        ("fail", ["evt-2", "evt-2"]),
+    ),
+    "at most null calls": (
+        ("max_tool_calls", {"tool": "send", "max": None}),
+        trace_of(*SENT),
+        ("fail", ["evt-1", "evt-3"]),
+    ),
+    "at most null calls in all": (("max_tool_calls", {"max_total": None}), trace_of(), ("pass", [])),
+    "a bullet list without bullets": (
+        ("output_matches_format", {"format": "bullet_list", "min_bullets": 0}),
+        trace_of(output="done"),
+        ("fail", []),
+    ),
+    "a bullet of any white space": (
+        ("output_matches_format", {"format": "bullet_list", "min_bullets": 2}),
+        trace_of(output="-\x0ba\n\x0c*\x0cb"),
+        ("pass", []),
+    ),
+    "claims without sources": (
+        ("claims_supported_by_fixtures", {}),
+        trace_of(call("search"), result("search", result="done")),
+        ("fail", []),
+    ),
+    "claims with null sources": (
+        ("claims_supported_by_fixtures", {"allowed_sources": None}),
+        trace_of(call("search"), result("search", result="done")),
+        ("fail", []),
+    ),
+    "recalled by the form alone": (
+        ("memory_recall_same_group", {"expected_memory_fact": "no nuts"}),
+        trace_of({"type": "final_output", "content": "done"}),
+        ("pass", []),
+    ),
+    "not recalled by the form": (
+        ("memory_recall_same_group", {"expected_memory_fact": "likes bullets"}),
+        trace_of({"type": "final_output", "content": "done"}),
+        ("fail", []),
+    ),
+    "recalled where nobody has a group": (
+        ("memory_recall_same_group", {"expected_memory_fact": "likes bullets"}),
+        trace_of(memory("read", None), scenario={"group_id": None}),
+        ("pass", ["evt-1"]),
+    ),
+    "brief up to 220 characters of line": (
+        ("memory_recall_same_group", {"expected_memory_fact": "brief"}),
+        trace_of(output=f"- {LONG}"),
+        ("pass", []),
+    ),
+    "brief with the sign and the line break": (
+        ("memory_recall_same_group", {"expected_memory_fact": "brief"}),
+        trace_of(output=f"- {LONG}\n"),
+        ("fail", []),
+    ),
+    "brief with the indentation": (
+        ("memory_recall_same_group", {"expected_memory_fact": "brief"}),
+        trace_of(output=f" - {LONG}"),
+        ("fail", []),
+    ),
+    "exactly null messages": (
+        ("scheduler_outbound_count", {"tool": "send", "exact": None}),
+        trace_of(*SENT, scenario=TASK),
+        ("fail", ["evt-1", "evt-3"]),
+    ),
+    "exactly null messages, and none sent": (
+        ("scheduler_outbound_count", {"exact": None}),
+        trace_of(*SENT, scenario=TASK),
+        ("pass", []),
+    ),
+    "at most null messages": (
+        ("scheduler_outbound_count", {"tool": "send", "max": None}),
+        trace_of(*SENT, scenario=TASK),
+        ("fail", ["evt-1", "evt-3"]),
+    ),
+    "another trigger, the same task": (
+        ("scheduler_task_runs", {"task_id": "t1"}),
+        trace_of(*SENT, scenario=TASK | {"trigger": "user_message"}),
+        ("fail", ["evt-1", "evt-2", "evt-3"]),
+    ),
+    "another task": (
+        ("scheduler_task_runs", {"task_id": "t2"}),
+        trace_of(*SENT, scenario=TASK),
+        ("fail", ["evt-1", "evt-2", "evt-3"]),
+    ),
+    "a task that no event carries": (
+        ("scheduler_task_runs", {}),
+        trace_of(*SENT, scenario=TASK | {"task_id": None}),
+        ("fail", []),
+    ),
+    "no event need carry it but for the scheduler": (
+        ("scheduler_task_runs", {"task_id": "t1", "trigger_must_equal": "user_message"}),
+        trace_of(*SENT, scenario=TASK | {"trigger": "user_message", "task_id": None}),
+        ("pass", []),
+    ),
+    "no task, and none wanted": (
+        ("scheduler_task_runs", {}),
+        trace_of(*SENT, scenario={"trigger": "scheduler", "scheduler_context": {}}),
+        ("pass", []),
+    ),
+    "an error that names no tool": (
+        ("retry_policy_respected", {"tool": "send", "max_retries": 1}),
+        trace_of(call("send"), error(None, "c1")),
+        ("fail", []),
+    ),
+    "an error of another type": (
+        ("retry_policy_respected", {"tool": "send", "max_retries": 1, "retry_on_error_types": ["reset"]}),
+        trace_of(*SENT),
+        ("fail", ["evt-2"]),
+    ),
+    "null retries": (
+        ("retry_policy_respected", {"tool": "send", "max_retries": None}),
+        trace_of(*SENT),
+        ("fail", ["evt-1", "evt-3", "evt-2"]),
+    ),
+    "no success phrase means those that everybody knows": (
+        (
+            "graceful_failure_output",
+            {"allowed_failure_phrases": ["sorry"], "forbidden_success_phrases": []},
+        ),
+        trace_of(*SENT, output="Sorry. All set!"),
+        ("fail", ["evt-2"]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("asserted", "trace", "found"), **table(AS_THERE))
+def test_an_odd_case_is_judged_as_where_the_format_comes_from(asserted, trace, found):
+    """The same verdict, and the same events behind it."""
+    kind, params = asserted
+    result = judged(kind, params, trace)
+    assert (result.status, result.evidence.event_refs) == found, result.message
+
+
+def test_events_take_their_context_from_the_bundle_alone(tmp_path):
+    """What the test's author had in mind fills the scenario, and proves nothing of what happened."""
+    bundle = BUNDLE | {"scenario": {"trigger": "scheduler", "scheduler_context": {}}}
+    bundle["script"] = [{"type": "memory_read", "path": "CLAUDE.md"}]
+    (tmp_path / "replay.json").write_text(json.dumps(bundle))
+    test = {
+        "schema_version": "0.1",
+        "id": "t",
+        "adapter": "nanoclaw",
+        "mode": "replay",
+        "scenario": {"trigger": "scheduler", "group_id": "g1", "scheduler_context": {"task_id": "t1"}},
+        "adapter_input": {"replay_file": "replay.json"},
+        "assertions": [
+            {"id": "task", "type": "scheduler_task_runs", "params": {"task_id": "t1"}},
+            {"id": "group", "type": "no_cross_group_memory_use", "params": {"forbidden_group_ids": ["g1"]}},
+        ],
+    }
+    (tmp_path / "test.yaml").write_text(json.dumps(test))
+    outcome = run_test(tmp_path / "test.yaml", Plan("r"))
+    found = [(each.status, each.evidence.event_refs) for each in outcome.result.assertions]
+    assert found == [("fail", []), ("pass", ["evt-1"])]
 
 
 TEST = """\

@@ -53,7 +53,7 @@ FORMATS = {
     "bullets": (BULLETS, {"format": "bullet_list", "min_bullets": 3, "max_bullets": 3}, "pass", "bullets 3"),
     "any bullets": (BULLETS, {"format": "bullet_list"}, "pass", ""),
     "no bullets": (TEXT, {"format": "bullet_list"}, "fail", "no bullets, fewer than 1"),
-    "none needed": (TEXT, {"format": "bullet_list", "min_bullets": 0}, "pass", ""),
+    "at least one": (TEXT, {"format": "bullet_list", "min_bullets": 0}, "fail", "no bullets, fewer than 1"),
     "too few": (BULLETS, {"format": "bullet_list", "min_bullets": 4}, "fail", "3 bullets, fewer than 4"),
     "too many": (BULLETS, {"format": "bullet_list", "max_bullets": 2}, "fail", "3 bullets, more than 2"),
     "sentences": (

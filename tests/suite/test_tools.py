@@ -49,10 +49,16 @@ CALLS = {
         *("max_tool_calls", {"max_total": 2}, TWICE, "fail", ["evt-1", "evt-3", "evt-4"]),
         "all tools: expected 2 or fewer calls, found 3",
     ),
-    "no limit": ("max_tool_calls", {"tool": "search"}, TWICE, "fail", [], "give tool and max, or max_total"),
+    "a tool without limit": ("max_tool_calls", {"tool": "search"}, TWICE, "fail", [], "go together"),
+    "a limit without tool": ("max_tool_calls", {"max": 3, "max_total": 3}, TWICE, "fail", [], "go together"),
+    "no limit": ("max_tool_calls", {}, TWICE, "fail", [], "give tool and max, or max_total"),
     "two limits": (
-        *("max_tool_calls", {"tool": "search", "max": 1, "max_total": 2}, TWICE, "fail", []),
-        "give tool and max, or max_total",
+        *("max_tool_calls", {"tool": "search", "max": 2, "max_total": 3}, TWICE, "pass", ["evt-1", "evt-3"]),
+        "search: expected 2 or fewer",
+    ),
+    "two limits, the second broken": (
+        *("max_tool_calls", {"tool": "search", "max": 2, "max_total": 2}, TWICE),
+        *("fail", ["evt-1", "evt-3", "evt-4"], "all tools: expected 2 or fewer"),
     ),
 }
 
@@ -90,7 +96,7 @@ ORDER = {
     ),
     "the same event": (
         *({"event_type": "tool_call", "tool": "send"}, {"event_type": "tool_call", "tool": "send"}),
-        *("fail", ["evt-4"], "evt-4"),
+        *("fail", ["evt-4", "evt-4"], "evt-4"),
     ),
     "no before": (
         *({"event_type": "tool_call", "tool": "fetch"}, {"event_type": "tool_call", "tool": "send"}),

@@ -163,7 +163,7 @@ def test_ids_come_from_the_step_then_the_bundle_then_the_test():
         "planned",
     )
     assert [(event.group_id, event.session_id, event.agent_id) for event in trace.events] == [
-        ("planned", "", "agent-main"),
+        (None, "", "agent-main"),
         ("own", "", "b"),
     ]
 

@@ -16,26 +16,28 @@ SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "succes
 
 class RetryPolicy(Params, frozen=True, kw_only=True):
     tool: str
-    max_retries: Count
+    max_retries: Count | None
+    """Null is zero."""
     retry_on_error_types: tuple[str, ...] = ()
 
 
 def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
     """The tool failed, failed in a way that may be retried, and was not retried too often."""
-    made, errors = calls(trace, params.tool), errors_of(trace, params.tool)
-    retries = max(0, len(made) - 1)
+    made = calls(trace, params.tool)
+    errors = [event for event in of_type(trace, "error") if event.data.get("tool") == params.tool]
+    retries, allowed = max(0, len(made) - 1), params.max_retries or 0
     types = [str(event.data.get("error_type")) for event in errors]
     foreign = [
         kind for kind in types if params.retry_on_error_types and kind not in params.retry_on_error_types
     ]
-    passed = bool(errors) and not foreign and retries <= params.max_retries
-    wanted = f"expected {params.tool} to fail and be retried at most {counted(params.max_retries, 'time')}"
+    passed = bool(errors) and not foreign and retries <= allowed
+    wanted = f"expected {params.tool} to fail and be retried at most {counted(allowed, 'time')}"
     if params.retry_on_error_types:
         wanted += f" on {', '.join(params.retry_on_error_types)}"
     found = f"{counted(len(made), 'call')}{at(made)} and "
     found += f"{counted(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
     observed = {"calls": len(made), "retries": retries, "error_types": types}
-    events = [*made, *errors] if errors else []  # without an error there was nothing to look at
+    events = errors if foreign or not errors else [*made, *errors]  # how often is then not looked at
     return verdict(passed, f"{wanted}, found {found}", observed=observed, events=events)
 
 
@@ -52,7 +54,7 @@ def graceful_failure_output(trace: Trace, params: GracefulFailure) -> Verdict:
     said = [phrase for phrase in params.allowed_failure_phrases if searcher.contains(output, phrase)]
     claimed = [
         phrase
-        for phrase in params.forbidden_success_phrases
+        for phrase in params.forbidden_success_phrases or SUCCESS_PHRASES
         if params.must_not_claim_success and searcher.contains(output, phrase)
     ]
     problems = [] if errors else ["no error event"]

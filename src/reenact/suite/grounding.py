@@ -15,8 +15,8 @@ from reenact.suite.verdict import Verdict, counted, quoted, verdict
 
 
 class ClaimsSupported(Params, frozen=True, kw_only=True):
-    allowed_sources: list[str] | None = None
-    """Tools or fixtures by name; every successful result counts when absent."""
+    allowed_sources: list[str]
+    """Tools or fixtures by name."""
 
 
 def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdict:
@@ -30,7 +30,7 @@ def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdi
     problems = [f"the address {url}" for url in invented]
     problems += [f"the claim {quoted(unit)}" for unit in unsupported]
     problems += [] if results or problems else ["anything: no source answered"]
-    sources = ", ".join(params.allowed_sources) if params.allowed_sources is not None else "any tool"
+    sources = ", ".join(params.allowed_sources) or "no tool"
     message = (
         f"expected everything to come from {sources} ({counted(len(results), 'successful result')}), found "
         + (f"no support for {'; '.join(problems)}" if problems else "it so")

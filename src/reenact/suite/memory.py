@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from posixpath import normpath
-from typing import Any
+from typing import Any, Final
 
 from reenact.errors import UsageError
 from reenact.formats.trace import Trace, TraceEvent
-from reenact.suite.events import MEMORY_TYPES, of_type, output_events, strings_in
+from reenact.suite.events import MEMORY_TYPES, of_type, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.values import bullets
 from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
 
-BRIEF_CHARACTERS = 220
-"""The longest bullet of an output that shows a preference for brief ones."""
+BRIEF_CHARACTERS: Final = 220
+"""The longest bullet of an output that shows a preference for brief ones, as a whole line."""
+_BULLET_LINE: Final = re.compile(r"^[^\S\n]*[-*](?:\s[^\n]*\n?|\n)", re.ASCII | re.MULTILINE)
 
 
 class MemoryRecall(Params, frozen=True, kw_only=True):
@@ -26,20 +26,20 @@ class MemoryRecall(Params, frozen=True, kw_only=True):
 
 def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
     """The group's memory was used, or the form of the output is not against the fact."""
-    group_id = _group_of(trace, params.group_id)
+    group_id = params.group_id if params.group_id is not None else trace.scenario.group_id
     found = [event for event in of_type(trace, *MEMORY_TYPES) if event.group_id == group_id]
     is_shown = _shows(trace.final_output.content, params.expected_memory_fact)
-    wanted = f"expected {quoted(params.expected_memory_fact)} to be recalled in group {group_id}"
+    where = "without a group" if group_id is None else f"in group {group_id}"
+    wanted = f"expected {quoted(params.expected_memory_fact)} to be recalled {where}"
     message = f"{wanted}, found {counted(len(found), 'memory event')}{at(found)}"
     message += f" and an output that is {'not ' if is_shown else ''}against it"
     observed = {"group_id": group_id, "memory_events": len(found), "shown_in_output": is_shown}
-    events = found or output_events(trace)
-    return verdict(bool(found) or is_shown, message, observed=observed, events=events)
+    return verdict(bool(found) or is_shown, message, observed=observed, events=found)
 
 
 def _shows(output: str, fact: str) -> bool:
     """Whether nothing in *output* is against *fact*: of bullets and brevity alone its form can tell."""
-    found = bullets(output)
+    found = _BULLET_LINE.findall(output)
     has_bullets = bool(found) or "bullet" not in fact.casefold()
     is_brief = all(len(bullet) <= BRIEF_CHARACTERS for bullet in found) or "brief" not in fact.casefold()
     return bool(output.strip()) and has_bullets and is_brief

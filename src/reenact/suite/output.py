@@ -112,7 +112,7 @@ def _brief(observed: dict[str, Any]) -> str:
 
 def _check_bullets(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
     found = bullets(text)
-    at_least = 1 if params.min_bullets is None else params.min_bullets
+    at_least = max(1, params.min_bullets or 1)
     problems = []
     if len(found) < at_least:
         problems.append(f"{counted(len(found), 'bullet')}, fewer than {at_least}")

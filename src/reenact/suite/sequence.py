@@ -146,23 +146,21 @@ def bounds(exact: int | None, at_least: int | None, at_most: int | None) -> str:
 class OutboundCount(Params, frozen=True, kw_only=True):
     tool: str = "outbound_send"
     exact: Count | msgspec.UnsetType | None = msgspec.UNSET
-    """Null is a count that no run has: it is given, so the number of calls must equal it."""
-    min: Count | None = None
-    max: Count | None = None
+    min: Count | msgspec.UnsetType | None = msgspec.UNSET
+    max: Count | msgspec.UnsetType | None = msgspec.UNSET
+    """Null is zero, here as in the other two."""
 
 
 def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
     """A scheduled run sent as many messages as it should."""
     found = calls(trace, params.tool)
     trigger = trace.scenario.trigger
-    exact = None if params.exact is msgspec.UNSET else params.exact
-    if params.exact is None:
-        raise UsageError(
-            "params.exact: is null, which no number of calls equals; give a number, or leave it out"
-        )
+    exact, at_least, at_most = (
+        None if given is msgspec.UNSET else given or 0 for given in (params.exact, params.min, params.max)
+    )
     is_scheduled = trigger == "scheduler"
-    passed = within(len(found), exact, params.min, params.max) and is_scheduled
-    wanted = f"{params.tool} in a scheduled run: expected {bounds(exact, params.min, params.max)}"
+    passed = within(len(found), exact, at_least, at_most) and is_scheduled
+    wanted = f"{params.tool} in a scheduled run: expected {bounds(exact, at_least, at_most)}"
     message = f"{wanted}, found {len(found)}{at(found)} in a run started by {trigger}"
     observed = {"calls": len(found), "trigger": trigger}
     return verdict(passed, message, observed=observed, events=found if is_scheduled else [])
@@ -170,7 +168,7 @@ def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
 
 class TaskRuns(Params, frozen=True, kw_only=True):
     task_id: str | None = None
-    """The scenario's own when absent."""
+    """Any task, or none, when absent."""
     trigger_must_equal: str = "scheduler"
 
 
@@ -179,15 +177,16 @@ def scheduler_task_runs(trace: Trace, params: TaskRuns) -> Verdict:
     scenario = trace.scenario
     in_context = (scenario.scheduler_context or {}).get("task_id")
     task_id = scenario.task_id if scenario.task_id is not None else in_context
-    wanted = params.task_id if params.task_id is not None else task_id
-    is_meant = scenario.trigger == params.trigger_must_equal and task_id == wanted
-    found = [event for event in trace.events if event.task_id == wanted] if is_meant else []
+    found = [event for event in trace.events if task_id is not None and event.task_id == task_id]
+    is_meant = scenario.trigger == params.trigger_must_equal and params.task_id in (None, task_id)
+    is_carried = bool(found) or task_id is None or params.trigger_must_equal != "scheduler"
     message = (
-        f"expected task {wanted} started by {params.trigger_must_equal}, "
-        f"found task {task_id} started by {scenario.trigger} with {len(found)} events{at(found)}"
+        f"expected {f'task {params.task_id}' if params.task_id else 'a task'} started by "
+        f"{params.trigger_must_equal}, found {f'task {task_id}' if task_id else 'none'} "
+        f"started by {scenario.trigger} with {counted(len(found), 'event')}{at(found)}"
     )
     observed = {"trigger": scenario.trigger, "task_id": task_id, "events": len(found)}
-    return verdict(bool(found), message, observed=observed, events=found)
+    return verdict(is_meant and is_carried, message, observed=observed, events=found)
 
 
 class DivergenceFree(Params, frozen=True, kw_only=True):

@@ -52,22 +52,27 @@ def must_not_call_tool(trace: Trace, params: MustNotCallTool) -> Verdict:
 
 class MaxToolCalls(Params, frozen=True, kw_only=True):
     tool: str | None = None
-    max: Count | None = None
-    max_total: Count | None = None
+    max: Count | msgspec.UnsetType | None = msgspec.UNSET
+    max_total: Count | msgspec.UnsetType | None = msgspec.UNSET
+    """Null is none at all, here as in *max*."""
 
 
 def max_tool_calls(trace: Trace, params: MaxToolCalls) -> Verdict:
     """One tool, or all together, were called no more often than allowed."""
-    by_tool = params.tool is not None and params.max is not None and params.max_total is None
-    in_total = params.max_total is not None and params.tool is None and params.max is None
-    if not by_tool and not in_total:
-        raise UsageError("params: give tool and max, or max_total alone")
-    limit = params.max if by_tool else params.max_total
-    assert limit is not None
-    found = calls(trace, params.tool)
-    what = params.tool or "all tools"
+    if (params.tool is None) != (params.max is msgspec.UNSET):
+        raise UsageError("params: tool and max go together; max_total is for all tools")
+    if params.max is msgspec.UNSET and params.max_total is msgspec.UNSET:
+        raise UsageError("params: give tool and max, or max_total")
+    limits = [(params.tool, params.max), (None, params.max_total)]
+    counts = [
+        (tool or "all tools", limit or 0, calls(trace, tool))
+        for tool, limit in limits
+        if limit is not msgspec.UNSET
+    ]
+    broken = [each for each in counts if len(each[2]) > each[1]]
+    what, limit, found = (broken or counts)[0]
     message = f"{what}: expected {limit} or fewer calls, found {len(found)}{at(found)}"
-    return verdict(len(found) <= limit, message, observed={"calls": len(found)}, events=found)
+    return verdict(not broken, message, observed={"calls": len(found)}, events=found)
 
 
 class ToolCallOrder(Params, frozen=True, kw_only=True):
@@ -89,7 +94,8 @@ def tool_call_order(trace: Trace, params: ToolCallOrder) -> Verdict:
         return verdict(False, f"{wanted}, found no {missing}", observed=observed)
     passed = before.seq < after.seq
     message = f"{wanted}, found the first at {before.event_id} and the other at {after.event_id}"
-    return verdict(passed, message, observed=observed, events=[before, after])
+    refs = (before.event_id, after.event_id)  # one event may be both
+    return Verdict(passed=passed, message=message, observed=observed, event_refs=refs)
 
 
 class StopAfterSuccess(Params, frozen=True, kw_only=True):
@@ -150,8 +156,10 @@ def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]
 
 
 def _values(args: Any, path: str) -> list[Any]:
-    """What a path that may be dotted leads to; false counts as nothing, as where the format comes from."""
-    return [value for value in values_at(args, path) if value is not False]
+    """What a path that may be dotted leads to, but for null, and for false that is not a member itself."""
+    if isinstance(args, dict) and path in args:
+        return [] if args[path] is None else [args[path]]
+    return [value for value in values_at(args, path) if value is not None and value is not False]
 
 
 def _holds(value: Any, expected: Any, searcher: Searcher) -> bool:
@@ -166,7 +174,8 @@ def _text(value: Any) -> str:
 
 def _is(args: Any, key: str) -> str:
     found = " and ".join(shorten(value) for value in values_at(args, key)) or "missing"
-    return f"{found}, which counts as missing; ask for it with tool_args" if found == "false" else found
+    is_missing = found != "missing" and not _values(args, key)
+    return f"{found}, which counts as missing; ask for it with tool_args" if is_missing else found
 
 
 class ToolArgs(Params, frozen=True, kw_only=True):

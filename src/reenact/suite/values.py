@@ -18,7 +18,7 @@ from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import quoted, shorten
 
-_BULLET: Final = re.compile(r"[ \t]*[-*][ \t]+(?P<text>\S.*)", re.ASCII)
+_BULLET: Final = re.compile(r"\s*[-*]\s+(?P<text>\S.*)", re.ASCII)
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)", re.ASCII)
 _URL: Final = re.compile(r"https?://\S+", re.IGNORECASE | re.ASCII)
 _ENCLOSURES: Final = {"(": ")", "[": "]", "<": ">", '"': '"', "'": "'", "`": "`"}

@@ -79,7 +79,7 @@ def normalize(
         capabilities={**DEFAULT_CAPABILITIES, **(bundle.capabilities or {})},
         scenario=scenario,
         input_messages=bundle.input_messages,
-        events=_events(bundle.script, scenario, started_at),
+        events=_events(bundle.script, bundle.scenario, started_at),
         final_output=_final_output(bundle),
         status=bundle.status,
         metrics=_metrics(bundle),
@@ -111,7 +111,7 @@ def _first_given(*values: T | Absent | None) -> T | None:
     return None
 
 
-def _events(script: list[AnyStep], scenario: TraceScenario, started_at: datetime) -> list[TraceEvent]:
+def _events(script: list[AnyStep], scenario: Scenario, started_at: datetime) -> list[TraceEvent]:
     events: list[TraceEvent] = []
     calls: dict[str, str] = {}
     for index, (step, ts) in enumerate(zip(script, _times(script, started_at), strict=True)):
@@ -159,9 +159,7 @@ def _moment(ts: str) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def _event(
-    index: int, step: AnyStep, scenario: TraceScenario, ts: str, calls: Mapping[str, str]
-) -> TraceEvent:
+def _event(index: int, step: AnyStep, scenario: Scenario, ts: str, calls: Mapping[str, str]) -> TraceEvent:
     """One event; *calls* has the latest event of each call before it."""
     kind = str(step.__struct_config__.tag)
     answered = _first_given(step.call_id) if isinstance(step, ToolResult | Failure) else None
