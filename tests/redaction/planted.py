@@ -121,12 +121,56 @@ NAMED_PLACES: dict[str, Place] = {
     "yaml": lambda name, value: f"host: localhost\n{name}: {value}\nport: 5432\n",
     "python": lambda name, value: f"connect(host='h', {name}='{value}')",
     "repr": lambda name, value: repr({"host": "h", name: value}),
+    "repr of pairs": lambda name, value: repr([("user", "bob"), (name, value)]),
+    "repr of raw pairs": lambda name, value: repr([(b"user", b"bob"), (name.encode(), value.encode())]),
+    "k and v": lambda name, value: json.dumps([{"k": name, "v": value}]),
+    "json over lines, in json": lambda name, value: json.dumps({"a": f'{{"{name}"\n:\n"{value}"}}'}),
+    "yaml list": lambda name, value: (
+        f"env:\n  - name: {name}\n    value: {value}\n  - name: X\n    value: y\n"
+    ),
+    "yaml list in json": lambda name, value: json.dumps({"a": f"- name: {name}\n  value: '{value}'\n"}),
+    "yaml block": lambda name, value: f"db:\n  host: h\n  {name}: |\n    {value}\n  port: 5\n",
+    "xml cdata, spaced": lambda name, value: f"<a><{name}>\n  <![CDATA[{value}]]>\n</{name}></a>",
+    "xml other quotes": lambda name, value: f"<a {name}='{value}\"x'/>",
+    "plist": lambda name, value: f"<dict><key>{name}</key>\n<string>{value}</string></dict>",
+    "html value first": lambda name, value: f'<input value="{value}" type="hidden" name="{name}">',
+    "html meta": lambda name, value: f'<meta name="{name}" content="{value}">',
+    "graphql block": lambda name, value: f'mutation {{ login({name}: """{value}""") {{ id }} }}',
+    "multipart, other case": lambda name, value: (
+        f'--b\ncontent-disposition: FORM-DATA; charset=utf-8; name="{name}"\nX: y\n\n{value}\n--b--\n'
+    ),
+    "multipart, coded name": lambda name, value: (
+        f"--b\r\nContent-Disposition: form-data; name*=UTF-8''{name}\r\n\r\n{value}\r\n--b--\r\n"
+    ),
+    "multipart, single quotes": lambda name, value: (
+        f"--b\r\nContent-Disposition: form-data; name='{name}'\r\n\r\n{value}\r\n--b--\r\n"
+    ),
+    "form, array": lambda name, value: f"{name}[]={quote_plus(value)}&x=1",
+    "form, dotted": lambda name, value: f"user.{name}={quote_plus(value)}&x=1",
+    "form, semicolons": lambda name, value: f"a=b;{name}={quote_plus(value)};c=d",
+    "connection string": lambda name, value: f"Server=h;User Id=sa;{name}={value};Encrypt=true",
+    "settings of a line": lambda name, value: f"host=h user=bob {name}={value} dbname=x",
+    "properties": lambda name, value: f"# db\ndb.host=h\ndb.{name}={value}\n",
+    "npmrc": lambda name, value: f"//registry.example/:_{name}={value}\n",
+    "option with one dash": lambda name, value: json.dumps({"args": ["x", f"-{name}", value]}),
+    "option of java": lambda name, value: json.dumps({"args": ["java", f"-D{name}={value}"]}),
     "url-encoded json": lambda name, value: (
         f"https://h.example/?variables={quote(json.dumps({name: value}))}"
     ),
     "url-encoded json, plus": lambda name, value: f"q={quote_plus(json.dumps({'a': 1, name: value}))}&x=1",
 }
 """The words before the value are the name's own: XML and YAML allow no others."""
+
+PASSWORD_PLACES: dict[str, Callable[[str], str]] = {
+    "sql": lambda value: f"CREATE USER bob WITH PASSWORD '{value}'",
+    "mysql": lambda value: f"ALTER USER bob IDENTIFIED BY '{value}'",
+    "mysql, plugin": lambda value: f"CREATE USER bob IDENTIFIED WITH caching_sha2 BY '{value}'",
+    "netrc": lambda value: f"machine h.example\n  login bob\n  password {value}\n",
+    "export": lambda value: f"export DB_PASSWORD={value}\n",
+    "dockerfile": lambda value: f"FROM x\nENV DB_PASSWORD={value}\n",
+    "dotenv with signs": lambda value: f"# settings\nAPI_TOKEN=a1(b)2;c{{d}}{value}\nPORT=5432\n",
+}
+"""Where a language of its own says what follows."""
 
 SHAPED_PLACES: dict[str, Callable[[str], str]] = {
     "prose": lambda value: f"The key is {value}, keep it.",

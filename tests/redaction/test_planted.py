@@ -26,6 +26,9 @@ profiles = pytest.mark.parametrize("profile", REDACTORS)
 WORDS = ("correct-horse-battery", "hunter2", "letmein", "Tr0ub4dor&3", "pa/ss+wo=rd9", "geheim42")
 """Passwords without any shape: their names alone tell."""
 
+UNQUOTED = ("ini", "dotenv", "yaml", "yaml list", "command line", "npmrc", "properties", "settings of a line")
+"""Where a value that holds other signs would stand in quotes."""
+
 
 def leaks(profile: str, text: str, secret: str) -> bool:
     """Whether any way in which payloads are written keeps *secret* of *text*; laws are checked on the way."""
@@ -63,16 +66,22 @@ def test_no_value_beside_a_secret_name_survives(profile: str, place: str) -> Non
     survivors = []
     for name in planted.SECRET_NAMES:
         for value in values:
-            if place in ("xml element", "xml cdata", "xml attribute", "xml setting") and re.search(
-                "[&<>]", value
-            ):
+            if place.startswith(("xml", "html", "plist")) and re.search("[&<>]", value):
                 continue
-            if place in ("ini", "dotenv", "yaml", "command line") and re.search("[&/]", value):
+            if place in UNQUOTED and re.search("[&/]", value):
                 continue
             text = planted.NAMED_PLACES[place](name, value)
             if leaks(profile, text, value):
                 survivors.append((name, value))
     assert survivors == []
+
+
+@profiles
+@pytest.mark.parametrize("place", planted.PASSWORD_PLACES)
+def test_no_value_survives_where_a_language_names_it(profile: str, place: str) -> None:
+    """SQL, netrc, and lines that set one variable."""
+    text = planted.PASSWORD_PLACES[place]
+    assert [value for value in WORDS if leaks(profile, text(value), value)] == []
 
 
 @profiles
@@ -223,6 +232,14 @@ ORDINARY_TEXTS = {
     "rows": json.dumps([["word", "count"], ["author", 3]]),
     "settings in code": "password = ask()\ntoken = read(path)\nreturn token\n",
     "mail": "https://h.example/a?b=c and bob@example.org: see https://h.example:443/x",
+    "names in a tuple": "fields = ('password', 'username')",
+    "call": "os.environ.get('API_KEY', 'none') or getpass('password', 'stream')",
+    "prose": "Say \"password\" to login and password again; identified by name. The password 'is' asked for.",
+    "yaml of names": "- name: password\n  type: string\n- name: token\n  value: ${TOKEN}\n",
+    "block of text": "password: >\n\nnothing below it\n",
+    "heading": "<key>password</key> <label>Password</label><b>Your token</b>",
+    "loop": "for password in passwords: print(password)",
+    "statement": "a = 1; password = ask(); b = 2",
     "key rows": json.dumps([{"key": "color", "value": "red"}, {"key": "monkey", "value": "george"}]),
 }
 

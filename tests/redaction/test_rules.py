@@ -330,7 +330,18 @@ def test_equal_secrets_look_different_under_another_salt() -> None:
     assert (first.count, second.count) == (1, 1)
 
 
-NESTED = ("secret=", "?secret=(", "secret=your-", "a=b&secret=", "secret='", "eyJ-", "http://a:b@")
+NESTED = (
+    *("secret=", "?secret=(", "secret=your-", "a=b&secret=", "secret='", "eyJ-", "http://a:b@"),
+    *(
+        "<secret><![CDATA[",
+        "[('secret','",
+        'secret:"""',
+        "a=b;secret=",
+        "\n secret: |\n ",
+        "name: secret\nvalue: ",
+    ),
+    *("<key>secret</key><a>", "password '", "\nSECRET=a", "form-data; name=secret\n\n"),
+)
 
 
 @pytest.mark.parametrize("piece", NESTED)

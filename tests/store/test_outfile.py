@@ -63,6 +63,17 @@ def test_a_link_is_followed_and_stays(tmp_path):
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["report.json"]
 
 
+def test_a_link_that_leads_back_to_itself_is_refused_and_stays(tmp_path):
+    (tmp_path / "self").symlink_to("self")
+    (tmp_path / "there").symlink_to("back")
+    (tmp_path / "back").symlink_to("there")
+    for name in ("self", "there"):
+        with pytest.raises(StoreError, match=r"symbolic links; remove the link"):
+            write_output(tmp_path / name, b"x")
+    assert all(path.is_symlink() for path in tmp_path.iterdir())
+    assert len([*tmp_path.iterdir()]) == 3
+
+
 def test_a_link_to_a_device_leads_to_the_device(tmp_path):
     null = device(tmp_path / "null", NULL)
     link = tmp_path / "link"

@@ -144,52 +144,85 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 _TAG: Final = re.compile(
     r"<(?P<tag>[A-Za-z_][\w.:\-]{0,100})(?P<attributes>(?:\s[^<>]{0,2000})?)>"
-    r"(?:(?:<!\[CDATA\[)?(?P<value>[^<>]{1,4096}?)(?:\]\]>)?</)?"
+    r"(?:\s*+(?:<!\[CDATA\[(?P<cdata>[\s\S]{1,4096}?)\]\]>\s*+|(?P<value>[^<>]{1,65536}+))</)?"
 )
 _ATTRIBUTE: Final = re.compile(
-    r"(?P<name>[\w.:\-]+)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'<>]{0,4096})(?P=quote)"
+    r"(?P<name>[\w.:\-]+)\s*=\s*(?:\"(?P<double>[^\"<>]{0,4096})\"|'(?P<single>[^'<>]{0,4096})')"
 )
 _NAMING: Final = frozenset({"name", "key", "id", "property"})
-_FORM_PART: Final = re.compile(
-    r"form-data;[^\r\n]{0,300}?\bname=\"?(?P<name>[^\";\r\n]{1,100})\"?[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n"
-    r"(?P<value>[\s\S]*?)(?=\r?\n--|\Z)"
+_NAMED: Final = frozenset({"value", "content"})
+_NAMED_ELEMENT: Final = re.compile(
+    r"<(?P<tag>key|name|property|param)>\s*(?P<name>[\w.\-]{1,100})\s*</(?P=tag)>"
+    r"\s*<(?P<other>[A-Za-z]\w{0,30})>(?P<value>[^<>]{1,4096}+)</(?P=other)>"
 )
+_FORM_NAME: Final = (
+    r"\bname(?:\*=[\w\-]*'[\w\-]*'(?P<coded>[^;\s]{1,300})|=[\"']?(?P<name>[^\"';\r\n]{1,100})[\"']?)"
+)
+_FORM_PART: Final = re.compile(
+    rf"form-data;[^\r\n]{{0,300}}?{_FORM_NAME}[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n"
+    r"(?P<value>[\s\S]*?)(?=\r?\n--|\Z)",
+    re.IGNORECASE,
+)
+_DISPOSITION: Final = re.compile(rf"form-data;.*?{_FORM_NAME}", re.IGNORECASE)
 
 
 def markup_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``<password>…</password>``, ``<user password="…">`` and ``<add key="password" value="…"/>``."""
+    """``<password>…</password>``, ``<user password="…">`` and ``<add key="password" value="…"/>``.
+
+    And ``<key>password</key><string>…</string>``.
+    """
     if "<" not in text or ">" not in text:
         return
     for tag in _TAG.finditer(text):
-        names = [tag["tag"].rpartition(":")[2]]
-        for attribute in list(_ATTRIBUTE.finditer(tag["attributes"])):
-            name = attribute["name"].rpartition(":")[2]
-            if name.lower() in _NAMING:
-                names.append(attribute["value"])
-            is_secret = is_secret_name(name) or (name == "value" and any(map(is_secret_name, names[1:])))
-            if is_secret and not HARMLESS.match(attribute["value"]):
-                start, end = attribute.span("value")
+        attributes = list(_ATTRIBUTE.finditer(tag["attributes"]))
+        announced = [_attribute_value(each) for each in attributes if _local_name(each).lower() in _NAMING]
+        is_announced = any(map(is_secret_name, announced))
+        for attribute in attributes:
+            name, value = _local_name(attribute), _attribute_value(attribute)
+            is_secret = is_secret_name(name) or (is_announced and name.lower() in _NAMED)
+            if is_secret and not HARMLESS.match(value):
+                start, end = attribute.span("double" if attribute["double"] is not None else "single")
                 base = tag.start("attributes")
-                yield Edit(base + start, base + end, placeholders.of(attribute["value"]))
-        value = (tag["value"] or "").strip()
-        if value and any(map(is_secret_name, names)) and not HARMLESS.match(value):
-            start = tag.start("value") + tag["value"].index(value)
-            yield Edit(start, start + len(value), placeholders.of(value))
+                yield Edit(base + start, base + end, placeholders.of(value))
+        group = "value" if tag["cdata"] is None else "cdata"
+        value = (tag[group] or "").strip()
+        if value and (is_announced or is_secret_name(tag["tag"].rpartition(":")[2])):
+            yield from _element_edits(tag, group, value, placeholders)
+    for pair in _NAMED_ELEMENT.finditer(text):
+        if is_secret_name(pair["name"]):
+            yield from _element_edits(pair, "value", pair["value"].strip(), placeholders)
+
+
+def _element_edits(
+    found: re.Match[str], group: str, value: str, placeholders: Placeholders
+) -> Iterator[Edit]:
+    if value and not HARMLESS.match(value):
+        start = found.start(group) + found[group].index(value)
+        yield Edit(start, start + len(value), placeholders.of(value))
+
+
+def _local_name(attribute: re.Match[str]) -> str:
+    return attribute["name"].rpartition(":")[2]
+
+
+def _attribute_value(attribute: re.Match[str]) -> str:
+    return attribute["double"] if attribute["double"] is not None else attribute["single"]
 
 
 def form_part_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
     """The fields of a multipart form."""
-    if "form-data" not in text:
+    if "form-data" not in text.lower():
         return
     for part in _FORM_PART.finditer(text):
-        if part["value"] and is_secret_name(part["name"]) and not HARMLESS.match(part["value"]):
+        name = part["name"] or unquote(part["coded"])
+        if part["value"] and is_secret_name(name) and not HARMLESS.match(part["value"]):
             yield Edit(*part.span("value"), placeholders.of(part["value"]))
 
 
 def form_name(disposition: str) -> str | None:
     """The name of a form's field, from its header ``content-disposition``."""
-    found = re.search(r"form-data;.*?\bname=\"?([^\";]+)", disposition)
-    return found[1] if found else None
+    found = _DISPOSITION.search(disposition)
+    return (found["name"] or unquote(found["coded"])) if found else None
 
 
 # Command lines
@@ -237,6 +270,53 @@ def is_http_client(program: str) -> bool:
     return program.rpartition("/")[2] in ("curl", "wget", "http", "https", "xh", "curl.exe")
 
 
+# A name beside a value, without a sign of assignment
+
+_PAIR_IN_TEXT: Final = re.compile(
+    r"(?P<before>[\w.]|[\[({,]\s{0,20}|)(?P<open>[(\[])\s*b?(?P<quote>[\"'])(?P<name>[\w.\-]{1,100})(?P=quote)\s*,\s*"
+    r"b?(?P<mark>[\"'])(?P<value>[^\"'\n]{1,4096}+)(?P=mark)\s*[)\]]"
+)
+_QUOTED_AFTER: Final = re.compile(
+    r"(?i:\bpassw(?:or)?d|\bidentified\s+(?:with\s+\w+\s+)?by(?:\s+password)?)\s+(?P<quote>[\"'])"
+    r"(?P<value>[^\"'\s]{4,256}+)(?P=quote)"
+)
+_LOGIN: Final = re.compile(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
+_YAML_PAIR: Final = re.compile(
+    r"\b(?:name|key):[ \t]*[\"']?(?P<name>[\w.\-]{1,100})[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*"
+    r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)|(?P<bare>[^\s\"'#|>{\[][^\n#]{0,1024}))"
+)
+_YAML_BLOCK: Final = re.compile(
+    r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*[|>][+\-\d]{0,2}[ \t]*\r?\n"
+    r"(?P<value>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\r?\n){1,200}+)",
+    re.MULTILINE,
+)
+
+
+def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
+    """``("password", "…")``, ``PASSWORD '…'`` of SQL, ``password …`` of netrc, lists and blocks of YAML."""
+    for pair in _PAIR_IN_TEXT.finditer(text):
+        value = pair["value"]
+        is_call = pair["open"] == "(" and pair["before"][:1].isidentifier()
+        is_pair = pair["before"][:1] in ("[", "(", "{", ",") or looks_secret(value)
+        if not is_call and is_pair and is_secret_name(pair["name"], in_header="-" in pair["name"]):
+            yield from _beside(pair, "value", placeholders)
+    for found in (*_QUOTED_AFTER.finditer(text), *_LOGIN.finditer(text)):
+        yield from _beside(found, "value", placeholders)
+    for setting in _YAML_PAIR.finditer(text):
+        if is_secret_name(setting["name"]):
+            yield from _beside(setting, "quoted" if setting["quote"] else "bare", placeholders)
+    for block in _YAML_BLOCK.finditer(text):
+        if is_secret_name(block["name"]):
+            yield from _beside(block, "value", placeholders)
+
+
+def _beside(found: re.Match[str], group: str, placeholders: Placeholders) -> Iterator[Edit]:
+    value = found[group].strip()
+    if value and not HARMLESS.match(value) and not is_secret_name(value):
+        start = found.start(group) + found[group].index(value)
+        yield Edit(start, start + len(value), placeholders.of(value))
+
+
 # Assignments
 
 _CORE: Final = re.compile(CORES, re.IGNORECASE)
@@ -246,13 +326,21 @@ _ESCAPE: Final = re.compile(r"[0-9A-Fa-f]{2}")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = re.compile(
     r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
-    (?:(?P<quote>\\*["'`])(?P<quoted>.{0,4096}?)(?<!\\)(?P=quote)
+    (?:(?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
+        (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?<!\\)(?P=quote)
       |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
     re.VERBOSE,
 )
 _BARE_REST: Final = re.compile(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
-_FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:[\w.-]+(?:\[|%5[Bb]))?\Z")
-_FIELD: Final = re.compile(r"(?:%5[Dd]|\])?=(?P<value>[^&\s#\"'<>\\]{1,1024}+)(?P<joint>[&#\s]|\Z|)")
+_FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:-D|[\w.\-\[\]%]{1,100}(?:\[|%5[Bb]|\.))?\Z")
+_FIELD: Final = re.compile(
+    r"(?:%5[Dd]|\]|(?:\[|%5[Bb])\d*(?:\]|%5[Dd]))?=(?P<value>[^&\s#\"'<>\\]{1,1024}+)(?P<joint>[&#\s]|\Z|)"
+)
+_AMONG_SETTINGS: Final = re.compile(
+    r"(?:\A|[;\s\"'])[A-Za-z][\w. ]{0,40}=(?:[^;\n=\"'(){}]{0,200};[ \t]*|[^\s;=\"'(){}]{0,200}[ \t]+)\Z"
+)
+"""A setting of the same line before this one, as in ``Server=h;Password=`` and ``host=h password=``."""
+_SETTING_OF_LINE: Final = re.compile(r"=(?P<value>[^;\s\"'(){}<>\\]{1,1024})(?=[;\s\"']|\Z)")
 _FIELD_REST: Final = re.compile(r"[^&\s#\"'<>\\]*+")
 _MAX_JOINT: Final = 3
 """What can stand between a name and its value inside another value: ``]:=``."""
@@ -260,7 +348,13 @@ _JUDGED_CHARS: Final = 1024
 """A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
 each to its end would take time quadratic in the text; what is replaced is read to its end once."""
 _CALL_START: Final = re.compile(r"[({,]\s{0,20}[\"']?\Z")
-_SETTING: Final = re.compile(r"\s*(?:[#;].*|\[[^\]]+\]|(?:export\s+)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z")
+_SETTING: Final = re.compile(
+    r"\s*(?:[#;].*|\[[^\]]+\]|(?:export\s+)?(?://\S+?:)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z"
+)
+_BEFORE_NAME: Final = re.compile(r"[ \t\-]*(?:export[ \t]+)?(?://\S*:)?(?:[\w\-]+\.)*\Z")
+_VARIABLE: Final = re.compile(r"(?:\A|(?<=\n))[ \t]*(?:(?:export|set|ENV)[ \t]+)?\Z")
+_VARIABLE_VALUE: Final = re.compile(r"=(?!\$\()(?P<value>[^\s\"'`]{1,1024}+)(?=\s|\Z)")
+_FUNCTION_CALL: Final = re.compile(r"[\w.]+\(.*\)\Z")
 _CODE: Final = re.compile(r"[(){}]|;\s*\Z|\b(?:await|new|const|let|var|def|return|self|this)\b")
 _SETTING_VALUE: Final = re.compile(
     r"[ \t]*[=:][ \t]*(?P<value>[^\s\"'#;\[{][^\n#]{0,1024}?)[ \t]*(?:#.*)?\r?$", re.M
@@ -268,7 +362,7 @@ _SETTING_VALUE: Final = re.compile(
 _MAX_BLOCK: Final = 2000
 
 AFTER_NAME: Final = (
-    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|20))*+[\]\\\"'`\st]*+(?:[:=]|%(?:25)*+3[ad])"
+    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`\stnr]*+(?:[:=]|%(?:25)*+3[ad])"
     rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\")))"
 )
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
@@ -285,6 +379,8 @@ def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> 
             continue
         span = (
             _field_value(text, start, end)
+            or _variable_value(text, start, end)
+            or _value_among_settings(text, start, end)
             or _assigned_value(text, start, end, strict=strict)
             or _option_value(text, name, end)
             or _setting_value(text, start, end)
@@ -303,8 +399,9 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
             assert head is not None
             assert tail is not None
             start, done = core.start() - len(head[0]), tail.end()
-            # The digits of an escape before the name are none of it: ``user%5Bpassword%5D=``.
-            yield start + (2 if text[start - 1 : start] == "%" and _ESCAPE.match(head[0]) else 0), done
+            # The digits of an escape before the name are none of it: ``user%5Bpassword%5D=``. Nor is ``-D``.
+            is_escape = text[start - 1 : start] == "%" and _ESCAPE.match(head[0])
+            yield start + (2 if is_escape or text.startswith("-D", start) else 0), done
 
 
 def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -318,6 +415,29 @@ def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
     return None if is_call else _whole(text, field.span("value"), _FIELD_REST)
+
+
+def _variable_value(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """``export DB_PASSWORD=…`` on a line of its own: all of it, whatever signs it holds."""
+    if not text[start:end].isupper():
+        return None
+    found = _VARIABLE_VALUE.match(text, end)
+    line_start = text.rfind("\n", 0, start) + 1
+    if found is None or not _VARIABLE.match(text[line_start:start]):
+        return None
+    value = found["value"]
+    is_value = (looks_secret(value) or _is_word(value)) and not _FUNCTION_CALL.match(value)
+    return found.span("value") if is_value and not HARMLESS.match(value) else None
+
+
+def _value_among_settings(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """``Server=h;Password=letmein;`` and ``host=h password=letmein``: settings of one line."""
+    found = _SETTING_OF_LINE.match(text, end)
+    if found is None or not _AMONG_SETTINGS.search(text, max(0, start - 250), start):
+        return None
+    value = found["value"]
+    is_value = looks_secret(value) or _is_word(value)
+    return found.span("value") if is_value and not HARMLESS.match(value) else None
 
 
 def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[int, int] | None:
@@ -360,15 +480,15 @@ def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     """``password = letmein`` among other lines of the same form: INI, dotenv, YAML."""
     value = _SETTING_VALUE.match(text, end)
     line_start = text.rfind("\n", 0, start) + 1
-    if value is None or text[line_start:start].strip(" \texport-") or HARMLESS.match(value["value"]):
+    if value is None or not _BEFORE_NAME.match(text[line_start:start]) or HARMLESS.match(value["value"]):
+        return None
+    if "=" in value[0][: value.start("value") - value.start()] and not _is_word(value["value"]):
         return None
     block = _block(text, line_start, end)
     if not all(_SETTING.match(line) for line in block) or any(map(_CODE.search, block)):
         return None
     is_alone = len(block) == 1
     if is_alone and (len(text.strip()) > _MAX_NAME or not _is_word(value["value"]) or " " in value["value"]):
-        return None
-    if "=" in value[0][: value.start("value") - value.start()] and not _is_word(value["value"]):
         return None
     return value.span("value")
 

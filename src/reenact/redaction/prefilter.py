@@ -166,16 +166,21 @@ _PAIRED: Final = (
 _PAIRED_ALONE: Final = (
     rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*\d)[^\"\s]{6,1024}+\"\s*\]"
 )
+_SPACE: Final = rb"(?:\s|\\+[nrt])"
+_PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
+_BESIDE: Final = rb"[\w\-]*+(?:<\\*/|(?:%b)?%b++value:|%b++\\*[\"'])" % (_QUOTE, _SPACE, _SPACE)
+"""The end of an element, the value of a list of YAML's, a value of SQL's."""
 _CLOSED: Final = re.compile(rb"[\w\-\]]*+" + _QUOTE)
+_BESIDE_VALUE: Final = (AFTER_NAME, _PAIRED, _PAIRED_ALONE, _PAIRED_IN_TEXT, _BESIDE)
 _NAMED_BEFORE: Final = re.compile(
-    rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id)"
+    rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id|\"k)"
     + _QUOTE
     + rb"\s*:\s*"
     + _QUOTE
     + rb"[\w\-\[.]*\Z"
 )
 _IN_TAG_AFTER: Final = re.compile(rb"[^<>]{0,300}>")
-_VALUE: Final = b'"val'
+_VALUE: Final = re.compile(rb"[\"'](?:val|v\\*[\"'])")
 _NEAR: Final = 400
 _FAR: Final = 2000
 
@@ -186,7 +191,7 @@ class _Name:
     def __init__(self, core: str) -> None:
         head = b"(?:%b)" % core.encode()
         self._core = re.compile(head)
-        self._beside_value = re.compile(head + b"(?:%b|%b|%b)" % (AFTER_NAME, _PAIRED, _PAIRED_ALONE))
+        self._beside_value = re.compile(head + b"(?:%b)" % b"|".join(_BESIDE_VALUE))
 
     def __call__(self, text: bytes, start: int) -> bool:
         if self._beside_value.match(text, start):
@@ -194,7 +199,7 @@ class _Name:
         opened = text.rfind(b"<", max(0, start - 250), start)
         if opened >= 0 and text.rfind(b">", opened, start) < 0 and _IN_TAG_AFTER.match(text, start):
             return True
-        if text.find(_VALUE, max(0, start - _NEAR), start + _NEAR) < 0:
+        if not _VALUE.search(text, max(0, start - _NEAR), start + _NEAR):
             return False
         core = self._core.match(text, start)
         is_closed = core is not None and _CLOSED.match(text, core.end()) is not None
@@ -253,7 +258,10 @@ _NAMES: Final[tuple[Trigger, ...]] = (
     # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these.
     _name(
         "token",
-        *(f"token{end}" for end in ('"', "\\", "'", "=", ":", "]", "%", ">", "_v", "-v", "v")),
+        *(
+            f"token{end}"
+            for end in ('"', "\\", "'", "=", ":", "]", "[", "%", ">", "<", "\n", "_v", "-v", "v")
+        ),
     ),
     _place(rb"token\s+[:=]", b"token =", b"token :", b"token  ", b"token\t", lowered=True),
     _place(rb"cookies?[\w\-]*+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
@@ -272,6 +280,9 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
     _place(rb"form-data;", b"form-data", lowered=True),
     _place(rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)", b"--", lowered=True),
+    _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
+    _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
+    _place(rb"login%b++\S+?%b++password%b" % ((_SPACE,) * 3), b"login", lowered=True),
     _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
     _place(rb"%3a%2f%2f[^\s\"'&]{1,300}%40", b"%3a%2f%2f", lowered=True),
 )

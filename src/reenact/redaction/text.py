@@ -26,6 +26,7 @@ from reenact.redaction.placeholder import Placeholders, placeholder_spans
 from reenact.redaction.places import (
     argument_name,
     assignment_edits,
+    beside_edits,
     cookie_edits,
     form_name,
     form_part_edits,
@@ -64,8 +65,9 @@ _NAMING: Final = (
     "attribute",
     "property",
     "id",
+    "k",
 )
-_VALUES: Final = frozenset({"value", "val", "values"})
+_VALUES: Final = frozenset({"value", "val", "values", "v"})
 _COOKIE_HEADERS: Final = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2"})
 
 
@@ -284,6 +286,7 @@ class TextRules:
                 markup_edits,
                 form_part_edits,
                 option_edits,
+                beside_edits,
                 lambda text, placeholders: assignment_edits(text, placeholders, strict=self.strict),
             )
             for edits in found_by:

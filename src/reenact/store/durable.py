@@ -32,6 +32,7 @@ _REMEDIES: Final = {
     errno.EACCES: "choose a place you may write to",
     errno.EPERM: "choose a place you may write to",
     errno.EROFS: "choose a place you may write to",
+    errno.ELOOP: "remove the link, or choose another path",
     errno.ENOTDIR: "choose a path whose parents are directories",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -87,6 +88,8 @@ def _writing_through(target: Path) -> Iterator[BinaryIO]:
 def _writing_whole(target: Path, *, private: bool) -> Iterator[BinaryIO]:
     file = Path(os.path.realpath(target))
     try:
+        if file.is_symlink():  # one that leads back to itself is where following ends
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         file.parent.mkdir(parents=True, exist_ok=True)
         fd, temp = open_temp(file.parent)
     except OSError as error:
