@@ -30,7 +30,7 @@ import msgspec
 from reenact.analysis.brief import neat
 from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
-from reenact.analysis.steps import Detail, RunStep, StepReader, total_cost
+from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
@@ -81,7 +81,6 @@ class Artifact:
         self._source = source
         self._prices = dict(prices or {})
         self._index = StepIndex()
-        self._reader = StepReader(source, self._index, self._prices)
         self._lock = RLock()
         self._is_complete = False
         self.problem: FormatError | None = None
@@ -128,7 +127,7 @@ class Artifact:
 
     def at(self, place: int) -> RunStep:
         """The step at *place*, which has been read."""
-        return self._reader.at(place)
+        return read_step(self._source, self._index, place, self._prices)
 
     def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
         """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""

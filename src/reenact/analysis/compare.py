@@ -30,6 +30,7 @@ from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.redaction import without_marks
 from reenact.suite.settings import Price
+from reenact.trace.sources.source import RunKind
 from reenact.workspace.files import ChangedFile, compare_ends
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
@@ -89,9 +90,8 @@ class Side:
         return len(self.artifact) - len(self.places)
 
 
-def family(artifact: Artifact) -> str:
+def _family(kind: RunKind) -> str:
     """Artifacts of one family say the same things."""
-    kind = artifact.header().kind
     return {"events": "capture", "replay-log-legacy": "replay-log"}.get(kind, kind)
 
 
@@ -148,7 +148,9 @@ class Comparison:
     def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: StepWatch) -> None:
         self.left, self.right = left, right
         self._strict = strict
-        families = family(left), family(right)
+        self._headers = left.header(), right.header()
+        families = _family(self._headers[0].kind), _family(self._headers[1].kind)
+        self._are_captures = families == ("capture", "capture")
         self._is_coarse = families[0] != families[1]
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
@@ -195,9 +197,8 @@ class Comparison:
 
     def outcome(self) -> list[JsonChange]:
         """Where the runs differ in how they ended and what they came to, as far as both say it."""
-        headers = self.left.header(), self.right.header()
-        ends = [{"status": each.status, "finalOutput": each.final_output} for each in headers]
-        if not _is_whole(self.left) or not _is_whole(self.right):
+        ends = [{"status": each.status, "finalOutput": each.final_output} for each in self._headers]
+        if not self._are_captures:  # what an artifact of another kind does not say may have been withheld
             known = [name for name in ends[0] if all(end[name] is not None for end in ends)]
             ends = [{name: end[name] for name in known} for end in ends]
         return json_changes(*map(without_marks, ends))
@@ -243,11 +244,6 @@ def compare(
     left.borrow_blobs(right)
     right.borrow_blobs(left)
     return Comparison(left, right, strict=strict, watch=watch or (lambda _: None))
-
-
-def _is_whole(artifact: Artifact) -> bool:
-    """Whether what the artifact does not say was not there, rather than withheld or not asked for."""
-    return family(artifact) == "capture"
 
 
 def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

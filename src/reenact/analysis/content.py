@@ -34,11 +34,6 @@ def detail_of(source: RunSource, step: RunStep) -> Detail:
     return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
 
 
-def payloads_of(source: RunSource, began: RunEvent, ended: RunEvent | None) -> StepPayloads:
-    """What the two events of a step hold."""
-    return _Reading(source).payloads(began, ended)
-
-
 def events_of(source: RunSource, step: RunStep) -> tuple[RunEvent, RunEvent | None]:
     """The events that began and ended *step*."""
     began = source.event(step.seq)
@@ -54,9 +49,9 @@ class _Reading:
         self.problems: list[str] = []
 
     def payloads(self, began: RunEvent, ended: RunEvent | None) -> StepPayloads:
-        request = self._whole(_first(began, _ASKED.get(began.type, ("request",))))
+        request = self._first(began, _ASKED.get(began.type, ("request",)))
         outcome = ended.data if ended else {}
-        response = self._whole(_first(ended, _CAME.get(ended.type, ("value",)))) if ended else None
+        response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
         failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
         said = _conversation(began, request, outcome, response, pieces)
@@ -76,6 +71,12 @@ class _Reading:
     def _change(self, event: RunEvent) -> dict[str, Any]:
         return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
 
+    def _first(self, event: RunEvent, names: tuple[str, ...]) -> Any:
+        for name in names:
+            if event.data.get(name) is not None:
+                return self._whole(event.data[name])
+        return None
+
     def _whole(self, value: Any) -> Any:
         try:
             return self._source.resolved(value)
@@ -83,10 +84,6 @@ class _Reading:
             if str(error) not in self.problems:
                 self.problems.append(str(error))
             return value
-
-
-def _first(event: RunEvent, names: tuple[str, ...]) -> Any:
-    return next((event.data[name] for name in names if event.data.get(name) is not None), None)
 
 
 def _conversation(
@@ -113,6 +110,8 @@ def _conversation(
 
 
 _IDS: Final = frozenset({"id", "callId", "signature", "sealed"})
+_OF_OTHERS: Final = frozenset({"arguments", "content", "schema"})
+"""Members whose value is the agent's own; an id in it is none of the conversation's."""
 _TRANSPORT: Final = frozenset({"headers", "bytes", "elapsed"})
 
 
@@ -153,12 +152,9 @@ def common_content(one: Content, other: Content) -> Content:
 def content_of(source: RunSource, step: RunStep) -> Content:
     """The content of *step*."""
     began, ended = events_of(source, step)
-    payloads = payloads_of(source, began, ended)
-    return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), _is_chance(began))
-
-
-def _is_chance(began: RunEvent) -> bool:
-    return began.type == "nondeterministic" and "callId" not in began.data
+    payloads = _Reading(source).payloads(began, ended)
+    is_chance = began.type == "nondeterministic" and "callId" not in began.data
+    return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), is_chance)
 
 
 def _asked_content(payloads: StepPayloads, began: RunEvent) -> dict[str, Any]:
@@ -229,14 +225,15 @@ class _Renumbering:
     def plain(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self.plain(child) for child in value]
-        if isinstance(value, dict):
-            return {name: self._member(name, child) for name, child in value.items()}
-        return value
-
-    def _member(self, name: str, child: Any) -> Any:
-        if name in _IDS and isinstance(child, str):
-            return self._numbers.setdefault(child, f"#{len(self._numbers) + 1}")
-        return child if name in ("arguments", "content", "schema") else self.plain(child)
+        if not isinstance(value, dict):
+            return value
+        members: dict[str, Any] = {}
+        for name, child in value.items():
+            if name in _IDS and isinstance(child, str):
+                members[name] = self._numbers.setdefault(child, f"#{len(self._numbers) + 1}")
+            else:
+                members[name] = child if name in _OF_OTHERS else self.plain(child)
+        return members
 
 
 def _digest(value: Any) -> str:

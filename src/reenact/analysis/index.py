@@ -56,25 +56,19 @@ class Tokens(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.input + self.output
 
 
-class NameTable:
+class NameTable(list[str]):
     """Texts as numbers; each is kept once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._numbers: dict[str, int] = {}
-        self._texts: list[str] = []
 
     def number(self, text: str) -> int:
         text = text[:_MAX_NAME]
-        number = self._numbers.setdefault(text, len(self._texts))
-        if number == len(self._texts):
-            self._texts.append(text)
+        number = self._numbers.setdefault(text, len(self))
+        if number == len(self):
+            self.append(text)
         return number
-
-    def __getitem__(self, number: int) -> str:
-        return self._texts[number]
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
 
 class StepIndex:
@@ -138,7 +132,8 @@ class StepIndex:
         assert self.start_ms is not None
         data, place = head.data, len(self)
         parent = self._open.get(data.parent, -1) if data.parent is not None else -1
-        column = self._free_column()
+        free = ~self._open_columns
+        column = min((free & -free).bit_length() - 1, MAX_COLUMNS - 1)
         self.seq.append(head.seq)
         self.outcome_seq.append(0)
         self.at_ms.append(head.ts - self.start_ms)
@@ -165,10 +160,6 @@ class StepIndex:
             self._open_columns |= 1 << column
             self._users[column] += 1
 
-    def _free_column(self) -> int:
-        free = ~self._open_columns
-        return min((free & -free).bit_length() - 1, MAX_COLUMNS - 1)
-
     def _end(self, place: int, head: EventHead) -> None:
         assert self.start_ms is not None
         column = self.column[place]
@@ -181,11 +172,12 @@ class StepIndex:
 
     def _close(self, place: int, head: EventHead) -> None:
         data = head.data
-        state = STATES.index(_state_of(head))
+        has_failed = not data.ok or (data.error, data.modelError, data.exitCode) != (None, None, None)
+        state: State = "cancelled" if data.cancelled else "error" if has_failed else "ok"
         self.outcome_seq[place] = head.seq
-        self.state[place] = state
+        self.state[place] = STATES.index(state)
         self.state_counts["open"] -= 1
-        self.state_counts[STATES[state]] += 1
+        self.state_counts[state] += 1
         if data.latencyMs is not None:
             self.took_ms[place] = data.latencyMs
         if data.utility is not None:
@@ -196,25 +188,16 @@ class StepIndex:
             self._use(place, data.usage)
 
     def _use(self, place: int, usage: dict[str, Any]) -> None:
-        used = Tokens(*(_count(usage, name) for name in _TOKENS))
+        counts = [0] * len(_TOKENS)
+        for number, name in enumerate(_TOKENS):
+            count = usage.get(name)
+            if isinstance(count, int) and 0 <= count < 2**32:
+                counts[number] = count
+        used = Tokens(*counts)
         self.input_tokens[place], self.output_tokens[place] = used.input, used.output
         self.cached_tokens[place] = used.cached_input
         model = self.names[self.name[place]]
         self.tokens[model] = self.tokens.get(model, Tokens()) + used
-
-
-def _state_of(head: EventHead) -> State:
-    data = head.data
-    if data.cancelled:
-        return "cancelled"
-    failures = (data.error, data.modelError, data.exitCode)
-    failed = not data.ok or any(failure is not None for failure in failures)
-    return "error" if failed else "ok"
-
-
-def _count(usage: dict[str, Any], name: str) -> int:
-    count = usage.get(name)
-    return count if isinstance(count, int) and 0 <= count < 2**32 else 0
 
 
 _Row: TypeAlias = Callable[[StepIndex, int, str], bool]

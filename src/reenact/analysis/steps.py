@@ -108,6 +108,8 @@ def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | 
 
 def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float | None:
     """Of the tokens of each model together; ``None`` where one of them has no price: half a sum misleads."""
+    if not prices:
+        return None
     costs = [cost_of(model, used, prices) for model, used in tokens.items() if used.total]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None
@@ -122,9 +124,10 @@ _CONTENT: Final = ("then", "content", "parts", "text", "output")
 def _describe_question(request: Any) -> str:
     """The last thing that *request*, as it stands in its event, says to the model."""
     body = request.get("body", request) if isinstance(request, dict) else request
-    if not isinstance(body, dict):
-        return ""
-    return next((brief(_last_word(body[key])) for key in _CONVERSATION if key in body), "")
+    for key in _CONVERSATION if isinstance(body, dict) else ():
+        if key in body:
+            return brief(_last_word(body[key]))
+    return ""
 
 
 def _describe_answer(data: dict[str, Any]) -> str:
@@ -230,63 +233,48 @@ _MODEL_EVENTS: Final = ("llm_request", "llm_response")
 _STORED: Final = ("request", "response", "pieces")
 
 
-class StepReader:
-    """Reads the steps of one artifact, as far as they are in *index*."""
+def read_step(source: RunSource, index: StepIndex, place: int, prices: Mapping[str, Price]) -> RunStep:
+    """The step at *place* of *index*; *prices* turns its tokens into money."""
+    seq, outcome_seq = index.seq[place], index.outcome_seq[place]
+    parent, mask = index.parent[place], index.beside[place]
+    name = index.names[index.name[place]]
+    tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
+    has_tokens = tokens.total > 0
+    began = _event_with_blobs(source, seq)
+    return RunStep(
+        seq=seq,
+        place=place,
+        outcome_seq=outcome_seq or None,
+        kind=index.kinds[index.kind[place]],
+        name=name,
+        derived=began.data.get("derived") is True,
+        lane=index.lanes[index.lane[place]],
+        depth=index.depth[place],
+        parent_seq=index.seq[parent] if parent >= 0 else None,
+        column=index.column[place],
+        beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
+        at_ms=neat(index.at_ms[place]),
+        took_ms=_known(index.took_ms[place]),
+        state=STATES[index.state[place]],
+        tokens=tokens if has_tokens else None,
+        cost=cost_of(name, tokens, prices) if has_tokens and prices else None,
+        utility=_known(index.utility[place]),
+        asked=describe_request(began),
+        came=describe_outcome(_event_with_blobs(source, outcome_seq)) if outcome_seq else "",
+    )
 
-    def __init__(self, source: RunSource, index: StepIndex, prices: Mapping[str, Price]) -> None:
-        self._source = source
-        self._index = index
-        self._prices = prices
 
-    def at(self, place: int) -> RunStep:
-        """The step at *place*."""
-        index = self._index
-        seq, outcome_seq = index.seq[place], index.outcome_seq[place]
-        parent = index.parent[place]
-        name, tokens = index.names[index.name[place]], self._tokens(place)
-        began = self._event(seq)
-        return RunStep(
-            seq=seq,
-            place=place,
-            outcome_seq=outcome_seq or None,
-            kind=index.kinds[index.kind[place]],
-            name=name,
-            derived=began.data.get("derived") is True,
-            lane=index.lanes[index.lane[place]],
-            depth=index.depth[place],
-            parent_seq=index.seq[parent] if parent >= 0 else None,
-            column=index.column[place],
-            beside=_bits(index.beside[place]),
-            at_ms=neat(index.at_ms[place]),
-            took_ms=_known(index.took_ms[place]),
-            state=STATES[index.state[place]],
-            tokens=tokens,
-            cost=None if tokens is None else cost_of(name, tokens, self._prices),
-            utility=_known(index.utility[place]),
-            asked=describe_request(began),
-            came=describe_outcome(self._event(outcome_seq)) if outcome_seq else "",
-        )
-
-    def _event(self, seq: int) -> RunEvent:
-        """An event; what a model call says is fetched from its blob, because a reference says nothing."""
-        event = self._source.event(seq)
-        assert event is not None
-        for name in _STORED if event.type in _MODEL_EVENTS else ():
-            value = event.data.get(name)
-            if isinstance(value, dict) and "$blob" in value:
-                with suppress(ReenactError, msgspec.DecodeError):
-                    event.data[name] = msgspec.json.decode(self._source.blob(value["$blob"]))
-        return event
-
-    def _tokens(self, place: int) -> Tokens | None:
-        index = self._index
-        tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
-        return tokens if tokens.total else None
+def _event_with_blobs(source: RunSource, seq: int) -> RunEvent:
+    """An event; what a model call says is fetched from its blob, because a reference says nothing."""
+    event = source.event(seq)
+    assert event is not None
+    for name in _STORED if event.type in _MODEL_EVENTS else ():
+        value = event.data.get(name)
+        if isinstance(value, dict) and "$blob" in value:
+            with suppress(ReenactError, msgspec.DecodeError):
+                event.data[name] = msgspec.json.decode(source.blob(value["$blob"]))
+    return event
 
 
 def _known(number: float) -> int | float | None:
     return None if math.isnan(number) else neat(number)
-
-
-def _bits(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

@@ -219,6 +219,8 @@ def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | 
 
     In the order of *right*; what only *left* has stands where it would have been.
     """
+    if [*left] == [*right]:  # what all below would come to: 2 instead of 160 ms for 10,000 calls
+        return [(place, place) for place in range(len(left))]
     similarity = similarity or _alike
     if _rank(left) <= _rank(right):
         pairs = list(_Alignment(left, right, similarity).siblings(-1, -1))

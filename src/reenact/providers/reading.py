@@ -45,7 +45,8 @@ def list_of(value: Any, key: str) -> list[Any]:
 
 def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
     """The objects in a list member."""
-    return [item for item in list_of(value, key) if isinstance(item, dict)]
+    member = value.get(key) if isinstance(value, dict) else None
+    return [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
 
 
 def either(value: dict[str, Any], *keys: str) -> Any:
@@ -112,18 +113,13 @@ def _stream_values(body: bytes) -> Iterable[Any]:
 def loads(text: bytes | str) -> Any:
     """The JSON value, or ``None`` when there is none, or one nested too deeply to be written again."""
     try:
-        value = orjson.loads(text)
-        if _brackets(text) > MAX_DEPTH:
+        data = text if isinstance(text, bytes) else text.encode()
+        value = orjson.loads(data)
+        if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
             orjson.dumps(value)
     except (ValueError, TypeError, RecursionError):
         return None
     return value
-
-
-def _brackets(text: bytes | str) -> int:
-    if isinstance(text, str):
-        return text.count("[") + text.count("{")
-    return text.count(b"[") + text.count(b"{")
 
 
 def _sse_data(body: bytes) -> Iterator[bytes]:
@@ -183,7 +179,7 @@ def _unwrapped(payload: dict[str, Any]) -> Any:
 
 def path_segments(url_path: str) -> list[str]:
     """The path without its query, split at slashes, empty segments left out."""
-    return [segment for segment in url_path.partition("?")[0].split("/") if segment]
+    return list(filter(None, url_path.partition("?")[0].split("/")))
 
 
 def last_segment(url_path: str) -> str:
@@ -236,7 +232,7 @@ def split_system(messages: Iterable[Message]) -> tuple[str | None, tuple[Message
 
 
 def join_system(texts: Iterable[str | None]) -> str | None:
-    return "\n\n".join(text for text in texts if text) or None
+    return "\n\n".join(filter(None, texts)) or None
 
 
 def read_params(

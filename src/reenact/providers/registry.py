@@ -135,7 +135,10 @@ def recognise(method: str, url_path: str, body: Any) -> Provider | None:
 def _wire_of(url_path: str, body: Any) -> WireFormat | None:
     if not isinstance(body, dict):
         return None
-    return next((wire for wire in _WIRES if wire.recognises(url_path, body)), None)
+    for wire in _WIRES:
+        if wire.recognises(url_path, body):
+            return wire
+    return None
 
 
 def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -146,25 +149,19 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
     wire = _BY_NAME[provider]
     sent = body.get("model")
     model = sent if isinstance(sent, str) else wire.model_in(url_path)
+    asked = {name: value for name, value in body.items() if name not in _TRANSPORT_ONLY}
+    if model is not None:
+        asked["model"] = model
     fields = {
         "provider": provider,
         "model": model,
-        "inputHash": canonical.digest(_input_of(body, model)),
+        "inputHash": canonical.digest(asked),
         "stream": wire.streams(url_path, body),
     }
     tools = body.get("tools") or body.get("functions")
     if tools:
         fields["toolSchemaHash"] = canonical.digest(tools)
     return fields
-
-
-def _input_of(body: dict[str, Any], model: str | None) -> dict[str, Any]:
-    asked = {**body}
-    for name in _TRANSPORT_ONLY:
-        asked.pop(name, None)
-    if model is not None:
-        asked["model"] = model
-    return asked
 
 
 def read_request(url_path: str, body: Any) -> ModelRequest | None:
@@ -193,7 +190,9 @@ def read_response(
 
     Never raises for what the other side sent: an unreadable body is an incomplete response.
     """
-    data = decoded(headers, body if isinstance(body, bytes) else b"".join(body))
+    data = body if isinstance(body, bytes) else b"".join(body)
+    if headers:
+        data = decoded(headers, data)
     if status >= 400:
         error = read_http_error(status, data)
         return ModelResponse(provider=provider, status=status, complete=False, error=error)

@@ -29,8 +29,11 @@ def find_project_file(start: Path) -> Path | None:
     if named := os.environ.get(PROJECT_VARIABLE):
         return Path(named).absolute()
     start = start.resolve()
-    files = (directory / PROJECT_FILE for directory in (start, *start.parents))
-    return next((file for file in files if file.is_file() and _is_ours(file)), None)
+    for directory in (start, *start.parents):
+        file = directory / PROJECT_FILE
+        if file.is_file() and _is_ours(file):
+            return file
+    return None
 
 
 def _is_ours(file: Path) -> bool:

@@ -64,6 +64,8 @@ class References:
 
     def resolved(self, value: Any) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
+        if not isinstance(value, dict | list):
+            return value
         try:
             return self._resolved(value, _Allowance(self._file), 0)
         except _UNREADABLE as error:
@@ -71,6 +73,8 @@ class References:
             raise FormatError(reason, file=self._file) from None
 
     def _resolved(self, value: Any, allowance: _Allowance, depth: int) -> Any:
+        if isinstance(value, list):
+            return [self._resolved(child, allowance, depth) for child in value]
         if isinstance(value, dict):
             if "$blob" in value:
                 text = self._blob(value["$blob"])
@@ -83,8 +87,6 @@ class References:
                 allowance.take(None, 0, depth)
                 return self._resolved(_decode(value["$json"]), allowance, depth + 1)
             return {key: self._resolved(child, allowance, depth) for key, child in value.items()}
-        if isinstance(value, list):
-            return [self._resolved(child, allowance, depth) for child in value]
         return value
 
     def _referred(self, value: dict[str, Any], allowance: _Allowance) -> Any:
@@ -202,11 +204,14 @@ class EventReader:
         self.path = run.path
         self._blobs = run.blobs
         self.events_file = str(run.events_path)
-        self._bytes = _mapped(run)
+        with run.open_events() as stream:
+            is_empty = stream.seek(0, 2) == 0
+            self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         self._starts = _line_starts(self._bytes)
         self._calls: dict[str, int] = {}
         self._indexed = 0
-        self._references = References(self._find_call, self.blob, file=self.events_file)
+        self.resolved = References(self._find_call, self.blob, file=self.events_file).resolved
+        """A value that was read from an event, with every stored-elsewhere payload in its place."""
 
     @property
     def torn_bytes(self) -> int:
@@ -227,7 +232,7 @@ class EventReader:
 
     def lines(self) -> Iterator[bytes]:
         """All events' texts, in order."""
-        return (self.line(seq) for seq in range(1, len(self) + 1))
+        return map(self.line, range(1, len(self._starts)))
 
     def event(self, seq: int) -> CaptureEvent:
         """The event *seq*, typed, with its payloads as stored."""
@@ -238,11 +243,7 @@ class EventReader:
 
     def events(self) -> Iterator[CaptureEvent]:
         """All events, in order."""
-        return (self.event(seq) for seq in range(1, len(self) + 1))
-
-    def resolved(self, value: Any) -> Any:
-        """*value*, read from an event, with every stored-elsewhere payload in its place."""
-        return self._references.resolved(value)
+        return map(self.event, range(1, len(self._starts)))
 
     def blob(self, digest: object) -> bytes:
         """The verified bytes of a blob."""
@@ -279,15 +280,18 @@ class CaptureReader(EventReader):
         RunDir.open(Path(path))  # what is wrong with it is said of the path as it was given
         # Blobs are read later, when the agent may have gone to another directory.
         run = RunDir(Path(path).absolute())
-        _refuse_unfinished(run)
+        if run.state is RunState.OPEN:
+            raise StoreError(f"{run.path}: the run is still being recorded")
+        if run.state is RunState.INTERRUPTED:
+            remedy = f"complete it with: reenact recover {run.path}"
+            raise StoreError(f"{run.path}: the run was interrupted; {remedy}")
         self.manifest: CaptureManifest = read_manifest(
             run.read_manifest(), file=str(run.path / "manifest.json")
         )
         super().__init__(run)
-        self._check_hash()
-        self._check_count()
+        self._compare_with_manifest()
 
-    def _check_hash(self) -> None:
+    def _compare_with_manifest(self) -> None:
         found = "sha256:" + sha256(self._bytes).hexdigest()
         expected = self.manifest.integrity.eventsHash
         if found != expected:
@@ -295,32 +299,16 @@ class CaptureReader(EventReader):
             raise DigestMismatch(
                 CHANGED_LINE_ENDS if self._has_other_ends() else reason, file=self.events_file
             )
-
-    def _has_other_ends(self) -> bool:
-        """Whether all that was changed is how lines end."""
-        text = self._bytes[:].replace(b"\r\n", b"\n")
-        return self.manifest.integrity.eventsHash == "sha256:" + sha256(text).hexdigest()
-
-    def _check_count(self) -> None:
         if len(self) != self.manifest.eventCount:
             raise FormatError(
                 f"the manifest counts {self.manifest.eventCount} events, the log has {len(self)}",
                 file=self.events_file,
             )
 
-
-def _refuse_unfinished(run: RunDir) -> None:
-    if run.state is RunState.OPEN:
-        raise StoreError(f"{run.path}: the run is still being recorded")
-    if run.state is RunState.INTERRUPTED:
-        raise StoreError(f"{run.path}: the run was interrupted; complete it with: reenact recover {run.path}")
-
-
-def _mapped(run: RunDir) -> bytes | mmap.mmap:
-    with run.open_events() as stream:
-        if stream.seek(0, 2) == 0:
-            return b""
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    def _has_other_ends(self) -> bool:
+        """Whether all that was changed is how lines end."""
+        text = self._bytes[:].replace(b"\r\n", b"\n")
+        return self.manifest.integrity.eventsHash == "sha256:" + sha256(text).hexdigest()
 
 
 def _line_starts(text: bytes | mmap.mmap) -> array[int]:

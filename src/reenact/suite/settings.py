@@ -77,4 +77,6 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 def project_prices(start: Path) -> dict[str, Price]:
     """The table that the nearest ``reenact.toml`` gives assertions as their default; empty without one."""
     given = find_settings(start).defaults.get("cost_budget", {}).get("prices", {})
+    if not given:
+        return {}
     return read_params(dict[str, Price], given, "test.defaults.cost_budget.prices", strict=True)

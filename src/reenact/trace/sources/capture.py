@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
-from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
+from reenact.formats.capture import event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
@@ -31,6 +31,17 @@ _SHOWN_LINES: Final = 400
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+class _Ends(NamedTuple):
+    """What the first and the last event of a run say of it."""
+
+    first: RunEvent | None
+    last: RunEvent | None
+    command: tuple[str, ...] | None
+    end: dict[str, Any]
+    """What ``run_end`` says; empty where the run has not ended."""
+    final_output: Any
+
+
 class _EventSource(ABC):
     """What both have in common: a file of events."""
 
@@ -41,7 +52,7 @@ class _EventSource(ABC):
         self.file = file
         self._lines = LineFile(stream, file=file, takes_tail=False)
         self._asked_at: dict[str, int] = {}
-        self._references = References(self._find_call, self.blob, file=file)
+        self.resolved = References(self._find_call, self.blob, file=file).resolved
 
     @property
     def count(self) -> int:
@@ -57,7 +68,7 @@ class _EventSource(ABC):
 
     @property
     def torn_bytes(self) -> int:
-        return self.size_bytes - self.read_bytes
+        return self._lines.size_bytes - self._lines.read_bytes
 
     def read_on(self) -> Iterator[EventHead]:
         for number, text in self._lines.read_on():
@@ -97,9 +108,6 @@ class _EventSource(ABC):
         event: RunEvent = self._decoded(read_event, self._lines.line(seq), seq)
         return event
 
-    def resolved(self, value: Any) -> Any:
-        return self._references.resolved(value)
-
     @abstractmethod
     def blob(self, digest: object) -> bytes: ...
 
@@ -116,27 +124,22 @@ class _EventSource(ABC):
         seq = self._asked_at[call_id]
         return seq, self._lines.line(seq)
 
-    def _edge(self, text: bytes) -> RunEvent | None:
-        """The first or last event, where it can be read: the pass over all of them complains."""
-        try:
-            return read_event(text) if text else None
-        except _UNREADABLE:
-            return None
-
-    def _command(self) -> tuple[str, ...] | None:
-        first = self._edge(self._lines.first_line())
+    def _read_ends(self) -> _Ends:
+        """The first and the last event, where they can be read: the pass over all of them complains."""
+        found: list[RunEvent | None] = []
+        for text in (self._lines.first_line(), self._lines.last_line()):
+            try:
+                found.append(read_event(text) if text else None)
+            except _UNREADABLE:
+                found.append(None)
+        first, last = found
         argv = first.data.get("argv") if first else None
-        return tuple(map(str, argv)) if isinstance(argv, list) and argv else None
-
-    def _end(self) -> dict[str, Any]:
-        last = self._edge(self._lines.last_line())
-        return last.data if last and last.type == "run_end" else {}
-
-    def _final_output(self) -> Any:
-        try:
-            return plain(self.resolved(self._end().get("finalOutput")))
-        except (FormatError, StoreError):
-            return None  # whoever asks for the event is told why
+        command = tuple(map(str, argv)) if isinstance(argv, list) and argv else None
+        end = last.data if last and last.type == "run_end" else {}
+        output = None
+        with suppress(FormatError, StoreError):  # whoever asks for the event is told why
+            output = plain(self.resolved(end.get("finalOutput")))
+        return _Ends(first, last, command, end, output)
 
 
 class _EarlierCalls:
@@ -179,6 +182,7 @@ class CaptureSource(_EventSource):
         if state in (RunState.OPEN, RunState.INTERRUPTED):
             return self._of_seed(state)
         manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / "manifest.json"))
+        ends = self._read_ends()
         return Header(
             path=self.path,
             kind=self.kind,
@@ -192,12 +196,14 @@ class CaptureSource(_EventSource):
             model=manifest.model.model,
             redaction=manifest.redaction.profile,
             producer=_or_none(manifest.producer),
-            command=self._command(),
+            command=ends.command,
             error=_or_none(manifest.error),
             exit_status=_or_none(manifest.exitStatus),
-            final_output=self._final_output(),
-            warnings=tuple(_or_none(manifest.warnings) or ()),
-            forked_from=_describe_fork(manifest),
+            final_output=ends.final_output,
+            warnings=tuple(manifest.warnings or ()),
+            forked_from=None
+            if manifest.fork is ABSENT
+            else f"{manifest.fork.parent.path} at event {manifest.fork.at}",
         )
 
     def _of_seed(self, state: RunState) -> Header:
@@ -213,7 +219,7 @@ class CaptureSource(_EventSource):
             model=seed.model.model,
             redaction=seed.redaction.profile,
             producer=_or_none(seed.producer),
-            command=self._command(),
+            command=self._read_ends().command,
         )
 
     def borrow_blobs(self, other: RunSource) -> None:
@@ -267,17 +273,16 @@ class EventsSource(_EventSource):
         super().__init__(str(file), file.open("rb"), str(file))
 
     def header(self) -> Header:
-        first, last = self._edge(self._lines.first_line()), self._edge(self._lines.last_line())
-        end = self._end()
+        first, last, command, end, final_output = self._read_ends()
         return Header(
             path=self.path,
             kind=self.kind,
             status=end.get("status"),
             created_at_ms=first.ts if first else None,
             completed_at_ms=last.ts if last and end else None,
-            command=self._command(),
+            command=command,
             error=end.get("error"),
-            final_output=self._final_output(),
+            final_output=final_output,
         )
 
     def borrow_blobs(self, other: RunSource) -> None:
@@ -327,9 +332,3 @@ def _recorded_and_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent
 
 def _or_none(value: Any) -> Any:
     return None if value is ABSENT else value
-
-
-def _describe_fork(manifest: CaptureManifest) -> str | None:
-    if manifest.fork is ABSENT:
-        return None
-    return f"{manifest.fork.parent.path} at event {manifest.fork.at}"
