@@ -41,7 +41,10 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
     if header.state is not None:
         yield _field("state", *_STATES[header.state])
     if header.status is not None:
-        yield _field("status", _status(header), "green" if header.status == "ok" else "red")
+        ended = f"exit status {header.exit_status}"
+        exit_status = ended if header.exit_status and header.error != ended else None
+        parts = filter(None, (header.status, header.error, exit_status))
+        yield _field("status", ", ".join(parts), "green" if header.status == "ok" else "red")
     for name, value in _facts(header, counts):
         if value:
             yield _field(name, value)
@@ -174,14 +177,6 @@ def _gutter(step: RunStep, columns: int) -> str:
 
 def _field(name: str, value: str, style: str = "") -> TextLine:
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))
-
-
-def _status(header: Header) -> str:
-    parts = [header.status, header.error]
-    ended = f"exit status {header.exit_status}"
-    if header.exit_status and header.error != ended:
-        parts.append(ended)
-    return ", ".join(part for part in parts if part is not None)
 
 
 def _started(header: Header, counts: Counts) -> str:

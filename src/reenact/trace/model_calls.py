@@ -65,27 +65,22 @@ def output_text(provider: str, response: Any, pieces: Any) -> str | None:
 
 def model_response(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
     """What a resolved answer says, streamed or whole; ``None`` where the bytes are not at hand."""
-    if pieces is ABSENT and (told := read_told_response(provider, response)) is not None:
-        return told
-    if provider not in _PROVIDERS or not isinstance(response, dict):
+    if not isinstance(response, dict):
         return None
-    body = _bytes(pieces if pieces is not ABSENT else [response.get("body")])
-    if body is None:
+    if pieces is ABSENT and response.get("body") is None:
+        return read_told_response(provider, response)
+    if pieces is ABSENT:
+        pieces = [response["body"]]
+    if provider not in _PROVIDERS or not isinstance(pieces, list):
         return None
+    chunks: list[bytes] = []
+    for chunk in map(from_json, pieces):
+        if not isinstance(chunk, str | bytes):
+            return None
+        chunks.append(chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"))
     known: Any = provider
     status = response.get("status")
-    return read_response(known, status if isinstance(status, int) else 200, {}, body)
-
-
-def _bytes(pieces: Any) -> bytes | None:
-    if not isinstance(pieces, list):
-        return None
-    chunks = [from_json(piece) for piece in pieces]
-    if not all(isinstance(chunk, str | bytes) for chunk in chunks):
-        return None
-    return b"".join(
-        chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape") for chunk in chunks
-    )
+    return read_response(known, status if isinstance(status, int) else 200, {}, b"".join(chunks))
 
 
 def usage_of(recorded: Mapping[str, Any] | None) -> dict[str, int] | None:
