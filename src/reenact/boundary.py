@@ -25,6 +25,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from reenact.lane_name import ROOT
+from reenact.providers.asking import RequestChange, Undo
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
@@ -48,8 +49,18 @@ class Call(msgspec.Struct, frozen=True):
     """It is taken to be beside the run for how it is made alone: by a library, in a thread of its own."""
     empty: Callable[[], Any] | None = None
     """Makes the answer that says nothing, for lenient replay; without it only a tool has one, ``None``."""
+    ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
+    """Has a model asked otherwise from now on; ``None`` where that says the same. Only a model call can."""
     may_leave_first: bool = False
     """It may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is."""
+
+
+class OtherCall(msgspec.Struct, frozen=True):
+    """A call that is made in the place of another one."""
+
+    call: Call
+    undo: list[Undo]
+    """The way from its request back to the one that the agent made."""
 
 
 class Instant(msgspec.Struct, frozen=True):

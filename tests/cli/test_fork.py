@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from reenact.testing import Reply, ScriptedProvider
+from reenact.testing import Fail, Reply, ScriptedProvider
 from tests.cli.commands import AGENTS, PYTHON, agent, run
 
 AGENT = """
@@ -183,3 +183,42 @@ def test_a_program_behind_the_gateway_is_forked(provider, tmp_path):
         assert run("verify", fork, cwd=tmp_path).returncode == 0
         again = run("replay", fork, "--", *ISOLATED, *words, cwd=tmp_path)
         assert again.returncode == 0, again.stderr
+
+
+def test_a_program_behind_the_gateway_asks_another_model(provider, tmp_path):
+    """As its request says: the agent itself knows nothing of it, and its replay neither."""
+    base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+    words = [*ISOLATED, "1", "2", "3"]
+    assert run("record", "-o", "run", "--", *words, cwd=tmp_path, **base).returncode == 0
+    asked = len(provider.requests)
+    (tmp_path / "prompt.txt").write_text("Be brief.")
+    change = ["--at", 4, "--model", "other", "--system", "prompt.txt", "--temperature", "0"]
+    done = run("fork", "run", *change, "--on-miss", "live", "-o", "f", "--", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1!\n2!\n3!\n"), done.stderr
+    assert "1 call from the prefix, 0 from the recording, 2 live" in done.stderr
+    new = [request.body for request in provider.requests[asked:]]
+    assert [(body["model"], body["system"], body["temperature"]) for body in new] == [
+        ("other", "Be brief.", 0)
+    ] * 2
+    assert run("verify", "f", cwd=tmp_path).returncode == 0
+    provider.stop()
+    again = run("replay", "f", "--", *words, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, "1!\n2!\n3!\n"), again.stderr
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nothing_is_written_where_no_model_answers(tmp_path, is_there):
+    """Because the provider wants a key, or because nobody is there."""
+    with ScriptedProvider(lambda request: Reply("yes")) as provider:
+        base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+        words = agent("asking_by_client", "1")
+        assert run("record", "-o", "run", "--", *words, cwd=tmp_path, **base).returncode == 0
+    change = ["--at", 2, "--model", "other", "--on-miss", "live", "-o", "f"]
+    with ScriptedProvider(Fail(401), port=provider.port) as refusing:
+        if not is_there:
+            refusing.stop()
+        done = run("fork", "run", *change, "--", *words, cwd=tmp_path, **base)
+    assert done.returncode == 1, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert ("set its key" if is_there else "could not be reached") in said, said
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -19,6 +20,39 @@ from reenact.forks.change import ForkChange
 from reenact.forks.engine import OnMiss
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
+from reenact.providers import RequestChange
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def request_options(function: Decorated) -> Decorated:
+    """The options that have models asked otherwise; see :func:`read_request_change`."""
+    for option in (
+        click.option("--temperature", metavar="T", type=float, help="Ask models at this temperature."),
+        click.option("--system", metavar="FILE", type=A_PATH, help="Ask with the system prompt in FILE."),
+        click.option("--model", metavar="NAME", help="Ask this model."),
+    ):
+        function = option(function)
+    return function
+
+
+def read_request_change(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
+    """How models are to be asked, checked."""
+    if model is not None and not model.strip():
+        raise UsageError("--model: is empty; name the model to ask")
+    prompt = None if system is None else _read_text(system)
+    change = RequestChange(model or "", prompt, temperature)
+    change.check()
+    return change
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8", file=str(file)) from None
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
 
 
 @click.command("fork")
@@ -27,6 +61,7 @@ from reenact.gateway.upstreams import upstreams_of
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Put JSON into its outcome.")
 @click.option("--replace", metavar="FILE", type=A_PATH, help="Answer with the JSON, or body, in FILE.")
 @click.option("--error", metavar="TYPE", help="Fail: an exception or HTTP status, a message behind a colon.")
+@request_options
 @click.option(
     "--on-miss",
     type=click.Choice(["fail", "nearest", "live"]),
@@ -51,6 +86,9 @@ def command(
     settings: tuple[str, ...],
     replace: Path | None,
     error: str | None,
+    model: str | None,
+    system: Path | None,
+    temperature: float | None,
     on_miss: OnMiss,
     output: Path | None,
     standalone: bool,
@@ -64,17 +102,17 @@ def command(
 ) -> int:
     """Run a recorded command again, with something changed on the way.
 
-    COMMAND is replayed from the capture in DIR up to the call at event SEQ, whose outcome is changed. From
-    there a call that equals a recorded one that was not made yet is answered from the capture; any other
-    stops the fork, is answered as the nearest recorded call was, or goes live, as --on-miss says. The fork
-    is a capture in OUT. The exit status is that of COMMAND, 1 where a call is missing or COMMAND
-    is another one before the point already.
+    COMMAND is replayed from the capture in DIR up to the call at event SEQ, whose outcome is changed; models
+    may be asked otherwise from that call on. From there a call that equals a recorded one that was not made
+    yet is answered from the capture; any other stops the fork, is answered as the nearest recorded call was,
+    or goes live, as --on-miss says. The fork is a capture in OUT. The exit status is that of COMMAND, 1 where
+    a call is missing, no model answers, or COMMAND is another one before the point already.
     """
     change = ForkChange(
         set=dict(map(_read_setting, settings)),
         replace=() if replace is None else (_read_replacement(replace),),
         error=error or "",
-    )
+    ).with_request(read_request_change(model, system, temperature))
     change.check()
     known = upstreams_of(os.environ, upstream)
     named = [each.partition("=")[0] for each in upstream]

@@ -14,7 +14,7 @@ from reenact.errors import CheckFailed, Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
 from reenact.forks.change import ForkChange, read_change
 from reenact.forks.engine import ForkPart, OnMiss
-from reenact.forks.run import check_point, make_plan
+from reenact.forks.run import check_answers, check_point, make_plan
 from reenact.formats.capture import CaptureManifest, ForkShares
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
@@ -52,7 +52,7 @@ def fork_command(
     path: str | Path,
     words: Sequence[str],
     *,
-    at: int,
+    at: int | None,
     change: Mapping[str, Any] | ForkChange | None = None,
     output: str | Path | None = None,
     on_miss: OnMiss = "fail",
@@ -126,6 +126,7 @@ def fork_command(
                 )
             halves = _halves(directory, handover, served)
         check_point(plan, ReplaySource(directory), halves)
+        check_answers(halves)
         capture.write(halves)
         manifest = note_exit_status(capture.folder, status, printed.end())
         capture.accept()

@@ -14,6 +14,7 @@ import msgspec
 
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError
+from reenact.forks.change import ForkChange
 from reenact.forks.engine import ForkPlan, Happening
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -32,6 +33,7 @@ from reenact.recorder.sink import finished_manifest
 from reenact.replayer.source import ReplaySource
 from reenact.run.capturing import Identity
 from reenact.run.merging import Half, ending_of, merge_ends, merge_start, referred_calls, seed_again
+from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.forked import RunIds, ids_changer
 from reenact.store.place import discard, staging_folder
@@ -153,9 +155,15 @@ class ForkedCapture:
             at=self._plan.at,
             stored="whole" if is_whole else "suffix",
             shares=count_shares(source, self._plan, halves),
-            change=msgspec.to_builtins(change) if change.is_any else ABSENT,
+            change=self._redacted(change) if change.is_any and not is_same else ABSENT,
             ordered=ordered,
         )
+
+    def _redacted(self, change: ForkChange) -> Any:
+        redaction = self.reader.manifest.redaction
+        salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
+        text = encode_clean(msgspec.to_builtins(change))
+        return _decode(make_redactor(redaction.profile, (), salt).redact_json(text))
 
     def _keep_blobs(self, lines: Sequence[bytes], *, is_whole: bool) -> None:
         """Those that its own events need, and no others."""
@@ -206,7 +214,8 @@ def _refuse_taken(place: Path) -> None:
 def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:
     """How calls were answered; the one that was changed counts nowhere."""
     taken = {seq for half in halves for seq in half.taken}
-    if plan.change.is_any:
+    at = source.by_seq.get(plan.at)
+    if plan.change.is_of_outcome or (plan.asks_anew and at is not None and at.type == "llm_request"):
         taken -= {plan.at}
     answered = [call for call in source.calls if call.seq in taken]
     prefix = sum(0 < call.outcome_seq <= plan.shared for call in answered)

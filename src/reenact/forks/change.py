@@ -1,4 +1,4 @@
-"""What a fork changes: the outcome of the call at its point.
+"""What a fork changes: the outcome of the call at its point, and what models are asked from there on.
 
 An outcome is a tool's result, a value that was read, or the body of an HTTP answer. Paths are those of its
 JSON, as ``$.orders[0].due``.
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from reenact.errors import UsageError
-from reenact.providers import Provider, read_response, response_fields
+from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.values.codec import from_json, to_ordered_text
 
 ChangeFunction: TypeAlias = Callable[[Any], Any]
@@ -26,7 +26,7 @@ _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 
 
 class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """In one way; none of them changes nothing."""
+    """An outcome is changed in one way, requests in several; none of them changes nothing."""
 
     set: dict[str, Any] = {}
     """New values by path."""
@@ -36,10 +36,28 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """The exception to raise instead, or the status of an HTTP answer; a message may stand behind a colon."""
     function: str = ""
     """The name of the Python function that changed the outcome."""
+    model: str = ""
+    """The model that is asked, at the point and from there on."""
+    system: str | None = None
+    """The system prompt, likewise."""
+    temperature: float | None = None
 
     @property
     def is_any(self) -> bool:
+        return self.is_of_outcome or self.request.is_any
+
+    @property
+    def is_of_outcome(self) -> bool:
         return bool(self.set or self.replace or self.error or self.function)
+
+    @property
+    def request(self) -> RequestChange:
+        return RequestChange(self.model, self.system, self.temperature)
+
+    def with_request(self, request: RequestChange) -> ForkChange:
+        """The same, with models asked as *request* says."""
+        members = msgspec.structs.asdict(request)
+        return msgspec.structs.replace(self, **members)
 
     def check(self) -> None:
         """Raise :class:`UsageError` for what cannot be meant, before anything runs."""
@@ -50,6 +68,7 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
             read_path(path)
         if self.error:
             error_type(self.error)
+        self.request.check()
 
 
 def read_change(
@@ -64,6 +83,8 @@ def read_change(
         members = dict(given)
         if "replace" in members:
             members["replace"] = (members["replace"],)
+        if type(members.get("temperature")) is int:
+            members["temperature"] = float(members["temperature"])
         try:
             change = msgspec.convert(members, ForkChange, strict=True)
             unknown = sorted(

@@ -22,6 +22,7 @@ from reenact.errors import Diverged
 from reenact.forks.change import ChangeFunction, ForkChange, change_outcome
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
+from reenact.providers import ask_otherwise
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
@@ -35,6 +36,8 @@ from reenact.store.blobs import BlobStore
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
+FROM_START: Final = 0
+"""In the place of an event: there is no point, and anything may differ from the beginning on."""
 
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
 _OUTCOMES: Final = {
@@ -50,11 +53,18 @@ class ForkPlan(msgspec.Struct, frozen=True):
     """What a fork is to do."""
 
     at: int
-    """The number of the event of the call at its point."""
+    """The number of the event of the call at its point, or FROM_START."""
     shared: int
     """So many events are before the point."""
     change: ForkChange = ForkChange()
     on_miss: OnMiss = "fail"
+    is_inherited: bool = False
+    """Models are asked as in the parent, which is a fork itself: what it recorded may answer."""
+
+    @property
+    def asks_anew(self) -> bool:
+        """Whether models are asked otherwise than in the parent."""
+        return self.change.request.is_any and not self.is_inherited
 
 
 class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +209,7 @@ class ForkEngine(ReplayEngine):
         super().__init__(source, redactor, **options)
         self.plan = part.plan
         self.part = part
-        self._is_reached = False
+        self._is_reached = part.plan.at == FROM_START
         self._is_free = False
         self._found = threading.local()
         self._last_asked: dict[str, RecordedCall] = {}
@@ -253,7 +263,7 @@ class ForkEngine(ReplayEngine):
         """The point of the fork has come."""
         self._is_reached = True
         self.part.on_reached()
-        if self.plan.change.is_any:
+        if self.plan.change.is_of_outcome:
             self.go_own_way()
 
     def go_own_way(self) -> None:
@@ -264,11 +274,14 @@ class ForkEngine(ReplayEngine):
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """*call* was made again; what happened inside it comes with it."""
+        if call.seq == self.plan.at and self._is_asked_anew(call):
+            self.reach()
+            raise CallMissed
         self.happen(call.seq)
         self._found.seq = call.seq
         if call.type == "llm_request":
             self._last_asked[call.lane] = call
-        if call.seq == self.plan.at and not self.plan.change.is_any:
+        if call.seq == self.plan.at and not self.plan.change.is_of_outcome:
             self.reach()
         inner = sorted(self._events_inside(call))
         for seq in inner:
@@ -287,7 +300,7 @@ class ForkEngine(ReplayEngine):
 
     def step(self, call: Call, lane: Lane) -> Step:
         try:
-            step = super().step(call, lane)
+            step = None if self._is_new_question(call) else super().step(call, lane)
         except CallMissed:
             step = None
         if step is None:
@@ -298,6 +311,7 @@ class ForkEngine(ReplayEngine):
     def make(self, call: Call, lane: Lane) -> Step:
         """The step of a call that is none of the recorded ones."""
         self.go_own_way()
+        call = self._asked_otherwise(call)
         if self.plan.on_miss == "live":
             self.live += 1
             return self._record(call, lane)
@@ -310,11 +324,44 @@ class ForkEngine(ReplayEngine):
         self.nearest += 1
         return NearestStep(self, nearest, lane, self._record(call, lane))
 
+    def _is_asked_anew(self, call: RecordedCall) -> bool:
+        """Whether the recorded *call* is to be asked otherwise."""
+        if call.type != "llm_request" or not self.plan.asks_anew or self.plan.change.is_of_outcome:
+            return False
+        request, provider = self.source.request(call), self.source.data(call.seq)["provider"]
+        is_known = provider != "unknown" and isinstance(request, dict) and isinstance(request["body"], dict)
+        change = self.plan.change.request
+        return is_known and bool(ask_otherwise(provider, request["url"], request["body"], change).undo)
+
+    def _is_new_question(self, call: Call) -> bool:
+        """Whether a model is asked something that nobody has asked in the parent."""
+        if not (self.plan.asks_anew and self.is_reached and call.ask_otherwise is not None):
+            return False
+        with self._lock:
+            self.settle()
+            self.refuse_when_over(CALL_TYPES[call.kind], self._name(call))
+        return self._asked_otherwise(call) is not call
+
+    def _asked_otherwise(self, call: Call) -> Call:
+        """*call* with what the fork has models asked; replay knows it by what the agent asked."""
+        other = None
+        if call.ask_otherwise is not None and self.plan.change.request.is_any:
+            other = call.ask_otherwise(self.plan.change.request)
+        if other is None:
+            return call
+        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
+        told = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
+        facts = other.call.facts
+        return msgspec.structs.replace(
+            other.call, facts=lambda: (facts() if callable(facts) else facts) | told
+        )
+
     def _record(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
             before = self._last_asked.pop(self.recorded_name(lane), None)
             if before is not None and before.call_id is not None:
-                self.recorder.know(before.call_id, self.source.request(before))
+                written = self.source.data(before.seq)["request"]
+                self.recorder.know(before.call_id, self.source.reader.resolved(written))
         return self.recorder.step(call, lane)
 
     def _nearest_to(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
@@ -368,7 +415,7 @@ class ForkEngine(ReplayEngine):
         return self._value_in(self.resolved_new(data))
 
     def _is_changed_instant(self) -> bool:
-        return self._found.seq == self.plan.at and self.plan.change.is_any
+        return self._found.seq == self.plan.at and self.plan.change.is_of_outcome
 
     def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """What this process has by itself, a clock or chance, is no miss."""
@@ -479,7 +526,7 @@ class ForkStep(ReplayStep):
     def _give(self) -> None:
         engine, recorded = self._engine, self._recorded
         self._is_given = True
-        if recorded.seq == engine.plan.at and engine.plan.change.is_any:
+        if recorded.seq == engine.plan.at and engine.plan.change.is_of_outcome:
             self._data, text = engine.changed_outcome(recorded)
             self._is_plain = is_plain(text)
             self._is_changed = True

@@ -10,14 +10,16 @@ from typing import Any, Final, Literal, Self, get_args
 
 import msgspec
 
-from reenact.errors import Diverged, UsageError
+from reenact.errors import CheckFailed, Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
 from reenact.forks.change import ChangeFunction, ForkChange, change_outcome, read_change
-from reenact.forks.engine import ForkEngine, ForkPart, ForkPlan, OnMiss
+from reenact.forks.engine import FROM_START, ForkEngine, ForkPart, ForkPlan, OnMiss
 from reenact.formats.capture import ForkShares
+from reenact.formats.record import ABSENT
 from reenact.formats.volatile import AnyRule
 from reenact.gateway.lane import is_below
 from reenact.lane_name import ROOT, LaneName
+from reenact.providers import RequestChange
 from reenact.redaction import Redactor
 from reenact.replayer.allow import AllowLike, read_allow
 from reenact.replayer.source import RecordedCall, ReplaySource
@@ -28,16 +30,28 @@ from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
 
 _decode: Final = msgspec.json.Decoder().decode
+_REFUSALS: Final = (401, 403, 407)
+"""HTTP statuses of who wants to know who asks."""
 _BEFORE: Final = "the run differs from its recording before the point of the fork"
 
 
 def make_plan(
-    path: Path, at: int, change: ForkChange, on_miss: OnMiss, function: ChangeFunction | None = None
+    path: Path, at: int | None, change: ForkChange, on_miss: OnMiss, function: ChangeFunction | None = None
 ) -> ForkPlan:
     """What a fork of the capture in *path* is to do; :class:`UsageError` where that cannot be."""
     if on_miss not in get_args(OnMiss):
         raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
     source = ReplaySource(path)
+    inherited = _inherited_request(path, source, FROM_START if at is None else at)
+    request = change.request.over(inherited)
+    if request != inherited and on_miss == "fail":
+        raise UsageError("a model that is asked otherwise must be asked: choose --on-miss live, or nearest")
+    change = change.with_request(request)
+    is_inherited = request == inherited
+    if at is None:
+        if change.is_of_outcome:
+            raise UsageError(f"{path}: name the call whose outcome to change; reenact show lists them")
+        return ForkPlan(FROM_START, 1, change, on_miss, is_inherited)
     call = source.by_seq.get(at)
     if call is None:
         raise UsageError(
@@ -49,10 +63,25 @@ def make_plan(
         raise UsageError(
             f"{path}: event {at} happened inside another call, which is answered whole; fork at {place}"
         )
-    if change.is_any:
+    if change.is_of_outcome:
         _try_change(path, source, call, change, function)
-    shared = call.outcome_seq - 1 if change.is_any else call.seq - 1
-    return ForkPlan(call.seq, shared, change, on_miss)
+    shared = call.outcome_seq - 1 if change.is_of_outcome else call.seq - 1
+    return ForkPlan(call.seq, shared, change, on_miss, is_inherited)
+
+
+def _inherited_request(path: Path, source: ReplaySource, at: int) -> RequestChange:
+    """How models are asked in the parent, where that is a fork itself and *at* lies behind its point."""
+    above = source.fork
+    if above is ABSENT or above.change is ABSENT:
+        return RequestChange()
+    known = {name: above.change[name] for name in RequestChange.__struct_fields__ if name in above.change}
+    request = msgspec.convert(known, RequestChange)
+    if request.is_any and at <= above.parent.events:
+        raise UsageError(
+            f"{path}: event {at} comes before this fork asks its models otherwise, and is its parent's; "
+            f"fork {above.parent.path} instead"
+        )
+    return request
 
 
 def _describe_event(source: ReplaySource, at: int) -> str:
@@ -217,6 +246,7 @@ class InProcessFork(ForkRun):
             raise problem from (None if isinstance(error, Diverged) else error)
         half = self.half()
         check_point(self._part.plan, self.context.source, [half])
+        check_answers([half])
         self.manifest = self._capture.write([half], self.context.source)
         self._capture.accept()
         self.shares = self.manifest.fork.shares if self.manifest.fork else None
@@ -235,10 +265,40 @@ def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]
             )
 
 
+def check_answers(halves: Iterable[ForkHalf]) -> None:
+    """Raise :class:`CheckFailed` where models were asked and none of them would, or could, answer."""
+    asked: dict[str, str] = {}
+    why = ""
+    lines = (happening.line for half in halves if half.live for happening in half.happenings)
+    for line in lines:
+        if '"llm_request"' not in line and '"llm_response"' not in line:
+            continue
+        event = _decode(line)
+        data = event["data"]
+        if event["type"] == "llm_request" and isinstance(data["request"], dict):
+            asked[data["callId"]] = str(data["request"].get("url", "the model"))
+        elif event["type"] == "llm_response" and data["callId"] in asked:
+            unanswered = _why_unanswered(data)
+            if not unanswered:
+                return
+            why = why or f"{asked[data['callId']]}: {unanswered}"
+    if why:
+        raise CheckFailed(f"{why}, or choose --on-miss nearest; there is no fork")
+
+
+def _why_unanswered(data: dict[str, Any]) -> str:
+    answer, error = data.get("response"), data.get("error")
+    if isinstance(answer, dict) and answer.get("status") in _REFUSALS:
+        return f"refused with {answer['status']}; set its key in the command's environment"
+    if answer is None and isinstance(error, dict) and not data.get("cancelled"):
+        return f"could not be reached ({error.get('message')}); is the address right, and the network there?"
+    return ""
+
+
 def fork(
     path: str | Path,
     *,
-    at: int,
+    at: int | None,
     change: Mapping[str, Any] | ForkChange | ChangeFunction | None = None,
     output: str | Path,
     on_miss: OnMiss = "fail",
@@ -254,8 +314,10 @@ def fork(
     a call that equals a recorded one which was not made yet is answered from the recording. Any other is a
     miss: *on_miss* raises (``fail``), answers as the nearest recorded call was (``nearest``), or really
     makes it (``live``). *change* is a function that gets the recorded outcome and returns another one, or a
-    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}`` or ``{"error": "TimeoutError"}``. The
-    fork is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
+    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}`` or ``{"error": "TimeoutError"}``, and
+    with it or alone ``{"model": "…", "system": "…", "temperature": 0.2}``: from the point on models are
+    asked so. With *at* ``None`` there is no point, and anything may differ from the beginning on. The fork
+    is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
     """
     read, function = read_change(change)
     plan = make_plan(Path(path), at, read, on_miss, function)

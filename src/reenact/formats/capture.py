@@ -169,7 +169,8 @@ class Fork(Record, frozen=True):
 
     parent: ForkParent
     at: Count
-    """The number of the call's event in the parent at which it was changed."""
+    """The number of the call's event in the parent at which it was changed; 0 for a run that may differ
+    anywhere."""
     stored: Literal["suffix", "whole"]
     """Whether the event log begins behind what it has in common with the parent, or holds all events."""
     shares: ForkShares
@@ -316,6 +317,10 @@ class LlmRequestData(Record, frozen=True):
     request: Any | Absent = ABSENT
     requestHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the whole request; written where *request* refers to earlier events."""
+    asked: Any | Absent = ABSENT
+    """In a fork that asks otherwise than the agent did: the way back to the agent's request."""
+    askedHash: str | Absent = ABSENT  # noqa: N815
+    """Digest of the agent's request, by which replay knows the call."""
     derived: bool | Absent = ABSENT
     """True where the agent's own account told of it, as in all data below; nobody saw it happen."""
 

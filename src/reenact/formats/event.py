@@ -38,6 +38,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     request: msgspec.Raw = msgspec.Raw()
     """Likewise."""
     requestHash: str | None = None  # noqa: N815
+    askedHash: str | None = None  # noqa: N815
     ok: bool = True
     error: Any = None
     modelError: Any = None  # noqa: N815

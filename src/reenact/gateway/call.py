@@ -59,7 +59,7 @@ class ForwardedCall:
             return exchange, exchange.head, AsyncStream(exchange, None)
         if response is None:
             with exchange.working():
-                response = await client().send(await self._request(), stream=True)
+                response = await client().send(await self._request(exchange.sent_instead), stream=True)
         head = head_of(response)
         exchange.began(head)
         return exchange, head, AsyncStream(exchange, response.stream)
@@ -83,8 +83,8 @@ class ForwardedCall:
                 return None
             raise
 
-    async def _request(self) -> httpx2.Request:
-        sent = self._head.above(await self._body.whole())
+    async def _request(self, instead: Sent | None) -> httpx2.Request:
+        sent = instead or self._head.above(await self._body.whole())
         return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
 
     async def _opened(self, response: httpx2.Response | None = None) -> Exchange:

@@ -1,5 +1,6 @@
 """What the bytes of a model call mean; pure functions from bytes to meaning."""
 
+from reenact.providers.asking import AskedOtherwise, RequestChange, Undo, ask_otherwise, undo_changes
 from reenact.providers.meaning import (
     Media,
     Message,
@@ -22,6 +23,7 @@ from reenact.providers.told import read_told_request, read_told_response
 from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
 __all__ = [
+    "AskedOtherwise",
     "DerivedTools",
     "Media",
     "Message",
@@ -32,12 +34,15 @@ __all__ = [
     "Part",
     "Provider",
     "Refusal",
+    "RequestChange",
     "Text",
     "Thinking",
     "Tool",
     "ToolCall",
     "ToolResult",
+    "Undo",
     "Usage",
+    "ask_otherwise",
     "derive_tool_results",
     "pair_tool_results",
     "read_request",
@@ -47,4 +52,5 @@ __all__ = [
     "recognise",
     "request_fields",
     "response_fields",
+    "undo_changes",
 ]

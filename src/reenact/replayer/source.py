@@ -32,6 +32,7 @@ from reenact.formats.capture import (
 from reenact.formats.event import EventHead, EventHeadData, read_head
 from reenact.formats.record import ABSENT
 from reenact.lane_name import ROOT, LaneName
+from reenact.providers import Undo, undo_changes
 from reenact.replayer.egress import is_loopback
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
@@ -249,7 +250,10 @@ class ReplaySource:
                 return _env_read(data["key"])
             asked = {key: value for key, value in data.items() if key not in _NOT_MATCHED}
             return self.reader.resolved(asked)
-        return self.reader.resolved(data["args"] if "args" in data else data.get("request"))
+        request = self.reader.resolved(data["args"] if "args" in data else data.get("request"))
+        if "asked" in data:
+            request = undo_changes(request, msgspec.convert(self.reader.resolved(data["asked"]), list[Undo]))
+        return request
 
     def named(self, event_type: str, name: str) -> list[RecordedCall]:
         """All calls of that type and name, in recorded order."""
@@ -411,6 +415,8 @@ def _env_read(name: str) -> dict[str, Any]:
 
 
 def _request_digest(data: EventHeadData) -> bytes:
+    if data.askedHash is not None:
+        return bytes.fromhex(data.askedHash.removeprefix("sha256:"))
     if data.requestHash is not None:
         return bytes.fromhex(data.requestHash.removeprefix("sha256:"))
     text = bytes(data.args) or bytes(data.request) or b"null"

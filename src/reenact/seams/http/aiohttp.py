@@ -60,6 +60,8 @@ class _Seam:
             await self._open(exchange, request)
             if not exchange.live:
                 return await self._recorded(exchange, request)
+            if exchange.sent_instead is not None:
+                await _send_instead(request, exchange.sent_instead)
             with exchange.working():
                 response = await handler(request)
             head = _head(response)
@@ -165,6 +167,14 @@ async def _sent(request: Any) -> Sent:
             body = b""
     headers = [(str(name), str(value)) for name, value in request.headers.items()]
     return Sent(request.method, str(request.url), headers, body)
+
+
+async def _send_instead(request: Any, other: Sent) -> None:
+    request.url = type(request.url)(other.url, encoded=True)
+    for name in ("Content-Encoding", "Transfer-Encoding"):
+        request.headers.pop(name, None)
+    await request.update_body(other.body)
+    request.headers["Content-Length"] = str(len(other.body))
 
 
 def _head(response: Any) -> Head:

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final
 
-from reenact.boundary import Context, crossing, current_lane
-from reenact.providers import Provider, read_response, response_fields
+from reenact.boundary import Context, OtherCall, crossing, current_lane
+from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import Decode, Head, Undecodable, decoder, from_piece, text_or_bytes, to_piece
 from reenact.seams.http.request import RequestMeaning, Sent
 
@@ -53,11 +53,16 @@ class Exchange:
         *is_elsewhere*: the call is passed on for another program.
         """
         self._asked = RequestMeaning.by(sent)
-        call = self._asked.call(may_leave_first=may_leave_first, is_elsewhere=is_elsewhere)
+        self._is_elsewhere = is_elsewhere
+        call = self._asked.call(
+            may_leave_first=may_leave_first, is_elsewhere=is_elsewhere, ask_otherwise=self._ask_otherwise
+        )
         self._crossing = crossing(call, streaming=True)
         self.may_leave_first = call.may_leave_first
         self.is_streamed = is_streamed
         self._is_decoded = is_decoded
+        self.sent_instead: Sent | None = None
+        """What a live exchange sends in the place of the client's request; known when it is open."""
         self._is_over = False
         self._decode: Decode | None = None
         self._decoded_from = ""
@@ -72,6 +77,15 @@ class Exchange:
     @property
     def asks_model(self) -> bool:
         return self._asked.provider is not None
+
+    def _ask_otherwise(self, change: RequestChange) -> OtherCall | None:
+        other = self._asked.otherwise(change)
+        if other is None:
+            return None
+        self._asked, undo = other
+        self.sent_instead = self._asked.sent
+        call = self._asked.call(may_leave_first=False, is_elsewhere=self._is_elsewhere)
+        return OtherCall(call, undo)
 
     def open(self) -> None:
         """Cross the boundary; in replay, raises what the recorded call raised."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPResponse
 from types import ModuleType
 from typing import Any, Final
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from reenact.seams.http.exchange import Exchange, is_outermost
@@ -65,6 +66,18 @@ class _Asking:
 
     def sent(self) -> Sent:
         return Sent(self.method, self.url, self.headers, b"".join(map(bytes, self.pieces)))
+
+    def send_instead(self, connection: Any, other: Sent) -> None:
+        """Have *connection* send another request."""
+        first = connection._buffer[0].split(b" ", 2)  # noqa: SLF001
+        if first[1].startswith(b"/"):
+            parts = urlsplit(other.url)
+            first[1] = f"{parts.path}?{parts.query}".removesuffix("?").encode("latin-1")
+        else:
+            first[1] = other.url.encode("latin-1")
+        lines = [f"{name}: {value}".encode("latin-1") for name, value in other.headers]
+        connection._buffer[:] = [b" ".join(first), *lines]  # noqa: SLF001
+        self.pieces, self.encode_chunked = [other.body], False
 
 
 class _Seam:
@@ -154,6 +167,8 @@ class _Seam:
             connection._buffer.clear()  # noqa: SLF001
             setattr(connection, _STATE, _SENT)
             return
+        if exchange.sent_instead is not None:
+            asking.send_instead(connection, exchange.sent_instead)
         try:
             with exchange.working():
                 self._send(connection, asking, state)

@@ -116,8 +116,8 @@ class _Transport:
         if not exchange.live:
             return self._recorded(exchange, self._seam.stream)
         with exchange.working():
-            with self._leaving(request, exchange):
-                response = self._handle(self._transport, request)
+            with self._leaving(request, exchange) as sent:
+                response = self._handle(self._transport, sent)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.stream)
             # The client is about to read all of it; so one block does, instead of one for each chunk.
@@ -137,8 +137,8 @@ class _Transport:
         if not exchange.live:
             return self._recorded(exchange, self._seam.async_stream)
         with exchange.working():
-            with self._leaving(request, exchange):
-                response = await self._handle(self._transport, request)
+            with self._leaving(request, exchange) as sent:
+                response = await self._handle(self._transport, sent)
             if exchange.is_streamed or response.is_stream_consumed:
                 return _told(response, exchange, self._seam.async_stream)
             exchange.began(head_of(response))
@@ -165,15 +165,25 @@ class _Transport:
         return any(connection.can_handle_request(there) for connection in idle)
 
     @contextmanager
-    def _leaving(self, request: Any, exchange: Exchange) -> Iterator[None]:
-        """While *request* is sent, *exchange* hears when all of it has left."""
+    def _leaving(self, request: Any, exchange: Exchange) -> Iterator[Any]:
+        """What to send for *request*; while it is sent, *exchange* hears when all of it has left."""
+        other = exchange.sent_instead
+        if other is not None:
+            yield type(request)(
+                other.method,
+                other.url,
+                headers=other.headers,
+                content=other.body,
+                extensions=request.extensions,
+            )
+            return
         if not exchange.may_leave_first:
-            yield
+            yield request
             return
         body = request.stream
         request.stream = self._seam.leaving(exchange, request.content)
         try:
-            yield
+            yield request
         finally:
             request.stream = body  # a redirect sends it again
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from reenact.boundary import Call, current_lane
+from reenact.boundary import Call, OtherCall, current_lane
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
-from reenact.providers import Provider, recognise, request_fields
+from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
 from reenact.providers.empty import empty_answer
 from reenact.seams.http.message import Pairs, headers_by_name, meaning
 from reenact.seams.serving import is_served_here
@@ -17,6 +18,7 @@ from reenact.seams.telemetry import traffic_beside
 
 _OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
 _NO_CONTENT: Final = {"httpVersion": "HTTP/1.1", "reason": "No Content", "status": 204}
+_ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 _left_to_gateway: list[str] = []
 
 
@@ -66,7 +68,25 @@ class RequestMeaning(NamedTuple):
         lane = current_lane()
         return lane is not None and lane.context.leaves_to_server(f"{self.sent.method} {self.sent.url}")
 
-    def call(self, *, may_leave_first: bool, is_elsewhere: bool = False) -> Call:
+    def otherwise(self, change: RequestChange) -> tuple[RequestMeaning, list[Undo]] | None:
+        """The same with *change* made, and the way back; ``None`` where it says that already."""
+        if self.provider is None:
+            return None
+        other = ask_otherwise(self.provider, self.sent.url, self.says["body"], change)
+        if not other.undo:
+            return None
+        body = json.dumps(other.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        kept = [pair for pair in self.sent.headers if pair[0].lower() not in _ABOUT_BODY]
+        sent = Sent(self.sent.method, other.url, [*kept, ("content-length", str(len(body)))], body)
+        return RequestMeaning.by(sent), other.undo
+
+    def call(
+        self,
+        *,
+        may_leave_first: bool,
+        is_elsewhere: bool = False,
+        ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
+    ) -> Call:
         """Headers are recorded, never matched; *is_elsewhere*: another program asks."""
         beside = None
         if self.provider is None:
@@ -81,6 +101,7 @@ class RequestMeaning(NamedTuple):
             beside=beside.what if beside else "",
             is_background=beside is not None and beside.is_background,
             empty=self.empty_answer,
+            ask_otherwise=ask_otherwise if self.provider is not None else None,
             may_leave_first=may_leave_first and self.provider is not None,
         )
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from inspect import signature
 from types import ModuleType
 from typing import Any, Final
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from reenact.seams.http.exchange import Exchange, is_outermost
@@ -71,6 +72,10 @@ class _Seam:
                 # The connection was taken from the pool for nothing; it goes back when the answer is read.
                 unused = options.get("response_conn")
                 return self._response(pool=pool, connection=unused, **recorded.fields(method, url, options))
+            if exchange.sent_instead is not None:
+                other = exchange.sent_instead
+                url = _target(other.url) if url.startswith("/") else other.url
+                options |= {"body": other.body, "headers": dict(other.headers), "chunked": False}
             with exchange.working():
                 self._dig_tunnel(pool, conn)
                 response = original(pool, conn, method, url, **(options | {"preload_content": False}))
@@ -121,6 +126,12 @@ def _absolute(pool: Any, url: str) -> str:
     host = f"[{pool.host}]" if ":" in pool.host else pool.host
     port = "" if pool.port in (None, _DEFAULT_PORTS.get(pool.scheme)) else f":{pool.port}"
     return f"{pool.scheme}://{host}{port}{url}"
+
+
+def _target(url: str) -> str:
+    """What a request line asks a server for."""
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 def _pairs(headers: Any) -> Pairs:
