@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Final
 
+from reenact.boundary import outside
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
@@ -122,25 +124,41 @@ def _replay(capture: str, receipt: str, *words: str) -> None:
 
 
 def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
-    """How the command ended in a copy of the files that *capture* has at its end.
+    """How the command ended in a copy of the files that *capture* has at its end."""
+    with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+        root = Path(os.path.realpath(scratch), "workspace")
+        history = WorkspaceHistory(CaptureReader(capture))
+        history.restore(history.end_tree, root, refuse_links_out=True)
+        return _run_among(root, wanted)
+
+
+def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
+    """How the command ended in a copy of *folder*."""
+    from reenact.replayer.guard import all_suspended
+
+    # A test may ask for it in the middle of its run, whose part it is not.
+    with outside(), all_suspended(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+        root = Path(os.path.realpath(scratch), "workspace")
+        shutil.copytree(folder, root, symlinks=True)
+        return _run_among(root, wanted)
+
+
+def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
+    """Run the command in *root*.
 
     It is within the fence of replays, does not see variables under whose names secrets are kept, and is
     stopped with all that it started when its time is over.
     """
     from reenact.injected.fence import Fence
 
-    with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
-        root = Path(os.path.realpath(scratch), "workspace")
-        history = WorkspaceHistory(CaptureReader(capture))
-        history.restore(history.end_tree, root, refuse_links_out=True)
-        cwd = Path(os.path.realpath(root / wanted.folder))
-        if not cwd.is_relative_to(root) or not cwd.is_dir():
-            raise UsageError(f"params.folder: {wanted.folder}: is no folder of the recorded files")
-        words = [word.replace("{workspace}", str(root)) for word in wanted.words]
-        fence = Fence(os.environ)
-        with fence.around_child() as enter:
-            status, output = _run_for(wanted.timeout_s, words, cwd, enter)
-        return CommandEnd(status, output, fence.stands)
+    cwd = Path(os.path.realpath(root / wanted.folder))
+    if not cwd.is_relative_to(root) or not cwd.is_dir():
+        raise UsageError(f"params.folder: {wanted.folder}: is no folder of the recorded files")
+    words = [word.replace("{workspace}", str(root)) for word in wanted.words]
+    fence = Fence(os.environ)
+    with fence.around_child() as enter:
+        status, output = _run_for(wanted.timeout_s, words, cwd, enter)
+    return CommandEnd(status, output, fence.stands)
 
 
 def _run_for(

@@ -23,6 +23,7 @@ from reenact.recorder.exit_status import note_exit_status
 from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader
+from reenact.workspace.history import WorkspaceHistory
 
 
 class UpdateReport(msgspec.Struct, frozen=True):
@@ -56,6 +57,10 @@ def update_command(
     directory, rules = Path(path), tuple(volatile)
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     reader = CaptureReader(directory)
+    if WorkspaceHistory.has_one(reader):
+        raise UsageError(
+            f"{path}: has files, which an update does not record; record it again: reenact record --workspace"
+        )
     run_start, recorded = beginning(reader), reader.manifest.exitStatus
     known = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     updated = UpdatedCapture(directory)

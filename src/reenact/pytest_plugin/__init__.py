@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from reenact.pytest_plugin.lifetime import ItemRun
     from reenact.run import Run
+    from reenact.suite.files import LiveFiles
 
 _TEST_FILE_NAME: Final = "test.yaml"
 """Said again here, because the room that says it is slow to import."""
@@ -56,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(policy, redact, sources, modules, environ, passthrough, path, allow): "
+        f"{MARKER}(policy, redact, sources, modules, environ, passthrough, path, allow, workspace): "
         "replay the test's recorded run; --reenact=record records it",
     )
     config.pluginmanager.register(Tally(), "reenact-tally")
@@ -98,6 +99,16 @@ def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield item_run.run
     item_run.close()
+
+
+@pytest.fixture
+def reenact_workspace(request: pytest.FixtureRequest) -> LiveFiles:
+    """The files of a test that is marked with a workspace: ``folder``, in which it works, and assertions."""
+    item_run = request.node.stash.get(_RUN, None)
+    if item_run is None or item_run.files is None:
+        reason = f"the test has no workspace; mark it with @pytest.mark.{MARKER}(workspace=True)"
+        raise pytest.fail.Exception(reason, pytrace=False)
+    return item_run.files
 
 
 @pytest.hookimpl(tryfirst=True)

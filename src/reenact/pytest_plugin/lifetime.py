@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +19,11 @@ from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.run import CaptureRun, Run, UpdateRun, capture, replay, update
 from reenact.store.place import discard, put_in_place, staging_folder
+from reenact.store.reader import CaptureReader
+from reenact.workspace.history import WorkspaceHistory
+
+if TYPE_CHECKING:
+    from reenact.suite.files import LiveFiles
 
 _EMPTY_EVENTS = 2
 """A run that made no call still has a start and an end."""
@@ -37,6 +45,8 @@ class ItemRun:
         self.place = place
         self.run = run
         self.outlives_body = is_requested_by_fixture(item)
+        self.files: LiveFiles | None = None
+        """Those among which the test works, where it is marked with a workspace."""
         self.has_failed = False
         """Some phase of the test did not pass."""
         self.found: Diverged | None = None
@@ -90,7 +100,7 @@ class ItemRun:
 class ReplayedItem(ItemRun):
     """A test answered from its capture; what is torn down after its run is still guarded."""
 
-    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+    def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         if is_vacant(place):
             raise UsageError(
                 f"{shown(place, item.config)}: there is no capture of this test; "
@@ -104,6 +114,7 @@ class ReplayedItem(ItemRun):
             redact=options.redact,
             allow=allow,
             passthrough=options.passthrough,
+            workspace=folder,
         )
         self._is_lenient = run.context.policy == "lenient"
         super().__init__(item, place, run)
@@ -129,7 +140,7 @@ class ReplayedItem(ItemRun):
         self.leave_deed("diverged" if has_diverged else "replayed", remarks)
 
 
-def _capture(path: Path, options: Options) -> Run:
+def _capture(path: Path, options: Options, folder: Path | None) -> Run:
     run = capture(
         path,
         mode="capture",
@@ -138,6 +149,7 @@ def _capture(path: Path, options: Options) -> Run:
         modules=options.modules,
         environ=options.environ,
         allow=allowed(options.allow),
+        workspace=folder,
     )
     if isinstance(run, CaptureRun):
         run.tells_command = False  # how pytest was called is no part of the test
@@ -147,10 +159,10 @@ def _capture(path: Path, options: Options) -> Run:
 class RecordedItem(ItemRun):
     """A test whose new capture replaces the old one if all goes well."""
 
-    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+    def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         _refuse_shared(item, place)
         self._new = staging_folder(place)
-        super().__init__(item, place, _capture(self._new, options))
+        super().__init__(item, place, _capture(self._new, options, folder))
 
     def _check(self, error: BaseException | None) -> None:
         if error is not None:
@@ -224,10 +236,52 @@ def opened(request: pytest.FixtureRequest) -> ItemRun:
     options = options_of(item)
     place = place_of(item)
     mode: Mode = item.config.getoption("reenact")
+    is_recorded = mode == "record" or (mode in ("once", "update") and is_vacant(place))
+    folder = None
+    if options.workspace:
+        folder = _make_folder(request, options.workspace, None if is_recorded or mode == "off" else place)
+    files = _files_in(folder, item) if folder is not None else None
+    item_run = _open_run(item, place, options, mode if not is_recorded else "record", folder)
+    item_run.files = files
+    return item_run
+
+
+def _open_run(
+    item: pytest.Function, place: Path, options: Options, mode: Mode, folder: Path | None
+) -> ItemRun:
     if mode == "off":
         return ItemRun(item, place, Run())
-    if mode == "record" or (mode in ("once", "update") and is_vacant(place)):
-        return RecordedItem(item, place, options)
-    if mode == "update":
-        return UpdatedItem(item, place, options)
-    return ReplayedItem(item, place, options)
+    if mode == "record":
+        return RecordedItem(item, place, options, folder)
+    if mode != "update":
+        return ReplayedItem(item, place, options, folder)
+    if folder is not None:
+        raise UsageError(
+            f"{shown(place, item.config)}: has files, which an update does not record; "
+            f"record it again with: {command(item, 'record')}"
+        )
+    return UpdatedItem(item, place, options)
+
+
+def _make_folder(request: pytest.FixtureRequest, workspace: str | bool, capture: Path | None) -> Path:
+    """A new folder with the files at the start: those of *capture*, or of the folder that the test names."""
+    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    folder = Path(os.path.realpath(factory.mktemp("workspace")))
+    if capture is not None:
+        if not is_vacant(capture):
+            history = WorkspaceHistory(CaptureReader(capture), repository=request.path.parent)
+            history.restore(history.start.tree, folder, refuse_links_out=True)
+    elif isinstance(workspace, str):
+        template = request.path.parent / workspace
+        if not template.is_dir():
+            raise UsageError(f"workspace={workspace!r}: {template} is no folder; name one beside the test")
+        shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
+    return folder
+
+
+def _files_in(folder: Path, item: pytest.Function) -> LiveFiles:
+    from reenact.rerun import run_in_folder
+    from reenact.suite.files import LiveFiles
+
+    may_run = item.config.getoption("reenact_allow_commands")
+    return LiveFiles(folder, run_in_folder if may_run else None)

@@ -15,7 +15,17 @@ from reenact.replayer.engine import Policy
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
 
-_KNOWN: Final = ("policy", "redact", "sources", "modules", "environ", "passthrough", "path", "allow")
+_KNOWN: Final = (
+    "policy",
+    "redact",
+    "sources",
+    "modules",
+    "environ",
+    "passthrough",
+    "path",
+    "allow",
+    "workspace",
+)
 _LISTS: Final = ("sources", "modules", "environ", "passthrough")
 _SHOWN: Final = f"@pytest.mark.{MARKER}"
 
@@ -40,6 +50,8 @@ class Options:
     """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
     allow: AllowLike = ()
     """What a replay may still reach on this host; see :func:`allowed`."""
+    workspace: str | bool = False
+    """Whether the files of the test are recorded too; a text names the folder they are copied from."""
 
 
 def options_of(item: pytest.Item) -> Options:

@@ -51,6 +51,7 @@ from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
+from reenact.volatile.places import own_places
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
 
@@ -105,7 +106,10 @@ class ReplayRun(Run):
         redactor = make_redactor(
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
         )
-        self._evidence = evidence or RunEvidence("none", draws=Draws())
+        if evidence is None:
+            places = own_places() | ({"workspace": str(workspace)} if workspace is not None else {})
+            evidence = RunEvidence("none", draws=Draws(), places=places)
+        self._evidence = evidence
         self._engine = self.make_engine(
             source,
             redactor,

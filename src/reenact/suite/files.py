@@ -2,24 +2,134 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from reenact.canonical import digest_of_bytes
 from reenact.errors import StoreError, UsageError
 from reenact.formats.trace import Trace
-from reenact.formats.workspace import TreeEntry
+from reenact.formats.workspace import EntryKind, Tree, TreeEntry, read_tree
 from reenact.store.reader import CaptureReader
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import Verdict, counted, quoted, verdict
-from reenact.workspace.compare import FileChange, compare_trees, find_entry
+from reenact.workspace.compare import (
+    FileChange,
+    ReadContent,
+    ReadTree,
+    compare_trees,
+    find_entry,
+    printable_path,
+)
 from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.scan import Scanner
+
+
+class FilesAt(NamedTuple):
+    """The files at one moment."""
+
+    event: int
+    """After which they were so; 0 for the end."""
+    tree: str
+
+
+class RunFiles:
+    """The files of a run, to be asserted on: each method raises :class:`AssertionError` with what it found.
+
+    What is ignored, too large, or a secret by its name is not there.
+    """
+
+    def __init__(self, look: Callable[[], list[FilesAt]], read_tree: ReadTree, content: ReadContent) -> None:
+        """*look* gives the trees of the run in order, the start first and the end last."""
+        self._look = look
+        self.read_tree = read_tree
+        self.content = content
+
+    @property
+    def trees(self) -> list[FilesAt]:
+        """All that the files were, as far as it is known."""
+        return self._look()
+
+    @classmethod
+    def of_capture(cls, path: str | Path) -> RunFiles:
+        """The files that were recorded, at every step; :class:`UsageError` where there are none."""
+        try:
+            reader = CaptureReader(path)
+        except StoreError as error:
+            raise UsageError(str(error)) from None
+        history = WorkspaceHistory(reader)
+        trees = [FilesAt(state.seq, state.tree) for state in history.states]
+        trees.append(FilesAt(0, history.end_tree))
+        return cls(lambda: trees, history.read_tree, history.content)
+
+    def find(self, tree: str, path: str) -> TreeEntry | None:
+        """What *tree* has at *path*."""
+        found = find_entry(self.read_tree, tree, os.fsencode(path))
+        return None if found is None or found.kind == "left-out" else found
+
+    def find_at_end(self, path: str) -> TreeEntry | None:
+        return self.find(self.trees[-1].tree, path)
+
+    def file_exists(self, path: str, *, kind: EntryKind | None = None, exists: bool = True) -> None:
+        """*path* is there at the end, and of that *kind*; or it is not."""
+        _assert(file_exists(self, FileExists(path=path, kind=kind, exists=exists)))
+
+    def file_contains(self, path: str, text: str | None = None, *, pattern: str | None = None) -> None:
+        """The file at the end holds *text*, or what the regular expression *pattern* matches."""
+        _assert(file_contains(self, FileContains(path=path, text=text, pattern=pattern)))
+
+    def file_unchanged(self, path: str) -> None:
+        """The file, or the folder with all that is in it, was never another."""
+        _assert(file_unchanged(self, FileUnchanged(path=path)))
+
+    def files_changed_only(self, *patterns: str) -> None:
+        """Whatever changed is named by one of *patterns*, in which ``*`` stands for any text."""
+        _assert(files_changed_only(self, FilesChangedOnly(patterns=list(patterns))))
+
+
+class LiveFiles(RunFiles):
+    """The files in *folder* as they are whenever they are asked about; the start is how they are now."""
+
+    def __init__(self, folder: Path, run: RunInFolder | None = None) -> None:
+        """*run* runs commands, where these are allowed."""
+        self.folder = folder
+        """Where the run works."""
+        self._run = run
+        self._blobs: dict[str, bytes] = {}
+        self._scanner = Scanner(folder, self._keep)
+        start = FilesAt(1, self._scanner.take())
+        super().__init__(
+            lambda: [start, FilesAt(0, self._scanner.take())],
+            self._read_tree,
+            lambda entry: self._blobs[entry.digest],
+        )
+
+    def command_succeeds(self, *words: str, folder: str = ".", timeout_s: float = 60.0) -> None:
+        """The command ends with exit status 0 in a copy of the files; it runs only where that is allowed."""
+        wanted = CommandSucceedsInWorkspace(command=list(words), folder=folder, timeout_s=timeout_s)
+        if self._run is None:
+            raise AssertionError(_not_run(wanted, "--reenact-allow-commands"))
+        _assert(_judge_end(wanted, self._run(self.folder, wanted)))
+
+    def _keep(self, data: bytes) -> str:
+        self._blobs.setdefault(digest := digest_of_bytes(data), data)
+        return digest
+
+    def _read_tree(self, digest: str) -> Tree:
+        return read_tree(self._blobs[digest], file=digest)
+
+
+def _assert(found: Verdict) -> None:
+    if not found.passed:
+        raise AssertionError(found.message)
 
 
 class FileExists(Params, frozen=True, kw_only=True):
@@ -30,10 +140,9 @@ class FileExists(Params, frozen=True, kw_only=True):
     """Whether it is to be there at the end."""
 
 
-def file_exists(trace: Trace, params: FileExists) -> Verdict:
+def file_exists(trace: Trace | RunFiles, params: FileExists) -> Verdict:
     """The path is among the files at the end, or is not."""
-    history = _history_of(trace)
-    found = _find(history, history.end_tree, params.path)
+    found = _files_of(trace).find_at_end(params.path)
     is_there = found is not None and params.kind in (None, found.kind)
     wanted = f"a {params.kind}" if params.kind else "there"
     message = f"expected {params.path} {'' if params.exists else 'not '}to be {wanted} at the end, "
@@ -49,17 +158,17 @@ class FileContains(Params, frozen=True, kw_only=True):
     """A regular expression."""
 
 
-def file_contains(trace: Trace, params: FileContains) -> Verdict:
+def file_contains(trace: Trace | RunFiles, params: FileContains) -> Verdict:
     """The file at the end holds the text, or what the pattern matches; placeholders stand for secrets."""
     if (params.text is None) == (params.pattern is None):
         raise UsageError("params: give text or pattern, one of them")
-    history = _history_of(trace)
-    entry = _find(history, history.end_tree, params.path)
+    files = _files_of(trace)
+    entry = files.find_at_end(params.path)
     wanted = f"expected {params.path} to contain {quoted(params.text or params.pattern or '')}"
     if entry is None or entry.kind != "file":
         found = "nothing" if entry is None else _article(entry)
         return verdict(False, f"{wanted}, found {found}", observed={"path": params.path, "size_bytes": None})
-    content = history.content(entry).decode("utf-8", "replace")
+    content = files.content(entry).decode("utf-8", "replace")
     if params.text is not None:
         is_there = Searcher().contains(content, params.text, case_sensitive=True)
     else:
@@ -73,13 +182,13 @@ class FileUnchanged(Params, frozen=True, kw_only=True):
     """A file, or a folder with all that is in it."""
 
 
-def file_unchanged(trace: Trace, params: FileUnchanged) -> Verdict:
+def file_unchanged(trace: Trace | RunFiles, params: FileUnchanged) -> Verdict:
     """The path was never another during the run, at any step."""
-    history = _history_of(trace)
-    trees = [(state.seq, state.tree) for state in history.states] + [(0, history.end_tree)]
-    first = _find(history, history.start.tree, params.path)
+    files = _files_of(trace)
+    trees = files.trees
+    first = files.find(trees[0].tree, params.path)
     for seq, tree in trees:
-        if _find(history, tree, params.path) != first:
+        if files.find(tree, params.path) != first:
             place = f"at event {seq}" if seq else "at the end"
             message = f"expected {params.path} never to change, it was another {place}"
             return verdict(False, message, observed={"path": params.path, "event": seq or None})
@@ -92,15 +201,13 @@ class FilesChangedOnly(Params, frozen=True, kw_only=True):
     """Paths with ``*``, which stands for any text, slashes included."""
 
 
-def files_changed_only(trace: Trace, params: FilesChangedOnly) -> Verdict:
+def files_changed_only(trace: Trace | RunFiles, params: FilesChangedOnly) -> Verdict:
     """What the run changed, at any step, is named by the patterns; folders follow from what is in them."""
-    history = _history_of(trace)
+    files = _files_of(trace)
     changed: set[str] = set()
-    before = history.start.tree
-    for tree in [*(state.tree for state in history.states), history.end_tree]:
-        for change in compare_trees(history.read_tree, before, tree):
-            changed |= {path.decode("utf-8", "backslashreplace") for path in _paths(change)}
-        before = tree
+    for before, after in pairwise(files.trees):
+        for change in compare_trees(files.read_tree, before.tree, after.tree):
+            changed |= {printable_path(path) for path in _paths(change)}
     others = sorted(path for path in changed if not any(fnmatchcase(path, p) for p in params.patterns))
     message = f"expected changes only in {', '.join(params.patterns)}, "
     message += f"found {counted(len(others), 'other')}{': ' if others else ''}{', '.join(others[:10])}"
@@ -144,12 +251,17 @@ class CommandEnd(msgspec.Struct, frozen=True):
 
 RunInFiles: TypeAlias = Callable[[Path, CommandSucceedsInWorkspace], CommandEnd]
 """Runs a command in a copy of the files at the end of a capture."""
+RunInFolder: TypeAlias = Callable[[Path, CommandSucceedsInWorkspace], CommandEnd]
+"""Runs it in a copy of a folder."""
 
 
 def command_succeeds_in_workspace(_: Trace, params: CommandSucceedsInWorkspace) -> Verdict:
     """The command ends with exit status 0 in a copy of the files at the end; nobody allowed it here."""
-    message = f"{quoted(shlex.join(params.words))} was not run: commands are run only with --allow-commands"
-    return verdict(False, message, observed={"exit_status": None})
+    return verdict(False, _not_run(params, "--allow-commands"), observed={"exit_status": None})
+
+
+def _not_run(params: CommandSucceedsInWorkspace, option: str) -> str:
+    return f"{quoted(shlex.join(params.words))} was not run: commands are run only with {option}"
 
 
 def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspace], Verdict]:
@@ -157,18 +269,21 @@ def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspa
 
     @wraps(command_succeeds_in_workspace)
     def succeeds(trace: Trace, params: CommandSucceedsInWorkspace) -> Verdict:
-        wanted = f"expected {quoted(shlex.join(params.words))} to succeed among the files at the end"
-        end = run(Path(_history_of(trace).reader.path), params)
-        observed = {"exit_status": end.exit_status, "output": end.output, "offline": end.is_offline}
-        if end.exit_status == 0:
-            return verdict(True, f"{wanted}, it did", observed=observed)
-        said = next((line for line in reversed(end.output.splitlines()) if line.strip()), "it said nothing")
-        how = f"exit status {end.exit_status}"
-        if end.exit_status is None:
-            how = f"it was stopped after {params.timeout_s:g} s"
-        return verdict(False, f"{wanted}, found {how}: {quoted(said.strip())}", observed=observed)
+        return _judge_end(params, run(_capture_of(trace), params))
 
     return succeeds
+
+
+def _judge_end(params: CommandSucceedsInWorkspace, end: CommandEnd) -> Verdict:
+    wanted = f"expected {quoted(shlex.join(params.words))} to succeed among the files at the end"
+    observed = {"exit_status": end.exit_status, "output": end.output, "offline": end.is_offline}
+    if end.exit_status == 0:
+        return verdict(True, f"{wanted}, it did", observed=observed)
+    said = next((line for line in reversed(end.output.splitlines()) if line.strip()), "it said nothing")
+    how = f"exit status {end.exit_status}"
+    if end.exit_status is None:
+        how = f"it was stopped after {params.timeout_s:g} s"
+    return verdict(False, f"{wanted}, found {how}: {quoted(said.strip())}", observed=observed)
 
 
 def _paths(change: FileChange) -> list[bytes]:
@@ -178,22 +293,17 @@ def _paths(change: FileChange) -> list[bytes]:
     return [path for path in (change.path, change.came_from) if path]
 
 
-def _history_of(trace: Trace) -> WorkspaceHistory:
+def _files_of(trace: Trace | RunFiles) -> RunFiles:
+    if isinstance(trace, RunFiles):
+        return trace
+    return RunFiles.of_capture(_capture_of(trace))
+
+
+def _capture_of(trace: Trace) -> Path:
     capture = trace.artifacts.get("capture")
     if not isinstance(capture, str):
         raise UsageError("only a capture has files; name one as adapter_input.capture")
-    try:
-        reader = CaptureReader(capture)
-    except StoreError as error:
-        raise UsageError(str(error)) from None
-    if not WorkspaceHistory.has_one(reader):
-        raise UsageError(f"{capture}: has no files; record with --workspace")
-    return WorkspaceHistory(reader)
-
-
-def _find(history: WorkspaceHistory, tree: str, path: str) -> TreeEntry | None:
-    found = find_entry(history.read_tree, tree, path.encode("utf-8"))
-    return None if found is None or found.kind == "left-out" else found
+    return Path(capture)
 
 
 def _article(entry: TreeEntry) -> str:

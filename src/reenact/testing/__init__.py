@@ -1,8 +1,9 @@
-"""For users' tests: a model provider that really listens, and an identity for equal captures."""
+"""For users' tests: a provider that really listens, files to assert on, an identity for equal captures."""
 
 from __future__ import annotations
 
 from reenact.run.capturing import Identity
+from reenact.suite.files import RunFiles
 from reenact.testing.provider import ScriptedProvider
 from reenact.testing.request import Message, Request, ToolResult
 from reenact.testing.script import Script, echo
@@ -25,6 +26,7 @@ __all__ = [
     "Raw",
     "Reply",
     "Request",
+    "RunFiles",
     "Script",
     "ScriptedProvider",
     "Timeout",
