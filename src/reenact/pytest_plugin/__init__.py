@@ -104,7 +104,7 @@ def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
 @pytest.fixture
 def reenact_workspace(request: pytest.FixtureRequest) -> LiveFiles:
     """The files of a test that is marked with a workspace: ``folder``, in which it works, and assertions."""
-    item_run = request.node.stash.get(_RUN, None)
+    item_run: ItemRun | None = request.node.stash.get(_RUN, None)
     if item_run is None or item_run.files is None:
         reason = f"the test has no workspace; mark it with @pytest.mark.{MARKER}(workspace=True)"
         raise pytest.fail.Exception(reason, pytrace=False)
