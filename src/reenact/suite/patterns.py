@@ -76,18 +76,19 @@ def _compile(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
         raise UsageError(f"the pattern {quoted(pattern)} is longer than {MAX_PATTERN_CHARACTERS} characters")
     flags = regex.VERSION1 | regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
     try:
-        return regex.compile(translate(pattern), flags)
+        return regex.compile(translate(pattern, ignore_case=ignore_case), flags)
     except UsageError:
         raise
     except Exception as error:  # its own error, and what escapes it: too deep, too large, a set of everything
         raise UsageError(f"the pattern {quoted(pattern)} cannot be compiled: {error}") from None
 
 
-def translate(pattern: str) -> str:
+def translate(pattern: str, *, ignore_case: bool) -> str:
     """The text of Ruby's *pattern* in the syntax of ``regex``, version 1; :class:`UsageError` without one."""
+    options = _Options(ignore_case=ignore_case)
     scout = _Translator(pattern, _Groups())
-    scout.read()
-    return _Translator(pattern, _Groups(scout.group_count, scout.names)).read()
+    scout.read(options)
+    return _Translator(pattern, _Groups(scout.group_count, scout.names)).read(options)
 
 
 class _Groups(NamedTuple):
@@ -102,6 +103,7 @@ class _Groups(NamedTuple):
 class _Options(NamedTuple):
     dot_all: bool = False
     extended: bool = False
+    ignore_case: bool = False
     classes: str = "d"
     """``d``: ``\\w \\d \\s`` are ASCII, brackets are Unicode; ``a``: both ASCII; ``u``: both Unicode."""
 
@@ -130,6 +132,8 @@ _NAMED_CLASSES: Final = {
     "word": r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}",
     "xdigit": "0-9A-Fa-f",
 }
+_OTHER_PROPERTIES: Final = {"punct": r"\p{P}"}
+"""Those that are not the class of that name in brackets."""
 _CONTROLS: Final = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7, "e": 27}
 _ANCHORS: Final = {"A": r"\A", "z": r"\Z", "Z": r"(?=\n?\Z)", "G": r"\G", "K": r"\K", "X": r"\X"}
 _LINE_BREAK: Final = r"(?>\r\n|[\n\v\f\r\x85\u2028\u2029])"
@@ -156,8 +160,8 @@ class _Translator:
         self.group_count = 0
         self.names: dict[str, list[int]] = {}
 
-    def read(self) -> str:
-        text = self._alternatives(_Options())
+    def read(self, options: _Options) -> str:
+        text = self._alternatives(options)
         if self._at < len(self._pattern):
             self._refuse("a closing parenthesis without an opening one")
         return text
@@ -319,6 +323,7 @@ class _Translator:
         options = _Options(
             ("m" in on or options.dot_all) and "m" not in off,
             ("x" in on or options.extended) and "x" not in off,
+            ("i" in on or options.ignore_case) and "i" not in off,
             next((flag for flag in reversed(on) if flag in "adu"), options.classes),
         )
         flags = "i" if "i" in on and "i" not in off else "-i" if "i" in off else ""
@@ -423,7 +428,11 @@ class _Translator:
         name = self._until("}", "a property")
         negated = name.startswith("^") is (sign == "p")
         plain = name.removeprefix("^").replace("_", "").replace(" ", "").replace("-", "").lower()
-        inside = _NAMED_CLASSES.get(plain) or rf"\p{{{self._property(name.removeprefix('^'))}}}"
+        inside = (
+            _OTHER_PROPERTIES.get(plain)
+            or _NAMED_CLASSES.get(plain)
+            or rf"\p{{{self._property(name.removeprefix('^'))}}}"
+        )
         return f"[^{inside}]" if negated else inside
 
     def _property(self, name: str) -> str:
@@ -498,6 +507,7 @@ class _Translator:
     def _item(self, items: list[str], options: _Options) -> None:
         if self._peek(2) == "[:" and (named := self._bracket(options)):
             items.append(named)
+            self._refuse_range()
         elif self._skip("["):
             items.append(self._set(options))
         elif not self._skip("\\"):
@@ -505,23 +515,28 @@ class _Translator:
         elif self._at >= len(self._pattern):
             self._refuse("a set is not closed")
         elif found := self._class_escape(options):
-            # Two characters that are s and k in another case must not make them no letters.
-            items.append(
-                found.replace("a-z]", r"a-z\u017F\u212A]") if found.startswith("[^0-9A-Z") else found
-            )
-            if self._peek() == "-" and self._peek(2) != "-]":
-                self._refuse("a range cannot begin with a class of characters")
+            if options.ignore_case and found.startswith("[^0-9A-Z"):
+                # Two characters that are s and k in another case must not make them no letters.
+                found = found.replace("a-z]", r"a-z\u017F\u212A]")
+            items.append(found)
+            self._refuse_range()
         else:
             codes = [8] if self._skip("b") else self._codes()
             items += [_literal(chr(code)) for code in codes[:-1]]
             self._range(codes[-1], items, options)
 
+    def _refuse_range(self) -> None:
+        if self._peek() == "-" and self._peek(2) != "-]":
+            self._refuse("a range cannot begin with a class of characters")
+
     def _range(self, low: int, items: list[str], options: _Options) -> None:
         """One character, or the range that it begins."""
         following = self._peek(2)
-        if following[:1] != "-" or following in ("-", "-]", "-[") or self._peek(3) == "-&&":
+        if following[:1] != "-" or following in ("-", "-]") or self._peek(3) == "-&&":
             items.append(_literal(chr(low)))
             return
+        if following == "-[":
+            self._refuse("a range cannot end with a set; write \\- for a hyphen")
         self._take()
         if not self._skip("\\"):
             high = ord(self._take())
