@@ -197,9 +197,11 @@ const tagOf = (effect) =>
 
 function entryDiffers(name, ours, theirs) {
   if (ours === undefined || theirs === undefined) return false;
-  if (name === "side_effects") return canonical(ours.map(tagOf).sort()) !== canonical(theirs.map(tagOf).sort());
+  if (name === "side_effects") return canonical(ours.map(tagOf)) !== canonical(theirs.map(tagOf));
   if (name === "error" && typeof theirs === "string" && ours)
     return ![ours.name, ours.message, `${ours.name}: ${ours.message}`].includes(theirs);
+  if (name === "error" && isObject(ours) && isObject(theirs))
+    return Object.keys(theirs).some((member) => theirs[member] !== ours[member]);
   return differs(ours, theirs);
 }
 
@@ -210,7 +212,7 @@ export function withReceipt(file, receiptFile) {
     .filter((use) => !use.isOpen)
     .map((use) => ({ ...use, error: log.tag === "type" ? (use.error ?? null) : undefined }));
   const { pairs, ours, theirs } = match(
-    uses,
+    claim.tool_calls ? uses : [],
     (claim.tool_calls ?? []).map((call, place) => ({ ...call, place })),
     isCurrent ? BY_CONTENT : [(entry) => [entry.id]],
   );

@@ -82,6 +82,15 @@ def held_case(name: str, about: str, change: Change, *found: Found, base: Event 
     return Case(name, about, "REPLAY.jsonl", files, found, options={"receipt": "RECEIPT.json"})
 
 
+def _effects_case(name: str, about: str, claimed: list[object], *found: Found) -> Case:
+    """The first call of the log has two side effects."""
+    log = [line | {"side_effects": ["fs_read", "network"]} if line is LOG[3] else line for line in LOG]
+    receipt = changed(RECEIPT, lambda value: value["tool_calls"][0].update(side_effects=claimed))
+    receipt["trajectory_hash"] = "sha256:" + sha256(lines_of(log)).hexdigest()
+    files = {"REPLAY.jsonl": lines_of(log), "RECEIPT.json": document(receipt)}
+    return Case(name, about, "REPLAY.jsonl", files, found, options={"receipt": "RECEIPT.json"})
+
+
 def receipt_cases() -> Iterator[Case]:
     yield receipt_case("good", "A receipt.", as_it_is)
     yield receipt_case("good-legacy", "A receipt in the older shape.", as_it_is, base=LEGACY_RECEIPT)
@@ -178,6 +187,18 @@ def receipt_cases() -> Iterator[Case]:
             r["tool_calls"][0].update(side_effects=[{"type": "fs_read", "path": "a"}]),
             r["tool_calls"][1].update(error="read-only file system"),
         ),
+    )
+    yield held_case(
+        "held-good-silent",
+        "2.8: a receipt that has no list of calls says nothing of them.",
+        lambda r: r.pop("tool_calls"),
+    )
+    yield _effects_case("held-good-effects-order", "2.8: two side effects.", ["fs_read", {"kind": "network"}])
+    yield _effects_case(
+        "held-effects-order-differs",
+        "2.8: two side effects in another order.",
+        ["network", "fs_read"],
+        Found("receipt_differs", 4),
     )
     yield held_case(
         "held-order",

@@ -314,9 +314,40 @@ def set_at(value: Any, path: str, new: Any) -> None:
 def test_everything_that_a_receipt_says_may_agree() -> None:
     """Also where it says less than the log, or words an error otherwise."""
     assert receipt_findings(json.dumps(RECEIPT).encode(), HELD) == []
+    receipt = json.loads(json.dumps(RECEIPT))
     for error in ("full", "OSError", "OSError: full"):
-        set_at(RECEIPT, "tool_calls.0.error", error)
-        assert receipt_findings(json.dumps(RECEIPT).encode(), HELD) == []
+        set_at(receipt, "tool_calls.0.error", error)
+        assert receipt_findings(json.dumps(receipt).encode(), HELD) == []
+
+
+def test_what_a_receipt_does_not_say_is_not_compared() -> None:
+    """The list of calls, the stack of an error, the details of an effect."""
+    receipt = json.loads(receipt_of(CLAIM))
+    log = HELD.replace(b'"message": "full"', b'"message": "full", "stack": "disk:1"')
+    assert receipt_findings(json.dumps(receipt).encode(), log) == []
+    del receipt["tool_calls"]
+    assert receipt_findings(json.dumps(receipt).encode(), log) == []
+    receipt["tool_calls"] = []
+    assert receipt_findings(json.dumps(receipt).encode(), log) == [("receipt_lacks", 4)]
+
+
+EFFECTS: dict[str, tuple[list[Any], bool]] = {
+    "the same": (["fs_write", "network"], True),
+    "described": ([{"type": "fs_write", "path": "a"}, {"kind": "network"}], True),
+    "in another order": (["network", "fs_write"], False),
+    "described in another order": ([{"type": "network"}, "fs_write"], False),
+    "one less": (["fs_write"], False),
+    "one twice": (["fs_write", "fs_write", "network"], False),
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_side_effects_are_compared_one_by_one(name: str) -> None:
+    """In their order, whether they are tags or objects that have one."""
+    claimed, agrees = EFFECTS[name]
+    log = HELD.replace(b'["fs_write"]', b'["fs_write", "network"]')
+    receipt = receipt_of(CLAIM | {"side_effects": claimed})
+    assert receipt_findings(receipt, log) == ([] if agrees else [("receipt_differs", 4)])
 
 
 OTHER_CLAIMS = {
@@ -328,6 +359,8 @@ OTHER_CLAIMS = {
     "tool_calls.0.ok": True,
     "tool_calls.0.error": None,
     "tool_calls.0.side_effects": ["fs_write", "network"],
+    "tool_calls.0.error.message": "empty",
+    "tool_calls.0.error.stack": "disk:1",
     "verification.0.command": "make test",
     "verification.0.exit_code": 0,
     "verification.0.cwd": "web",
