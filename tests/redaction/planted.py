@@ -79,6 +79,7 @@ HEADER_NAMES = (
     *("session", "x-session-id", "mcp-session-id", "x-session-cookie", "x-token-v2", "token-id", "secret-id"),
     *("x-csrf-token-value", "x-auth", "x-auth-user", "authentication", "api-key", "x-key", "x-signing-key"),
     *("x-secret", "x-password", "x-credential", "cookie", "x-goog-api-key", "idempotency-key", "x-sessionid"),
+    *("x-userkey", "keyid", "passkey", "x-reauth", "preauth-id"),
 )
 
 Place = Callable[[str, str], str]

@@ -207,6 +207,8 @@ ORDINARY_HEADERS = {
     "x-author-name": "bob",
     "x-keyboard": "qwerty",
     "x-monkey": "george",
+    "x-keywords": "tea, leaves",
+    "x-authority": "example.org",
     "content-type": "application/json",
 }
 

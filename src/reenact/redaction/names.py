@@ -63,7 +63,11 @@ _COOKIE: Final = re.compile(r"(?:\A|[_-])cookies?\Z")
 _HEADER_SUBSTRINGS: Final = re.compile(
     r"api[_-]?key|token|secret|passw(?:or)?d|credential|session|authorization|cookie|csrf|xsrf|jwt"
 )
-_HEADER_WORDS: Final = re.compile(r"keys?|pwd|auth|auth(?!or|enticate\Z)[a-z]+|o?auth\d*")
+_HEADER_WORDS: Final = re.compile(
+    r"pwd|(?!(?:co)?author(?:s|ed|ity|ities|ship)?\Z|authenticate\Z)[a-z]*auth[a-z]*"
+    r"|(?!key(?:board|word|note|frame|stroke|press)s?\Z|(?:mon|tur|don|hoc|joc|whis|hot)keys?\Z)[a-z]*key[a-z]*"
+)
+"""Words with ``auth`` or ``key`` in them, but for those that mean something else."""
 _COUNTING: Final = re.compile(
     "count|limits?|remaining|reset|usage|used|budget|ttl|timeout|length|size|max|min|total|rate|ratelimit"
 )

@@ -268,9 +268,9 @@ _NAMES: Final[tuple[Trigger, ...]] = (
     _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),
     _header_word("token-", "token-"),
     _header_word('[-"]auth', "-auth", '"auth'),
-    _header_word("auth-", "auth-"),
+    _header_word("auth", "auth-", 'auth"', "auth\\"),
     _header_word('[-"]key', "-key", '"key'),
-    _header_word("key-", "key-"),
+    _header_word("key", "key-", 'key"', "key\\"),
 )
 
 _PLACES: Final[tuple[Trigger, ...]] = (
