@@ -17,6 +17,8 @@ _HEX = "0123456789abcdef"
 
 def _some(draw: random.Random, size: int, characters: str = _WIDE) -> str:
     # Never all letters: a word is no secret.
+    if size < 4:
+        return "".join(draw.choice(characters) for _ in range(size))
     return "".join(draw.choice(characters) for _ in range(size - 3)) + f"{draw.randrange(100, 1000)}"
 
 
@@ -68,6 +70,44 @@ def families(draw: random.Random) -> dict[str, str]:
         "vault": "hv" + "s." + some(90),
         "linear": "lin" + "_api_" + some(40),
         "grafana": "gl" + "sa_" + some(32) + "_" + some(8, _HEX),
+        "grafana api": "eyJrI" + "joi" + some(80),
+        "pinecone": "pc" + "sk_" + some(60),
+        "e2b": "e2" + "b_" + some(40, _HEX),
+        "cloudflare origin": "v1." + "0-" + some(24, _HEX) + "-" + some(146, _HEX),
+        "yandex": "AQ" + "VN" + some(36),
+        "yandex access": "t1" + "." + some(30) + "." + some(86),
+        "clickhouse": "4b" + "1d" + some(38),
+        "scalingo": "tk-" + "us-" + some(48),
+        "infracost": "ic" + "o-" + some(32),
+        "defined networking": "dn" + "key-" + some(26) + "-" + some(52),
+        "render": "rn" + "d_" + some(28),
+        "neon": "na" + "pi_" + some(64),
+        "slack webhook": "https://hooks.slack.com/services/T" + some(9) + "/B" + some(9) + "/" + some(24),
+        "discord webhook": f"https://discord.com/api/webhooks/{draw.randrange(10**18)}/" + some(60),
+        "softlayer": "https://api.softlayer.com/soap/v3/" + some(64, _HEX),
+        "maxmind": some(6) + "_" + some(29) + "_mm" + "k",
+        "artifactory": "cm" + "Vmd" + some(59),
+        "clojars": "CLO" + "JARS_" + some(60),
+        "sourcegraph": "sg" + "p_" + some(16, _HEX) + "_" + some(40, _HEX),
+        "octopus": "AP" + "I-" + some(26, upper),
+        "harness": "pa" + "t." + some(22) + "." + some(24) + "." + some(20),
+        "readme": "rd" + "me_" + some(70, string.ascii_lowercase + string.digits),
+        "intra42": "s-s4" + "t2ud-" + some(64, _HEX),
+        "1password": "A" + "3-" + "-".join(some(size, upper) for size in (6, 6, 5, 5, 5, 5)),
+        "adobe": "p8" + "e-" + some(32),
+        "authress": "s" + "c_" + some(12) + "." + some(5) + ".acc_" + some(20) + "." + some(60),
+        "frameio": "fi" + "o-u-" + some(64),
+        "typeform": "tf" + "p_" + some(59),
+        "settlemint": "sm_" + "pat_" + some(16),
+        "hubspot": "pat-" + "na1-" + "-".join(some(size, _HEX) for size in (8, 4, 4, 4, 12)),
+        "mapbox": "sk." + "eyJ" + some(60) + "." + some(22),
+        "posthog": "ph" + "x_" + some(44),
+        "resend": "r" + "e_" + some(8) + "_" + some(24),
+        "plaid": "access-" + "sandbox-" + "-".join(some(size, _HEX) for size in (8, 4, 4, 4, 12)),
+        "shippo": "ship" + "po_live_" + some(40, _HEX),
+        "duffel": "duff" + "el_test_" + some(43),
+        "square": "EA" + "AA" + some(30) + "-_" + some(28),
+        "twilio, uppercase": "S" + "K" + some(32, "0123456789ABCDEF"),
     }
 
 

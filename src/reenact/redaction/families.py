@@ -49,6 +49,7 @@ _WIDE: Final = r"[A-Za-z0-9_\-]"
 _PLAIN: Final = r"[A-Za-z0-9]"
 _HEX: Final = r"[0-9A-Fa-f]"
 _SPACE: Final = r"(?: |%20|\+)"
+_SLASH: Final = "(?:/|%2[Ff])"
 
 SHAPES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -96,6 +97,8 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row("elevenlabs-key", "sk_", "[0-9a-f]{40,}", "ElevenLabs"),
     _row("jina-key", "jina_", _WIDE + "{40,}", "Jina AI"),
     _row("tavily-key", "tvly-", _WIDE + "{16,}", "Tavily"),
+    _row("pinecone-key", "pcsk_", "[A-Za-z0-9_]{30,}", "Pinecone"),
+    _row("e2b-key", "e2b_", "[0-9a-f]{32,}", "E2B"),
     _row("firecrawl-key", "fc-", "[0-9a-f]{32,}", "Firecrawl"),
     _row("langsmith-key", "lsv2_", "[a-z]{2}_[A-Za-z0-9_]{20,}", "LangSmith; gitleaks langsmith"),
     _row(
@@ -139,6 +142,31 @@ SHAPES: Final[tuple[Rule, ...]] = (
         "doppler-token", "dp.pt. dp.st. dp.ct. dp.sa.", r"[A-Za-z0-9._\-]{30,}", "gitleaks doppler-api-token"
     ),
     _row("openshift-token", "sha256~", _WIDE + "{40,}", "gitleaks openshift-user-token"),
+    _row("cloudflare-key", "v1.0-", "[0-9a-f]{24}-[0-9a-f]{146}", "gitleaks cloudflare-origin-ca-key"),
+    _row("yandex-token", "AQVN", _WIDE + "{35,38}(?![A-Za-z0-9_-])", "gitleaks yandex-api-key"),
+    _row("yandex-token", "t1.", rf"{_WIDE}+=*\.{_WIDE}{{86}}=*", "gitleaks yandex-access-token"),
+    _row(
+        "clickhouse-key", "4b1d", _PLAIN + "{38}(?![A-Za-z0-9])", "gitleaks clickhouse-cloud-api-secret-key"
+    ),
+    _row("scalingo-token", "tk-us-", _WIDE + "{48}", "gitleaks scalingo-api-token"),
+    _row("infracost-key", "ico-", _PLAIN + "{32}(?![A-Za-z0-9])", "gitleaks infracost-api-token"),
+    _row("dnkey", "dnkey-", r"[A-Za-z0-9=_\-]{40,}", "gitleaks defined-networking-api-token"),
+    _row("render-key", "rnd_", _PLAIN + "{24,}", "Render"),
+    _row("neon-key", "napi_", _PLAIN + "{40,}", "Neon"),
+    Rule(
+        "softlayer-key",
+        r"api\.softlayer\.com/soap/v3(?:\.1)?/(?P<secret>[a-z0-9]{64})",
+        ("api.softlayer.com",),
+        "detect-secrets softlayer",
+        from_anchor=rf"api\.softlayer\.com{_SLASH}soap",
+    ),
+    Rule(
+        "maxmind-key",
+        rf"{_START}[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk(?![A-Za-z0-9])",
+        ("_mmk",),
+        "gitleaks maxmind-license-key",
+        from_anchor=r"_mmk(?<=[A-Za-z0-9]_[A-Za-z0-9]{29}_mmk)",
+    ),
     # Code and packages
     _row("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", _PLAIN + "{20,}", "GitHub; gitleaks github-pat"),
     _row("github-token", "github_pat_", "[A-Za-z0-9_]{20,}", "GitHub; gitleaks github-fine-grained-pat"),
@@ -160,6 +188,20 @@ SHAPES: Final[tuple[Rule, ...]] = (
         _PLAIN + "{60,}",
         "gitleaks artifactory-api-key; detect-secrets artifactory",
     ),
+    _row(
+        "artifactory-token", "cmVmd", _PLAIN + "{59}(?![A-Za-z0-9])", "gitleaks artifactory-reference-token"
+    ),
+    _row("clojars-token", "CLOJARS_", _PLAIN + "{60}", "gitleaks clojars-api-token"),
+    _row("sourcegraph-token", "sgp_", "(?:[0-9A-Fa-f]{16}_|local_)?[0-9A-Fa-f]{40}", "gitleaks sourcegraph"),
+    _row("octopus-key", "API-", "[A-Z0-9]{26}(?![A-Za-z0-9])", "gitleaks octopus-deploy-api-key"),
+    _row(
+        "harness-token",
+        "pat. sat.",
+        rf"{_WIDE}{{22}}\.{_PLAIN}{{24}}\.{_PLAIN}{{20}}",
+        "gitleaks harness-api-key",
+    ),
+    _row("readme-key", "rdme_", "[a-z0-9]{60,}", "gitleaks readme-api-token"),
+    _row("intra42-secret", "s-s4t2ud- s-s4t2af-", _HEX + "{64}", "gitleaks intra42-client-secret"),
     _row("sonar-token", "squ_ sqp_ sqa_", _PLAIN + "{40}", "gitleaks sonar-api-token"),
     _row("postman-key", "PMAK-", r"[0-9A-Fa-f\-]{40,}", "gitleaks postman-api-token"),
     _row("prefect-token", "pnu_", _PLAIN + "{30,}", "gitleaks prefect-api-token"),
@@ -175,8 +217,33 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row(
         "1password-token", "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}", "gitleaks 1password-service-account-token"
     ),
+    _row(
+        "1password-key",
+        "A3-",
+        r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Za-z0-9])",
+        "gitleaks 1password-secret-key",
+    ),
+    _row("adobe-secret", "p8e-", _PLAIN + "{32}(?![A-Za-z0-9])", "gitleaks adobe-client-secret"),
+    _row(
+        "authress-key",
+        "sc_ ext_ scauth_ authress_",
+        r"[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_\-][A-Za-z0-9\-]{10,32}\.[A-Za-z0-9+/_=\-]{30,120}",
+        "gitleaks authress-service-client-access-key",
+    ),
+    _row("frameio-token", "fio-u-", r"[A-Za-z0-9_=\-]{64}", "gitleaks frameio-api-token"),
+    _row("typeform-token", "tfp_", r"[A-Za-z0-9_.=\-]{40,}", "gitleaks typeform-api-token"),
+    _row("settlemint-token", "sm_aat_ sm_pat_ sm_sat_", _PLAIN + "{16}", "gitleaks settlemint"),
+    _row("hubspot-token", "pat-na1- pat-na2- pat-eu1-", r"[0-9a-f\-]{36}", "HubSpot private apps"),
+    _row(
+        "mapbox-token",
+        "sk.eyJ pk.eyJ tk.eyJ",
+        rf"{_WIDE}{{20,}}\.{_WIDE}{{20,}}",
+        "gitleaks mapbox-api-token",
+    ),
     # Monitoring
     _row("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/]{30,}={0,3}", "gitleaks grafana"),
+    _row("grafana-token", "eyJrIjoi", "[A-Za-z0-9]{60,}={0,3}", "gitleaks grafana-api-key"),
+    _row("posthog-key", "phx_", _PLAIN + "{40,}", "PostHog"),
     _row("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=\-]{40,}", "gitleaks sentry"),
     _row("newrelic-key", "NRAK- NRII- NRJS-", r"[A-Za-z0-9\-]{19,}", "gitleaks new-relic"),
     _row("dynatrace-token", "dt0c01.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}", "gitleaks dynatrace-api-token"),
@@ -193,18 +260,21 @@ SHAPES: Final[tuple[Rule, ...]] = (
         r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_\-]{10,})",
         ("hooks.slack",),
         "gitleaks slack-webhook-url; detect-secrets slack",
+        from_anchor=rf"hooks\.slack(?:-gov)?\.com{_SLASH}(?:services|workflows|triggers)",
     ),
     Rule(
         "discord-webhook",
         r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/(?P<secret>[A-Za-z0-9_\-]{20,})",
-        ("discord.com/api/", "discordapp.com/api/"),
+        ("discord.com", "discordapp.com"),
         "Discord",
+        from_anchor=rf"discord(?:app)?\.com{_SLASH}api{_SLASH}",
     ),
     Rule(
         "teams-webhook",
         r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/\-]{30,})",
-        ("webhook.office.com/",),
+        ("webhook.office.com",),
         "gitleaks microsoft-teams-webhook",
+        from_anchor=rf"webhook\.office\.com{_SLASH}webhookb2",
     ),
     Rule(
         "discord-token",
@@ -214,15 +284,15 @@ SHAPES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "telegram-token",
-        r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_\-]{33}(?![A-Za-z0-9_\-])",
+        r"(?<!\d)\d{5,16}:AA[A-Za-z0-9_\-]{33}(?![A-Za-z0-9_\-])",
         (":AA", "%3AAA", "%3aAA"),
         "detect-secrets telegram_token; gitleaks telegram-bot-api-token",
         from_anchor=r"(?::|%3[Aa])AA[A-Za-z0-9_\-]{33}",
     ),
     _row(
         "twilio-key",
-        " ".join(f"SK{digit}" for digit in "0123456789abcdef"),
-        "[0-9a-f]{31}(?![A-Za-z0-9])",
+        " ".join(f"SK{digit}" for digit in "0123456789abcdefABCDEF"),
+        "[0-9A-Fa-f]{31}(?![A-Za-z0-9])",
         "gitleaks twilio-api-key; detect-secrets twilio",
     ),
     Rule(
@@ -235,6 +305,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row("sendgrid-key", "SG.", rf"{_WIDE}{{16,}}\.{_WIDE}{{16,}}", "gitleaks sendgrid-api-token"),
     _row("mailgun-key", "key-", "[0-9a-f]{32}(?![A-Za-z0-9])", "gitleaks mailgun-private-api-token"),
     _row("sendinblue-key", "xkeysib-", r"[A-Za-z0-9\-]{40,}", "gitleaks sendinblue-api-token"),
+    _row("resend-key", "re_", "[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}", "Resend"),
     # Money and shops
     _row(
         "stripe-key",
@@ -244,9 +315,17 @@ SHAPES: Final[tuple[Rule, ...]] = (
     ),
     _row("shopify-token", "shpat_ shpca_ shppa_ shpss_", _HEX + "{32}", "gitleaks shopify-*"),
     _row("square-token", "sq0atp- sq0csp-", _WIDE + "{22,}", "gitleaks square; detect-secrets square_oauth"),
-    _row("facebook-token", "EAAA EAAC EAAM", _PLAIN + "{60,}", "gitleaks facebook-page-access-token, square"),
+    _row("facebook-token", "EAAA EAAC EAAM", _WIDE + "{60,}", "gitleaks facebook-page-access-token, square"),
     _row("easypost-key", "EZAK EZTK", _PLAIN + "{54}", "gitleaks easypost-api-token"),
     _row("flutterwave-key", "FLWSECK", r"[A-Za-z0-9_\-]{12,}", "gitleaks flutterwave-secret-key"),
+    _row(
+        "plaid-token",
+        "access-sandbox- access-development- access-production-",
+        r"[0-9a-f\-]{36}",
+        "gitleaks plaid",
+    ),
+    _row("shippo-token", "shippo_live_ shippo_test_", _HEX + "{40}", "gitleaks shippo-api-token"),
+    _row("duffel-token", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=\-]{43}", "gitleaks duffel-api-token"),
     # Bounded and without a way back: a text of nothing but its anchor would be tried from each to its end.
     _row("jwt", "eyJ", rf"{_WIDE}{{8,8192}}+\.eyJ{_WIDE}{{8,}}\.{_WIDE}*", "RFC 7519; gitleaks jwt"),
 )

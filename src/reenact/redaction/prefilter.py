@@ -243,6 +243,11 @@ def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor a
     return True
 
 
+def _is_behind_login(text: bytes, start: int) -> bool:
+    """Whether a password may stand behind the word, as in the file ``.netrc``."""
+    return text.rfind(b"login", max(0, start - _NEAR), start) >= 0
+
+
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
 _OPTION_NAME: Final = (
@@ -282,7 +287,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)", b"--", lowered=True),
     _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
     _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
-    _place(rb"login%b++\S+?%b++password%b" % ((_SPACE,) * 3), b"login", lowered=True),
+    Trigger((b"passw",), _is_behind_login, lowered=True),
     _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
     _place(rb"%3a%2f%2f[^\s\"'&]{1,300}%40", b"%3a%2f%2f", lowered=True),
 )
