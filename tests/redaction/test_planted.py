@@ -85,6 +85,18 @@ def test_no_value_survives_where_a_language_names_it(profile: str, place: str) -
 
 
 @profiles
+def test_a_pair_that_stands_alone_is_a_name_and_a_value(profile: str) -> None:
+    """Where the second is no name too."""
+    redactor = REDACTORS[profile]
+    for pair in (["refresh_token", "correct-horse-battery"], ["password", "hunter2"]):
+        for value in (pair, {"$py": "tuple", "value": pair}, {"a": [{"b": pair}]}):
+            assert pair[1].encode() not in redactor.redact_json(json.dumps(value).encode())
+        assert pair[1] not in redactor.redact_text(f"found {tuple(pair)}")
+    names = json.dumps(["password", "username"], separators=(",", ":")).encode()
+    assert redactor.redact_json(names) == names
+
+
+@profiles
 @pytest.mark.parametrize("name", planted.HEADER_NAMES)
 def test_no_secret_header_survives(profile: str, name: str) -> None:
     """Requests and responses, as pairs, by name, as a list of objects, and inside a tool's arguments."""

@@ -273,8 +273,12 @@ def is_http_client(program: str) -> bool:
 # A name beside a value, without a sign of assignment
 
 _PAIR_IN_TEXT: Final = re.compile(
-    r"(?P<before>[\w.]|[\[({,]\s{0,20}|)(?P<open>[(\[])\s*b?(?P<quote>[\"'])(?P<name>[\w.\-]{1,100})(?P=quote)\s*,\s*"
-    r"b?(?P<mark>[\"'])(?P<value>[^\"'\n]{1,4096}+)(?P=mark)\s*[)\]]"
+    r"(?P<before>[\w.]|[\[({,]\s{0,20}|)(?P<open>[(\[])\s*(?P<raw>b?)(?P<quote>[\"'])(?P<name>[\w.\-]{1,100})"
+    r"(?P=quote)\s*,\s*b?(?P<mark>[\"'])(?P<value>[^\"'\n]{1,4096}+)(?P=mark)\s*[)\]]"
+)
+"""Pairs of bytes are raw headers."""
+_BASIC_AUTH: Final = re.compile(
+    r"(?i:basic_?auth)\(\s*[\"'][^\"'\n]{0,256}[\"']\s*,\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,256}+)(?P=quote)"
 )
 _QUOTED_AFTER: Final = re.compile(
     r"(?i:\bpassw(?:or)?d|\bidentified\s+(?:with\s+\w+\s+)?by(?:\s+password)?)\s+(?P<quote>[\"'])"
@@ -297,10 +301,11 @@ def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
     for pair in _PAIR_IN_TEXT.finditer(text):
         value = pair["value"]
         is_call = pair["open"] == "(" and pair["before"][:1].isidentifier()
-        is_pair = pair["before"][:1] in ("[", "(", "{", ",") or looks_secret(value)
-        if not is_call and is_pair and is_secret_name(pair["name"], in_header="-" in pair["name"]):
+        is_pair = pair["before"][:1] in ("[", "(", "{", ",") or is_lone_value(value)
+        in_header = bool(pair["raw"]) or "-" in pair["name"]
+        if not is_call and is_pair and is_secret_name(pair["name"], in_header=in_header):
             yield from _beside(pair, "value", placeholders)
-    for found in (*_QUOTED_AFTER.finditer(text), *_LOGIN.finditer(text)):
+    for found in (*_QUOTED_AFTER.finditer(text), *_LOGIN.finditer(text), *_BASIC_AUTH.finditer(text)):
         yield from _beside(found, "value", placeholders)
     for setting in _YAML_PAIR.finditer(text):
         if is_secret_name(setting["name"]):
@@ -411,7 +416,7 @@ def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     if before is None or field is None or HARMLESS.match(field["value"]):
         return None
     is_long = len(field["value"]) == _JUDGED_CHARS
-    if not (is_long or field["joint"] or field.end() == len(text)):
+    if not (is_long or before["joint"] or field["joint"] or field.end() == len(text)):
         return None
     is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
     return None if is_call else _whole(text, field.span("value"), _FIELD_REST)
@@ -512,6 +517,12 @@ def _whole(text: str, span: tuple[int, int], rest: re.Pattern[str]) -> tuple[int
 def looks_secret(value: str) -> bool:
     """Whether a word without quotes is a value rather than prose or an expression of a program."""
     return len(value) >= 6 and bool(re.search(r"\d", value))
+
+
+def is_lone_value(value: str) -> bool:
+    """Whether the second string of a pair that stands alone is a value: it may be the next of some names."""
+    is_name = value.isidentifier() or re.search(r"\s", value) is not None
+    return looks_secret(value) or (len(value) >= 6 and not is_name and not is_secret_name(value))
 
 
 def _is_word(value: str) -> bool:

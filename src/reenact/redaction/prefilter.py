@@ -164,7 +164,7 @@ _PAIRED: Final = (
     rb"(?:(?<=\\\")|\s*\]\s*(?:\]|,\s*\[|\}\s*(?:\]|,\s*\{\\*\"\$py)))"
 )
 _PAIRED_ALONE: Final = (
-    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*\d)[^\"\s]{6,1024}+\"\s*\]"
+    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*[^\"a-z_])[^\"\s]{6,1024}+\"\s*\]"
 )
 _SPACE: Final = rb"(?:\s|\\+[nrt])"
 _PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
@@ -206,8 +206,11 @@ class _Name:
         return is_closed and _NAMED_BEFORE.search(text, max(0, start - 100), start) is not None
 
 
+_RAW_HEADER: Final = re.compile(rb"\bb[\"'][\w\-]*\Z")
+
+
 class _HeaderName:
-    """Whether a word that is secret in a header's name stands in one: with a dash, or among headers."""
+    """Whether a word that is secret in a header's name stands in one: with a dash, raw, or among headers."""
 
     def __init__(self, word: bytes) -> None:
         self._name = re.compile(word + rb"[\w\-]*+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
@@ -218,6 +221,7 @@ class _HeaderName:
             return False
         return (
             b"-" in text[max(0, start - 1) : found.end()]
+            or _RAW_HEADER.search(text, max(0, start - 40), start) is not None
             or text.rfind(b"headers", max(0, start - _FAR), start) >= 0
         )
 
@@ -286,6 +290,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"form-data;", b"form-data", lowered=True),
     _place(rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)", b"--", lowered=True),
     _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
+    _place(rb"basic_?auth\(", b"basicauth", b"basic_auth", lowered=True),
     _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
     Trigger((b"passw",), _is_behind_login, lowered=True),
     _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),

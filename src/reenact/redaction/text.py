@@ -32,7 +32,7 @@ from reenact.redaction.places import (
     form_part_edits,
     header_line_edits,
     is_http_client,
-    looks_secret,
+    is_lone_value,
     markup_edits,
     member_edits,
     option_edits,
@@ -221,7 +221,7 @@ class TextRules:
     def _redact_strings(self, name: str | None, items: list[str], *, in_header: bool) -> list[str]:
         if name is not None and is_secret_name(name, in_header=in_header):
             return [self.redact_member(None if is_secret_name(item) else name, item) for item in items]
-        if len(items) == 2 and is_secret_name(items[0]) and looks_secret(items[1]):
+        if len(items) == 2 and is_secret_name(items[0]) and is_lone_value(items[1]):
             return [items[0], self.redact_member(items[0], items[1])]
         return self.redact_arguments(items)
 
