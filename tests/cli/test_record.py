@@ -162,6 +162,14 @@ def test_a_directory_with_a_capture_is_refused_with_the_way_to_replace_it(tmp_pa
 # The alarm
 
 
+def test_a_path_that_is_no_utf_8_is_refused_before_the_child_starts(tmp_path):
+    """Processes of the command are told where to record in JSON."""
+    done = run("record", "-o", os.fsdecode(b"a\x80"), "--", "touch", "started", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "is no UTF-8; choose a path with another name" in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_child_without_calls_is_called_silent(tmp_path):
     """Its status is still passed on, and no empty capture is left."""
     done = run("record", "-o", "a", "--", PYTHON, "-c", "import sys; sys.exit(6)", cwd=tmp_path)

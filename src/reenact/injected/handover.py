@@ -32,7 +32,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from reenact.canonical import digest_of_bytes
-from reenact.errors import FormatError
+from reenact.errors import FormatError, UsageError
 from reenact.forks.engine import ForkPlan
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
@@ -158,7 +158,10 @@ class Handover:
     # The command's side
 
     def give(self, orders: Orders) -> None:
-        self._write("orders.json", msgspec.json.encode(orders))
+        try:
+            self._write("orders.json", msgspec.json.encode(orders))
+        except UnicodeEncodeError:
+            raise UsageError(f"{orders.path}: is no UTF-8; choose a path with another name") from None
 
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()
