@@ -8,7 +8,6 @@ as a connection that is an attribute of the exception, is left out.
 
 from __future__ import annotations
 
-import marshal
 import re
 from math import isfinite
 from typing import Any, Final
@@ -36,6 +35,7 @@ _SORTED: Final = _ORDERED | orjson.OPT_SORT_KEYS
 _PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _dump: Final = canonical.guarded(orjson.dumps)
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
@@ -122,18 +122,32 @@ def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None
     """The text of a value that JSON holds as it is; ``None`` for others."""
     try:
         text = _dump(value, None, options)
-        # Tuples and NaN are written, and come back as another value; all else that JSON lacks is refused.
-        # An enum's member is written as its value; marshal is the fastest that takes exact types alone.
-        if not is_json and (_decode(text) != value or not marshal.dumps(value)):
+        # Written as well, and not what comes back: tuples, members of enums, NaN.
+        if not is_json and (not _is_exact(value) or (b"null" in text and _decode(text) != value)):
             return None
     except MemoryError:
         raise
-    except Exception:  # comparing and encoding may run code of the value's own
+    except Exception:  # encoding may run code of the value's own
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.
     may_be_ours = _DOLLAR in text and _RESERVED in text
     is_deep = len(text) > _MAX_DEPTH and _is_deep(text)
     return None if may_be_ours or is_deep else text
+
+
+def _is_exact(value: Any) -> bool:
+    """Whether all values in it are of JSON's own types, and not of classes made from these."""
+    if type(value) in _SCALARS:
+        return True
+    containers = [value]
+    for container in containers:
+        kind = type(container)
+        if kind is not dict and kind is not list:
+            return False
+        values = container.values() if kind is dict else container
+        if not _SCALARS.issuperset(map(type, values)):
+            containers += [child for child in values if type(child) not in _SCALARS]
+    return True
 
 
 def _tagged_whole(value: Any) -> Any:
