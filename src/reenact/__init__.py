@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from reenact.rerun import test
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
+    from reenact.shadowing.experiment import SamplesReport, ShadowReport, fork_samples, shadow
+    from reenact.shadowing.steps import StepsReport, shadow_steps
     from reenact.suite.runner import SuiteReport
     from reenact.workspace.files import CheckoutReport, FilesReport, checkout, files
 
@@ -78,7 +80,10 @@ _HOMES = {
     "ReplayReport": "commands.replay",
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
+    "SamplesReport": "shadowing.experiment",
     "SealReport": "check.seals.runs",
+    "ShadowReport": "shadowing.experiment",
+    "StepsReport": "shadowing.steps",
     "StoreError": "errors",
     "StoredRun": "corpus.objects",
     "SuiteReport": "suite.runner",
@@ -96,6 +101,7 @@ _HOMES = {
     "files": "workspace.files",
     "fork": "forks.run",
     "fork_command": "commands.fork",
+    "fork_samples": "shadowing.experiment",
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
@@ -112,6 +118,8 @@ _HOMES = {
     "replay_command": "commands.replay",
     "run": "run",
     "seal": "check.seals.runs",
+    "shadow": "shadowing.experiment",
+    "shadow_steps": "shadowing.steps",
     "test": "rerun",
     "tool": "seams.tool",
     "update_command": "commands.update",
@@ -149,7 +157,10 @@ __all__ = [
     "ReplayReport",
     "ReplayWriter",
     "Run",
+    "SamplesReport",
     "SealReport",
+    "ShadowReport",
+    "StepsReport",
     "StoreError",
     "StoredRun",
     "SuiteReport",
@@ -168,6 +179,7 @@ __all__ = [
     "files",
     "fork",
     "fork_command",
+    "fork_samples",
     "import_runs",
     "index",
     "keygen",
@@ -184,6 +196,8 @@ __all__ = [
     "replay_command",
     "run",
     "seal",
+    "shadow",
+    "shadow_steps",
     "test",
     "tool",
     "update_command",

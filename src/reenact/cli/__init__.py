@@ -42,6 +42,7 @@ VERBS = {
     "replay": "Run a command again, answered from its capture",
     "schema": "Print the JSON Schema of a format",
     "seal": "Sign what a run was",
+    "shadow": "Make recorded runs again with a changed agent, prompt or model",
     "show": "List the steps of a run, or follow and play it",
     "stats": "Count over one run, or all runs in folders",
     "test": "Run assertions over recorded runs",

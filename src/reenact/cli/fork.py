@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.terminal import A_PATH, say
+from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progress_bar, safe_json, say
 from reenact.cli.volatile import volatile_option
-from reenact.commands.fork import ForkReport, fork_command
+from reenact.commands.fork import ForkReport, fork_command, new_place
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.forks.change import ForkChange
 from reenact.forks.engine import OnMiss
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.providers import RequestChange
+
+if TYPE_CHECKING:
+    from reenact.shadowing.experiment import SamplesReport
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -34,6 +38,15 @@ def request_options(function: Decorated) -> Decorated:
     ):
         function = option(function)
     return function
+
+
+on_miss_option: Final[Callable[[Any], Any]] = click.option(
+    "--on-miss",
+    type=click.Choice(["fail", "nearest", "live"]),
+    default="fail",
+    show_default=True,
+    help="What to do with a call that the recording does not have.",
+)
 
 
 def read_request_change(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
@@ -62,15 +75,20 @@ def _read_text(file: Path) -> str:
 @click.option("--replace", metavar="FILE", type=A_PATH, help="Answer with the JSON, or body, in FILE.")
 @click.option("--error", metavar="TYPE", help="Fail: an exception or HTTP status, a message behind a colon.")
 @request_options
-@click.option(
-    "--on-miss",
-    type=click.Choice(["fail", "nearest", "live"]),
-    default="fail",
-    show_default=True,
-    help="What to do with a call that the recording does not have.",
-)
+@on_miss_option
 @click.option("-o", "--output", metavar="OUT", type=A_PATH, help="Where the fork goes; else beside DIR.")
 @click.option("--standalone", is_flag=True, help="Store what the fork shares with its parent, too.")
+@click.option(
+    "-n", "--samples", metavar="N", type=click.IntRange(1), help="Fork N times, into folders in OUT."
+)
+@click.option("-j", "--jobs", metavar="N", type=click.IntRange(1), help="Samples at a time; else all cores.")
+@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that says which samples pass.")
+@click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar="REENACT_ALLOW_CODE",
+    help="Run the Python files that reenact.toml names for assertions.",
+)
 @volatile_option
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
 @click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
@@ -92,6 +110,10 @@ def command(
     on_miss: OnMiss,
     output: Path | None,
     standalone: bool,
+    samples: int | None,
+    jobs: int | None,
+    test: Path | None,
+    allow_code: bool,
     volatile: tuple[VolatileRule, ...],
     upstream: tuple[str, ...],
     network: bool,
@@ -106,7 +128,8 @@ def command(
     may be asked otherwise from that call on. From there a call that equals a recorded one that was not made
     yet is answered from the capture; any other stops the fork, is answered as the nearest recorded call was,
     or goes live, as --on-miss says. The fork is a capture in OUT. The exit status is that of COMMAND, 1 where
-    a call is missing, no model answers, or COMMAND is another one before the point already.
+    a call is missing, no model answers, or COMMAND is another one before the point already. With -n it is 0,
+    or 1 where no sample came about.
     """
     change = ForkChange(
         set=dict(map(_read_setting, settings)),
@@ -116,6 +139,32 @@ def command(
     change.check()
     known = upstreams_of(os.environ, upstream)
     named = [each.partition("=")[0] for each in upstream]
+    if samples is None and (test is not None or jobs is not None):
+        raise UsageError("--test and --jobs are for samples; say how many with -n")
+    if samples is not None:
+        from reenact.shadowing.experiment import fork_samples  # slow to import
+
+        if port is not None:
+            raise UsageError("--port: samples run side by side, each with a port of its own")
+        sampled = fork_samples(
+            directory,
+            words,
+            at=at,
+            samples=samples,
+            change=change,
+            output=output or new_place(directory),
+            on_miss=on_miss,
+            standalone=standalone,
+            test=test,
+            jobs=jobs,
+            volatile=volatile,
+            upstreams={name: known[name] for name in named},
+            allow=allowed,
+            network=network,
+            allow_code=allow_code,
+            progress_bar=show_progress,
+        )
+        return _explain_samples(sampled, as_json=as_json)
     report = fork_command(
         directory,
         words,
@@ -136,6 +185,24 @@ def command(
     else:
         _explain(report)
     return report.exit_status
+
+
+def show_progress(total: int, what: str) -> AbstractContextManager[Any]:
+    """A bar for work of which each piece takes its time."""
+    return progress_bar(total, what, least=2)
+
+
+def _explain_samples(report: SamplesReport, *, as_json: bool) -> int:
+    from reenact.shadowing.report import sample_lines
+
+    if as_json:
+        click.echo(safe_json(msgspec.to_builtins(report)))
+    else:
+        for line in sample_lines(report):
+            click.echo(printable(line))
+    if report.is_interrupted:
+        return INTERRUPTED
+    return DIFFERS if report.failed.count == report.failed.total else 0
 
 
 def _read_setting(text: str) -> tuple[str, Any]:

@@ -78,7 +78,7 @@ def fork_command(
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     project_beside(Path.cwd())
     plan = make_plan(directory, at, read, on_miss)
-    place = Path(output) if output is not None else _new_place(directory)
+    place = Path(output) if output is not None else new_place(directory)
     capture = ForkedCapture(directory, place, plan, standalone=standalone)
     run_start = beginning(capture.reader)
     led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
@@ -137,7 +137,7 @@ def fork_command(
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 
-def _new_place(directory: Path) -> Path:
+def new_place(directory: Path) -> Path:
     """A free folder beside the parent."""
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())

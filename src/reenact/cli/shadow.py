@@ -1,0 +1,203 @@
+"""``reenact shadow``: recorded runs against a changed agent, prompt or model."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+
+from reenact.cli.fork import on_miss_option, read_request_change, request_options, show_progress
+from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, safe_json
+from reenact.cli.volatile import volatile_option
+from reenact.errors import UsageError
+from reenact.forks.engine import OnMiss
+from reenact.formats.volatile import VolatileRule
+from reenact.gateway.upstreams import upstreams_of
+from reenact.shadowing.experiment import ShadowReport, shadow
+from reenact.shadowing.report import html_report, junit_report, report_lines
+from reenact.shadowing.steps import StepsReport, shadow_steps, step_lines
+from reenact.store.outfile import write_output
+
+_WORDS: Final = "words"
+_AT_A_TIME: Final = 4
+"""Requests that wait for a model side by side."""
+
+
+class _BeforeCommand(click.Command):
+    """Takes what stands behind ``--`` as it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_WORDS] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+@click.command("shadow", cls=_BeforeCommand)
+@click.argument("runs", metavar="RUNS... [-- COMMAND...]", nargs=-1, required=True)
+@click.option("--step-by-step", is_flag=True, help="Ask each recorded model request again; no COMMAND.")
+@request_options
+@on_miss_option
+@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that says which runs pass.")
+@click.option("--baseline", metavar="COMMAND", help="The old agent, to be replayed strictly first.")
+@click.option("-n", "--samples", metavar="N", type=click.IntRange(1), default=1, help="Samples of each run.")
+@click.option("-j", "--jobs", metavar="N", type=click.IntRange(0), help="At a time; all cores if not given.")
+@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Keep the candidates' captures there.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["worse", "failed", "changed"]),
+    default="worse",
+    show_default=True,
+    help="Exit with 1: more than chance worse, any run failed, any run changed.",
+)
+@volatile_option
+@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option(
+    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
+)
+@click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar="REENACT_ALLOW_CODE",
+    help="Run the Python files that reenact.toml names for assertions.",
+)
+@click.option("--all", "every", is_flag=True, help="List runs that stayed the same, too.")
+@click.option("--json", "json_file", metavar="F", help="Write the report as JSON; - for stdout.")
+@click.option("--junit", "junit_file", metavar="F", type=A_PATH, help="Write JUnit XML.")
+@click.option("--html", "html_file", metavar="F", type=A_PATH, help="Write a page that needs nothing else.")
+def command(
+    runs: tuple[str, ...],
+    step_by_step: bool,
+    model: str | None,
+    system: Path | None,
+    temperature: float | None,
+    on_miss: OnMiss,
+    test: Path | None,
+    baseline: str | None,
+    samples: int,
+    jobs: int | None,
+    output: Path | None,
+    fail_on: Literal["worse", "failed", "changed"],
+    volatile: tuple[VolatileRule, ...],
+    upstream: tuple[str, ...],
+    network: bool,
+    allowed: tuple[str, ...],
+    allow_code: bool,
+    every: bool,
+    json_file: str | None,
+    junit_file: Path | None,
+    html_file: Path | None,
+) -> int:
+    """Make recorded runs again with a changed agent, prompt or model.
+
+    RUNS are captures, or folders with captures below. In COMMAND {2} stands for word 2 of the recorded
+    command, {2:} for all from there on. Calls that equal recorded ones are answered from the recording;
+    others go as --on-miss says. Runs that the old agent does not reproduce are set apart. With --step-by-step
+    no agent runs: each recorded model request is asked again on its own.
+
+    Exit status: 0, or 1 as --fail-on says.
+    """
+    words = click.get_current_context().meta.get(_WORDS, [])
+    known = upstreams_of(os.environ, upstream)
+    named = [each.partition("=")[0] for each in upstream]
+    change = msgspec.to_builtins(read_request_change(model, system, temperature))
+    if step_by_step:
+        if words:
+            raise UsageError("--step-by-step runs no command; leave it out")
+        if junit_file is not None or html_file is not None:
+            raise UsageError("--step-by-step writes --json alone, neither --junit nor --html")
+        return _steps(runs, change, jobs, {name: known[name] for name in named}, json_file, every=every)
+    if not words:
+        raise click.UsageError("Missing argument '-- COMMAND...'", click.get_current_context())
+    report = shadow(
+        runs,
+        words,
+        change=change,
+        baseline=None if baseline is None else _read_words(baseline),
+        test=test,
+        samples=samples,
+        on_miss=on_miss,
+        output=output,
+        jobs=jobs,
+        volatile=volatile,
+        allow=allowed,
+        upstreams={name: known[name] for name in named},
+        network=network,
+        allow_code=allow_code,
+        progress_bar=show_progress,
+    )
+    for line in report_lines(report, every=every):
+        click.echo(printable(line), err=json_file == "-")
+    _write(report, json_file, junit_file, html_file)
+    if report.is_interrupted:
+        return INTERRUPTED
+    return DIFFERS if _is_bad(report, fail_on) else 0
+
+
+def _steps(
+    runs: Sequence[str],
+    change: dict[str, Any],
+    jobs: int | None,
+    upstreams: dict[str, str],
+    json_file: str | None,
+    *,
+    every: bool,
+) -> int:
+    report = shadow_steps(
+        runs, change=change, jobs=jobs or _AT_A_TIME, upstreams=upstreams, progress_bar=show_progress
+    )
+    for line in step_lines(report, every=every):
+        click.echo(printable(line), err=json_file == "-")
+    _write_json(report, json_file)
+    return INTERRUPTED if report.is_interrupted else 0
+
+
+def _read_words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--baseline {command}: is no command: {error}") from None
+    if not words:
+        raise UsageError("--baseline: is empty; name the command of the old agent")
+    return words
+
+
+def _write(
+    report: ShadowReport, json_file: str | None, junit_file: Path | None, html_file: Path | None
+) -> None:
+    _write_json(report, json_file)
+    if junit_file is not None:
+        write_output(junit_file, junit_report(report))
+    if html_file is not None:
+        write_output(html_file, html_report(report))
+
+
+def _write_json(report: ShadowReport | StepsReport, json_file: str | None) -> None:
+    if json_file is None:
+        return
+    value = msgspec.to_builtins(report)
+    if isinstance(report, ShadowReport):
+        value["verdict"] = report.verdict
+    text = safe_json(value) + "\n"
+    if json_file == "-":
+        sys.stdout.write(text)
+    else:
+        write_output(Path(json_file), text.encode())
+
+
+def _is_bad(report: ShadowReport, fail_on: str) -> bool:
+    if not report.comparison.runs:
+        return True
+    if fail_on == "worse":
+        return report.comparison.is_worse
+    if fail_on == "failed":
+        return bool(report.counts["failed"])
+    return report.counts["same"] < report.comparison.runs

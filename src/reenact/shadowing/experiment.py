@@ -1,0 +1,520 @@
+"""Every recorded run against a changed agent, and forks of one run sampled many times."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from reenact.check.kinds import find_runs
+from reenact.errors import Diverged, ReenactError, StoreError, UsageError
+from reenact.forks.change import ForkChange, read_change
+from reenact.forks.engine import OnMiss
+from reenact.forks.run import fork, make_plan
+from reenact.formats.record import ABSENT
+from reenact.formats.volatile import AnyRule, VolatileRule
+from reenact.injected.processes import beginning
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.run import replay
+from reenact.run.rules import read_rules
+from reenact.shadowing.outcomes import (
+    DIFFERENCES,
+    Difference,
+    FirstDifference,
+    Judging,
+    OutcomeGroup,
+    RunOutcome,
+    compare_outcomes,
+    group_outcomes,
+    no_outcome,
+    read_outcome,
+)
+from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
+from reenact.shadowing.statistics import PairedComparison, Rate, RunPair, compare_pairs, pass_power_k
+from reenact.store.reader import CaptureReader
+from reenact.suite.settings import Price, project_prices
+
+Agent: TypeAlias = Callable[[Path], object]
+"""Does what the recorded run in this folder did; what it returns is the run's final output."""
+
+_WORD: Final = re.compile(r"\{(\d{1,3})(:?)\}")
+
+
+class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """One recorded run, and what became of it."""
+
+    path: str
+    recorded: RunOutcome
+    candidates: list[RunOutcome] = []
+    """One for each sample."""
+    difference: Difference = "same"
+    """The gravest that a sample shows."""
+    first: FirstDifference | None = None
+    """Where that sample parts from the recorded run."""
+    set_apart: str = ""
+    """Why it does not count: the old agent does not reproduce it."""
+
+    @property
+    def pair(self) -> RunPair:
+        passed = sum(each.passed for each in self.candidates)
+        return RunPair(self.recorded.passed, passed, len(self.candidates))
+
+
+class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What `shadow` found."""
+
+    runs: list[ShadowRun]
+    samples: int
+    """How often each run was made again."""
+    change: dict[str, Any]
+    """How models were asked."""
+    test: str | None
+    """The test that says which runs passed; without one those did that ended well."""
+    baseline: str
+    """``replayed``: the old agent reproduced each run that counts; ``recorded``: it was not run."""
+    counts: dict[Difference, int]
+    """Runs by how they differ."""
+    set_apart: int
+    comparison: PairedComparison
+    pass_power: dict[str, float]
+    """By k: how likely a run passes k times out of k."""
+    is_interrupted: bool = False
+
+    @property
+    def counted(self) -> list[ShadowRun]:
+        """The runs that count."""
+        return [run for run in self.runs if not run.set_apart]
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        return str(self.comparison)
+
+
+def shadow(
+    runs: str | Path | Iterable[str | Path],
+    agent: Sequence[str] | Agent,
+    *,
+    change: Mapping[str, Any] | None = None,
+    baseline: Sequence[str] | Agent | None = None,
+    test: str | Path | None = None,
+    samples: int = 1,
+    on_miss: OnMiss = "fail",
+    output: str | Path | None = None,
+    jobs: int | None = None,
+    prices: Mapping[str, Price] | None = None,
+    volatile: Iterable[AnyRule] = (),
+    allow: Sequence[str] = (),
+    upstreams: Mapping[str, str] | None = None,
+    network: bool = False,
+    allow_code: bool = False,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> ShadowReport:
+    """Make every one of the recorded *runs* again with a changed *agent*, and compare.
+
+    *runs* are captures, or folders with captures below. *agent* is a command, in which ``{2}`` stands for
+    word 2 of the recorded command and ``{2:}`` for all from there on, or a function of this process that is
+    called with the path of the recorded run. A call that equals a recorded one is answered from the
+    recording; any other goes as *on_miss* says. *change* has models asked otherwise (``model``, ``system``,
+    ``temperature``).
+
+    The *baseline* is the old agent. It is replayed strictly first, and a run that it does not reproduce is
+    set apart. Where only requests change, it is *agent* itself; where there is none, what was recorded
+    counts as it is. *test* says which runs passed; without one, those that ended well. Each run is made again
+    *samples* times, *jobs* at a time, or as many as there are cores. The candidates are forks of their runs;
+    with *output* they stay there.
+    """
+    paths = find_runs([str(runs)] if isinstance(runs, str | Path) else [str(run) for run in runs])
+    read, _ = read_change(change)
+    if read.is_of_outcome:
+        raise UsageError("shadow: an outcome is changed in a fork; give model, system or temperature")
+    if samples < 1:
+        raise UsageError("samples: must be at least 1")
+    for path in paths:
+        make_plan(path, None, read, on_miss)  # what cannot be is said before anything runs
+    if baseline is None and read.is_any:
+        baseline = agent
+    judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
+    options = _Options(
+        change=msgspec.to_builtins(read),
+        on_miss=on_miss,
+        volatile=tuple(read_rules(volatile)),
+        allow=list(allow),
+        upstreams=dict(upstreams or {}),
+        network=network,
+    )
+    known = project_prices(Path.cwd()) if prices is None else prices
+    with _Experiment(paths, judging, known, options, jobs, output, progress_bar) as experiment:
+        set_apart = experiment.reproduce(baseline) if baseline is not None else {}
+        candidates = experiment.make_candidates(agent, samples, set_apart)
+        return experiment.report(
+            candidates,
+            set_apart,
+            samples=samples,
+            test=None if test is None else str(test),
+            baseline="recorded" if baseline is None else "replayed",
+        )
+
+
+class _Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What all jobs have in common."""
+
+    change: dict[str, Any]
+    on_miss: OnMiss
+    volatile: tuple[VolatileRule, ...]
+    allow: list[str]
+    upstreams: dict[str, str]
+    network: bool
+
+
+class _Experiment:
+    """One shadow run over many recorded runs."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        judging: Judging | None,
+        prices: Mapping[str, Price],
+        options: _Options,
+        jobs: int | None,
+        output: str | Path | None,
+        progress_bar: ProgressBar,
+    ) -> None:
+        self._paths = paths
+        self._judging = judging
+        self._prices = prices
+        self._options = options
+        self._workers = core_count(jobs)
+        self._progress_bar = progress_bar
+        self._is_interrupted = False
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._output = None if output is None else Path(output)
+        if self._output is not None:
+            _refuse_taken(self._output)
+
+    def __enter__(self) -> _Experiment:
+        if self._output is None:
+            # Beside the runs, which the forks refer to by a relative path.
+            self._scratch = TemporaryDirectory(prefix="reenact-shadow-")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def reproduce(self, baseline: Sequence[str] | Agent) -> dict[int, str]:
+        """The places of runs that *baseline* does not reproduce, each with why."""
+        if callable(baseline):
+            return {
+                place: problem
+                for place, path in enumerate(self._paths)
+                if (problem := _replay_here(baseline, path, self._options))
+            }
+        jobs = [
+            RunJob(run=str(path), words=words_for(baseline, path), **self._common(is_fork=False))
+            for path in self._paths
+        ]
+        found: dict[int, str] = {}
+
+        def note(place: int, result: JobResult) -> None:
+            if result.problem:
+                found[place] = result.problem
+
+        self._run(jobs, "replaying the old agent", note)
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+        return found
+
+    def make_candidates(
+        self, agent: Sequence[str] | Agent, samples: int, set_apart: Mapping[int, str]
+    ) -> dict[int, list[RunOutcome]]:
+        """By the places of the runs that count: what became of them."""
+        chosen = [place for place in range(len(self._paths)) if place not in set_apart]
+        found: dict[int, list[RunOutcome]] = {place: [] for place in chosen}
+        tasks = [(place, self._place_for(place, sample)) for place in chosen for sample in range(samples)]
+        if callable(agent):
+            with self._progress_bar(len(tasks), "running") as advance:
+                for place, output in tasks:
+                    problem = _fork_here(agent, self._paths[place], output, self._options)
+                    found[place].append(self._outcome(output, problem))
+                    advance(1)
+            return found
+        jobs = [
+            RunJob(
+                run=str(self._paths[place]),
+                words=words_for(agent, self._paths[place]),
+                output=str(output),
+                **self._common(is_fork=True),
+            )
+            for place, output in tasks
+        ]
+
+        def note(task: int, result: JobResult) -> None:
+            place, output = tasks[task]
+            if result.is_refused:
+                raise UsageError(result.problem)
+            found[place].append(self._outcome(output, result.problem))
+
+        self._run(jobs, "running", note)
+        return found
+
+    def report(
+        self,
+        candidates: Mapping[int, list[RunOutcome]],
+        set_apart: Mapping[int, str],
+        *,
+        samples: int,
+        test: str | None,
+        baseline: str,
+    ) -> ShadowReport:
+        runs = [
+            self._told(place, candidates.get(place, []), set_apart.get(place, ""))
+            for place in range(len(self._paths))
+        ]
+        counted = [run for run in runs if not run.set_apart and run.candidates]
+        differences = Counter(run.difference for run in counted)
+        pairs = [run.pair for run in counted]
+        return ShadowReport(
+            runs=[run for run in runs if run.set_apart or run.candidates],
+            samples=samples,
+            change=self._options.change,
+            test=test,
+            baseline=baseline,
+            counts={name: differences[name] for name in DIFFERENCES},
+            set_apart=len(set_apart),
+            comparison=compare_pairs(pairs),
+            pass_power={str(k): chance for k, chance in pass_power_k(pairs).items()},
+            is_interrupted=self._is_interrupted,
+        )
+
+    def _told(self, place: int, candidates: list[RunOutcome], set_apart: str) -> ShadowRun:
+        path = self._paths[place]
+        recorded = read_outcome(path, self._judging, self._prices)
+        if set_apart or not candidates:
+            return ShadowRun(path=str(path), recorded=recorded, set_apart=set_apart)
+        compared = [compare_outcomes(recorded, each) for each in candidates]
+        difference, first = max(compared, key=lambda found: DIFFERENCES.index(found[0]))
+        if self._output is None:
+            candidates = [msgspec.structs.replace(each, path="") for each in candidates]
+        return ShadowRun(
+            path=str(path), recorded=recorded, candidates=candidates, difference=difference, first=first
+        )
+
+    def _run(self, jobs: Sequence[RunJob], what: str, note: Callable[[int, JobResult], None]) -> None:
+        with self._progress_bar(len(jobs), what) as advance:
+
+            def on_done(place: int, result: JobResult) -> None:
+                note(place, result)
+                advance(1)
+
+            try:
+                run_jobs(jobs, workers=self._workers, on_done=on_done)
+            except Interrupted:
+                self._is_interrupted = True
+
+    def _common(self, *, is_fork: bool) -> dict[str, Any]:
+        options = self._options
+        common = {"volatile": options.volatile, "allow": options.allow, "network": options.network}
+        if not is_fork:
+            return common
+        return common | {
+            "change": options.change,
+            "on_miss": options.on_miss,
+            "upstreams": options.upstreams,
+        }
+
+    def _place_for(self, place: int, sample: int) -> Path:
+        folder = self._output or Path(self._scratch.name if self._scratch else "")
+        name = f"{place + 1:04d}-{self._paths[place].name}"
+        return folder / (name if not sample else f"{name}-{sample + 1}")
+
+    def _outcome(self, output: Path, problem: str) -> RunOutcome:
+        if problem:
+            return no_outcome(output, problem)
+        return read_outcome(output, self._judging, self._prices)
+
+
+def _refuse_taken(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{folder}: is there already; name a new folder")
+
+
+def words_for(words: Sequence[str], path: Path) -> list[str]:
+    """The command for the run in *path*, with the words of the recorded one that it asks for."""
+    if not any(_WORD.search(word) for word in words):
+        return list(words)
+    argv = beginning(CaptureReader(path)).argv
+    recorded = [] if argv is ABSENT else argv
+    found: list[str] = []
+    for word in words:
+        rest = _WORD.fullmatch(word)
+        if rest is not None and rest[2]:
+            found += recorded[int(rest[1]) :]
+            continue
+
+        def recorded_word(match: re.Match[str]) -> str:
+            number = int(match[1])
+            if number >= len(recorded):
+                raise UsageError(f"{path}: {match[0]}: the recorded command has {len(recorded)} words")
+            return " ".join(recorded[number:]) if match[2] else recorded[number]
+
+        found.append(_WORD.sub(recorded_word, word))
+    return found
+
+
+def _replay_here(agent: Agent, path: Path, options: _Options) -> str:
+    """In what the run of *agent* in this process is another one; empty where it is not."""
+    try:
+        with replay(path, policy="strict", volatile=options.volatile) as run:
+            _set_output(run, agent(path))
+    except Diverged as error:
+        return str(error)
+    except ReenactError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _fork_here(agent: Agent, path: Path, output: Path, options: _Options) -> str:
+    """Why there is no fork; empty where there is one."""
+    try:
+        with fork(
+            path,
+            at=None,
+            change=options.change,
+            output=output,
+            on_miss=options.on_miss,
+            volatile=options.volatile,
+            allow=options.allow,
+        ) as run:
+            _set_output(run, agent(path))
+    except UsageError:
+        raise
+    except ReenactError as error:
+        return str(error)
+    except Exception as error:
+        if output.exists():
+            return ""  # the agent's own failure, which is in the fork
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _set_output(run: Any, output: object) -> None:
+    if output is not None:
+        run.final_output = output
+
+
+class SamplesReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What many forks at one point came to."""
+
+    parent: str
+    at: int
+    output: str
+    """The folder in which the forks are."""
+    wanted: int
+    outcomes: list[RunOutcome]
+    groups: list[OutcomeGroup]
+    """Samples that came to the same, the most frequent first."""
+    ended_well: Rate
+    passed: Rate
+    """By the test, where there is one; else the same as *ended_well*."""
+    same: Rate
+    """Of those that came about: how many did as their parent did."""
+    failed: Rate
+    """Samples of which there is no fork."""
+    is_interrupted: bool = False
+
+
+def fork_samples(
+    path: str | Path,
+    words: Sequence[str],
+    *,
+    at: int,
+    samples: int,
+    output: str | Path,
+    change: Mapping[str, Any] | ForkChange | None = None,
+    on_miss: OnMiss = "fail",
+    standalone: bool = False,
+    test: str | Path | None = None,
+    jobs: int | None = None,
+    prices: Mapping[str, Price] | None = None,
+    volatile: Iterable[AnyRule] = (),
+    allow: Sequence[str] = (),
+    upstreams: Mapping[str, str] | None = None,
+    network: bool = False,
+    allow_code: bool = False,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> SamplesReport:
+    """Fork the run in *path* so often, *jobs* at a time, and group what came of it.
+
+    The forks are captures below *output*, which is a new folder. The rest is as in
+    :func:`reenact.fork_command`; *test* is as in :func:`reenact.shadow`.
+    """
+    parent, folder = Path(path), Path(output)
+    read, _ = read_change(change)
+    if samples < 1:
+        raise UsageError("samples: must be at least 1")
+    make_plan(parent, at, read, on_miss)
+    _refuse_taken(folder)
+    judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
+    known = project_prices(Path.cwd()) if prices is None else prices
+    digits = len(str(samples))
+    places = [folder / f"{number:0{digits}d}" for number in range(1, samples + 1)]
+    members = msgspec.to_builtins(read)
+    if "replace" in members:
+        members["replace"] = members["replace"][0]
+    todo = [
+        RunJob(
+            run=str(parent),
+            words=list(words),
+            output=str(place),
+            at=at,
+            change=members,
+            on_miss=on_miss,
+            volatile=tuple(read_rules(volatile)),
+            allow=list(allow),
+            upstreams=dict(upstreams or {}),
+            network=network,
+            standalone=standalone,
+        )
+        for place in places
+    ]
+    found: dict[int, RunOutcome] = {}
+    is_interrupted = False
+    with progress_bar(samples, "forking") as advance:
+
+        def on_done(number: int, result: JobResult) -> None:
+            if result.is_refused:
+                raise UsageError(result.problem)
+            place = places[number]
+            done = no_outcome(place, result.problem) if result.problem else None
+            found[number] = done or read_outcome(place, judging, known)
+            advance(1)
+
+        try:
+            run_jobs(todo, workers=core_count(jobs), on_done=on_done)
+        except Interrupted:
+            is_interrupted = True
+    outcomes = [found[number] for number in sorted(found)]
+    made = [each for each in outcomes if not each.problem]
+    recorded = read_outcome(parent, judging, known)
+    same = sum(compare_outcomes(recorded, each)[0] == "same" for each in made)
+    return SamplesReport(
+        parent=str(parent),
+        at=at,
+        output=str(folder),
+        wanted=samples,
+        outcomes=outcomes,
+        groups=group_outcomes(outcomes),
+        ended_well=Rate.of(sum(each.is_ok for each in outcomes), len(outcomes)),
+        passed=Rate.of(sum(each.passed for each in outcomes), len(outcomes)),
+        same=Rate.of(same, len(made)),
+        failed=Rate.of(len(outcomes) - len(made), len(outcomes)),
+        is_interrupted=is_interrupted,
+    )

@@ -1,0 +1,232 @@
+"""What a run came to, and in what two runs differ that answered the same question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from reenact import canonical
+from reenact.analysis.artifact import open_artifact
+from reenact.errors import StoreError, UsageError
+from reenact.formats.record import ABSENT
+from reenact.formats.result import verdict
+from reenact.formats.testcase import TestCase, read_with_warnings
+from reenact.formats.trace import Trace
+from reenact.store.project import PROJECT_FILE
+from reenact.store.reader import CaptureReader
+from reenact.suite.judge import judge
+from reenact.suite.runner import kinds_for
+from reenact.suite.settings import Price, find_settings
+from reenact.suite.verdict import shorten
+from reenact.trace.from_run import trace_of_run
+from reenact.trace.sources.capture import read_capture
+
+Difference: TypeAlias = Literal["same", "words", "tools", "failed"]
+"""The same; other words with the same tools; other tools; failed."""
+DIFFERENCES: Final[tuple[Difference, ...]] = ("same", "words", "tools", "failed")
+_SHOWN: Final = 160
+_NOTHING: Final = "nothing more"
+
+
+class CalledTool(msgspec.Struct, frozen=True):
+    """One call of a tool."""
+
+    name: str
+    args: str
+    """Canonical JSON."""
+    seq: int
+    """The number of its event."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {shorten(msgspec.json.decode(self.args), _SHOWN)}"
+
+
+class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """One run, told in a line."""
+
+    path: str
+    exit_status: int | None = None
+    """Of the command, where the run is one."""
+    is_ok: bool = True
+    """Whether it ended well by its own account."""
+    output: str = ""
+    """What it came to; of a command that says nothing of it, a digest of what it printed."""
+    tools: list[CalledTool] = []
+    passed: bool = True
+    """By the test, where there is one; else whether it ended well."""
+    failed_assertions: list[str] = []
+    """What the test found, a line each."""
+    tokens: int = 0
+    cost: float | None = None
+    duration_ms: float = 0.0
+    problem: str = ""
+    """Why there is no run to look at."""
+
+
+class Judging(NamedTuple):
+    """A test whose assertions are applied to any run."""
+
+    case: TestCase
+    file: str
+
+    @classmethod
+    def read(cls, file: Path, *, allow_code: bool = False) -> Judging:
+        """The test in *file*; raises where it is none, or would run the project's own code unasked."""
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise StoreError(f"{file}: {error.strerror}; name a test.yaml") from None
+        settings = find_settings(Path.cwd())
+        if settings.assertions and not allow_code:
+            raise UsageError(
+                f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
+                "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
+            )
+        kinds_for(settings)
+        return cls(read_with_warnings(data, str(file), strict=False).case, str(file))
+
+    def judge(self, trace: Trace) -> list[str]:
+        """What is wrong with the run, by assertions that are critical."""
+        settings = find_settings(Path.cwd())
+        kinds = kinds_for(settings)
+        found = [
+            judge(assertion, trace, kinds, settings.defaults, strict=False)
+            for assertion in self.case.assertions
+        ]
+        if verdict(found) == "pass":
+            return []
+        bad = [each for each in found if each.status == "fail" and each.severity == "critical"]
+        return [f"{each.id}: {each.message}" for each in bad] or ["the test failed"]
+
+
+def read_outcome(
+    path: str | Path, judging: Judging | None = None, prices: Mapping[str, Price] | None = None
+) -> RunOutcome:
+    """What the run in the capture *path* came to."""
+    reader = CaptureReader(path)
+    case = None if judging is None else judging.case
+    trace = trace_of_run(read_capture(reader), trace_id=str(path), test_run_id="shadow", case=case)
+    with open_artifact(path, dict(prices or {})) as artifact:
+        artifact.index()
+        counts = artifact.counts()
+    manifest = reader.manifest
+    exit_status = None if manifest.exitStatus is ABSENT else int(manifest.exitStatus)
+    is_ok = manifest.status == "ok" and exit_status in (None, 0)
+    output = trace.final_output.content
+    if not output and manifest.stdout is not ABSENT:
+        output = manifest.stdout.digest
+    failed = judging.judge(trace) if judging is not None else []
+    tokens = counts.tokens
+    return RunOutcome(
+        path=str(path),
+        exit_status=exit_status,
+        is_ok=is_ok,
+        output=output,
+        tools=_tools_in(trace),
+        passed=is_ok if judging is None else not failed,
+        failed_assertions=failed,
+        tokens=tokens.input + tokens.output if tokens is not None else 0,
+        cost=counts.cost,
+        duration_ms=_duration_ms(reader),
+    )
+
+
+def _duration_ms(reader: CaptureReader) -> float:
+    """From the first thing it did to its end, without the time that lies between a fork and its parent."""
+    last = len(reader)
+    fork = reader.manifest.fork
+    shared = 1 if fork is ABSENT else min(int(fork.parent.events), last)
+    first = min(2, last)
+    before = reader.event(shared).ts - reader.event(first).ts if shared > first else 0.0
+    after = reader.event(last).ts - reader.event(min(shared + 1, last)).ts
+    return float(before + after)
+
+
+def no_outcome(path: str | Path, problem: str) -> RunOutcome:
+    """Of a run that did not come about."""
+    return RunOutcome(path=str(path), is_ok=False, passed=False, problem=problem)
+
+
+def _tools_in(trace: Trace) -> list[CalledTool]:
+    """An event is named after its line: ``evt-17``."""
+    return [
+        CalledTool(
+            str(event.data.get("tool")),
+            canonical.encode(event.data.get("args")).decode(),
+            int(event.event_id.removeprefix("evt-").partition(".")[0]),
+        )
+        for event in trace.events
+        if event.type == "tool_call"
+    ]
+
+
+class FirstDifference(msgspec.Struct, frozen=True):
+    """Where two runs part."""
+
+    recorded: str
+    candidate: str
+    seq: int | None = None
+    """The event of the candidate, where it is one."""
+
+
+def compare_outcomes(
+    recorded: RunOutcome, candidate: RunOutcome
+) -> tuple[Difference, FirstDifference | None]:
+    """In what *candidate* is another run.
+
+    Tools that run side by side may begin in any order, so the order in which they were called is no
+    difference; what they were called with is.
+    """
+    if candidate.problem:
+        return "failed", FirstDifference("", candidate.problem)
+    where = _first_other_tool(recorded.tools, candidate.tools)
+    if recorded.is_ok and not candidate.is_ok:
+        ended = f"exit status {candidate.exit_status}" if candidate.exit_status is not None else "an error"
+        return "failed", where or FirstDifference("ended well", ended)
+    if where is not None:
+        return "tools", where
+    if recorded.output != candidate.output:
+        said = shorten(recorded.output, _SHOWN), shorten(candidate.output, _SHOWN)
+        return "words", FirstDifference(*said)
+    return "same", None
+
+
+def _first_other_tool(
+    recorded: Sequence[CalledTool], candidate: Sequence[CalledTool]
+) -> FirstDifference | None:
+    before, now = _counted(recorded), _counted(candidate)
+    if before == now:
+        return None
+    lost, new = before - now, now - before
+    left = next((use for use in recorded if (use.name, use.args) in lost), None)
+    right = next((use for use in candidate if (use.name, use.args) in new), None)
+    return FirstDifference(
+        str(left) if left else _NOTHING, str(right) if right else _NOTHING, right.seq if right else None
+    )
+
+
+def _counted(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
+    return Counter((use.name, use.args) for use in tools)
+
+
+class OutcomeGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """Samples that came to the same."""
+
+    paths: list[str]
+    outcome: RunOutcome
+    """Of the first of them."""
+
+
+def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
+    """By output, tools, exit status and verdict; the largest group first."""
+    groups: dict[Any, list[RunOutcome]] = {}
+    for each in outcomes:
+        tools = tuple(sorted(_counted(each.tools).items()))
+        key = (each.output, tools, each.exit_status, each.passed, each.problem)
+        groups.setdefault(key, []).append(each)
+    ranked = sorted(groups.values(), key=lambda group: -len(group))
+    return [OutcomeGroup([each.path for each in group], group[0]) for group in ranked]

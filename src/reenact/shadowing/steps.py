@@ -1,0 +1,316 @@
+"""Step by step: each recorded model request asked again, otherwise, on the history that was recorded.
+
+No agent runs and no tool: what the model would do next is compared with what it did then, one request at a
+time. It needs the requests as they were sent, so it takes captures of any language, and imported runs that
+hold them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import httpx2
+import msgspec
+
+from reenact import canonical
+from reenact.analysis.brief import plural
+from reenact.check.kinds import find_runs
+from reenact.errors import CheckFailed, UsageError
+from reenact.forks.change import read_change
+from reenact.formats.record import ABSENT
+from reenact.gateway.upstreams import upstreams_of
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.providers import ModelResponse, RequestChange, ToolCall, ask_otherwise, read_response
+from reenact.shadowing.statistics import Rate
+from reenact.store.reader import CaptureReader
+from reenact.suite.verdict import shorten
+from reenact.trace.model_calls import model_response
+
+_TIMEOUT_S: Final = 600.0
+_TRIES: Final = 4
+_MAX_PAUSE_S: Final = 30.0
+_AGAIN: Final = (408, 429, 500, 502, 503, 504, 529)
+_KEPT_HEADERS: Final = (
+    "anthropic-beta",
+    "anthropic-version",
+    "content-type",
+    "openai-beta",
+    "openai-project",
+)
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai_chat": ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
+    "openai_responses": ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "ollama": ("OLLAMA_API_KEY",),
+}
+_KEY_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+_UPSTREAMS: Final = {"openai_chat": "openai", "openai_responses": "openai"}
+_SHOWN: Final = 120
+
+
+class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """One request, then and now."""
+
+    path: str
+    seq: int
+    """The event of the request."""
+    recorded: str
+    """What the model did: its tool calls, or the beginning of what it said."""
+    candidate: str = ""
+    same_tools: bool = False
+    """Whether the same tools were chosen; saying something without one is a choice too."""
+    same_arguments: bool = False
+    """And called with the same arguments."""
+    same_words: bool = False
+    """And said the same."""
+    recorded_tokens: int = 0
+    tokens: int = 0
+    problem: str = ""
+    """Why there is no answer."""
+
+
+class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What `shadow` found, step by step."""
+
+    steps: list[AskedStep]
+    change: dict[str, Any]
+    tools: Rate
+    """How often the same tools were chosen."""
+    arguments: Rate
+    words: Rate
+    failed: int
+    """Requests that nobody answered; they count nowhere else."""
+    left_out: int
+    """Recorded model calls that hold no request in a wire format, or no answer."""
+    is_interrupted: bool = False
+
+
+class _Question(NamedTuple):
+    path: str
+    seq: int
+    provider: Any
+    url: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    recorded: ModelResponse
+
+
+def shadow_steps(
+    runs: str | Path | Iterable[str | Path],
+    *,
+    change: Mapping[str, Any],
+    jobs: int = 4,
+    upstreams: Mapping[str, str] | None = None,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> StepsReport:
+    """Ask every recorded model request of *runs* again, with *change* made, and compare the answers.
+
+    *change* has ``model``, ``system`` or ``temperature``. Requests go to where they went, or to the
+    *upstreams* by their names, with the keys of this environment, up to *jobs* at a time. Nothing is
+    recorded.
+    """
+    read, _ = read_change(change)
+    if read.is_of_outcome or not read.request.is_any:
+        raise UsageError("shadow: say how to ask otherwise: model, system or temperature")
+    paths = find_runs([str(runs)] if isinstance(runs, str | Path) else [str(run) for run in runs])
+    questions: list[_Question] = []
+    left_out = 0
+    for path in paths:
+        for question in _questions_in(path, read.request, upstreams or {}):
+            if question is None:
+                left_out += 1
+            else:
+                questions.append(question)
+    if not questions:
+        raise UsageError(f"{paths[0]}: holds no model request as it was sent; there is nothing to ask again")
+    steps: dict[int, AskedStep] = {}
+    is_interrupted = False
+    with (
+        progress_bar(len(questions), "asking") as advance,
+        httpx2.Client(timeout=_TIMEOUT_S) as client,
+        ThreadPoolExecutor(max(1, jobs)) as executor,
+    ):
+        places = {executor.submit(_ask, client, each): place for place, each in enumerate(questions)}
+        try:
+            for future in as_completed(places):
+                steps[places[future]] = future.result()
+                advance(1)
+        except KeyboardInterrupt:
+            executor.shutdown(wait=False, cancel_futures=True)
+            is_interrupted = True
+    asked = [steps[place] for place in sorted(steps)]
+    answered = [step for step in asked if not step.problem]
+    if asked and not answered:
+        raise CheckFailed(f"{asked[0].path}: event {asked[0].seq}: {asked[0].problem}")
+    return StepsReport(
+        steps=asked,
+        change=msgspec.to_builtins(read),
+        tools=Rate.of(sum(step.same_tools for step in answered), len(answered)),
+        arguments=Rate.of(sum(step.same_arguments for step in answered), len(answered)),
+        words=Rate.of(sum(step.same_words for step in answered), len(answered)),
+        failed=len(asked) - len(answered),
+        left_out=left_out,
+        is_interrupted=is_interrupted,
+    )
+
+
+def _questions_in(
+    path: Path, change: RequestChange, upstreams: Mapping[str, str]
+) -> Iterator[_Question | None]:
+    """The requests of a run as they are to be asked; ``None`` for each that cannot be."""
+    reader = CaptureReader(path)
+    asked: dict[str, tuple[int, dict[str, Any]]] = {}
+    for number, line in enumerate(reader.lines(), 1):
+        if b'"type":"llm_re' not in line:
+            continue
+        event = msgspec.json.decode(line)
+        data = event["data"]
+        if event["type"] == "llm_request":
+            asked[data["callId"]] = number, data
+        elif data["callId"] in asked:
+            yield _question(path, reader, *asked.pop(data["callId"]), data, change, upstreams)
+    yield from (None for _ in asked)
+
+
+def _question(
+    path: Path,
+    reader: CaptureReader,
+    seq: int,
+    data: dict[str, Any],
+    outcome: dict[str, Any],
+    change: RequestChange,
+    upstreams: Mapping[str, str],
+) -> _Question | None:
+    request = reader.resolved(data.get("request"))
+    is_wire = isinstance(request, dict) and isinstance(request.get("url"), str)
+    provider = data["provider"]
+    if not is_wire or provider not in _KEYS or not isinstance(request.get("body"), dict):
+        return None
+    pieces = reader.resolved(outcome["pieces"]) if "pieces" in outcome else ABSENT
+    recorded = model_response(provider, reader.resolved(outcome.get("response")), pieces)
+    if recorded is None or recorded.error is not None:
+        return None
+    other = ask_otherwise(provider, request["url"], request["body"], change)
+    recorded_headers = data.get("headers")
+    headers = {name.lower(): str(value) for name, value in dict(recorded_headers or {}).items()}
+    url, key_headers = _with_key(f"{path}: event {seq}", provider, other.url, headers)
+    kept = {name: value for name, value in headers.items() if name in _KEPT_HEADERS}
+    kept |= {"content-type": "application/json"} | key_headers
+    if provider == "anthropic":
+        kept.setdefault("anthropic-version", "2023-06-01")
+    name = _UPSTREAMS.get(provider, provider)
+    if name in upstreams:
+        url = _moved(url, upstreams_of({})[name], upstreams[name])
+    return _Question(str(path), seq, provider, url, kept, other.body, recorded)
+
+
+def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Keys are never recorded; where there was one, the environment must have one now."""
+    name = next((name for name in _KEY_HEADERS if name in headers), None)
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    in_query = any(key == "key" for key, _ in query)
+    if name is None and not in_query:
+        return url, {}
+    key = next((os.environ[each] for each in _KEYS[provider] if os.environ.get(each)), None)
+    if key is None:
+        raise UsageError(f"{place}: there is no key to ask with; set {_KEYS[provider][0]}")
+    if name is None:
+        changed = [(each, key if each == "key" else value) for each, value in query]
+        return urlunsplit(parts._replace(query=urlencode(changed))), {}
+    return url, {name: f"Bearer {key}" if name == "authorization" else key}
+
+
+def _moved(url: str, usual: str, base: str) -> str:
+    """*url* below another *base*; where it is not below the *usual* one, its path counts from the host."""
+    if url.startswith(usual):
+        return base + url.removeprefix(usual)
+    parts = urlsplit(url)
+    return base + urlunsplit(("", "", parts.path, parts.query, ""))
+
+
+def _ask(client: httpx2.Client, question: _Question) -> AskedStep:
+    recorded = _told(question.recorded)
+    step = AskedStep(
+        path=question.path,
+        seq=question.seq,
+        recorded=recorded,
+        recorded_tokens=_tokens(question.recorded),
+    )
+    try:
+        answer = _send(client, question)
+    except httpx2.HTTPError as error:
+        return msgspec.structs.replace(step, problem=f"{urlsplit(question.url).netloc}: {error}")
+    if answer.error is not None:
+        said = " ".join(answer.error.message.split())
+        remedy = "; is the key right?" if answer.status in (401, 403) else ""
+        return msgspec.structs.replace(step, problem=f"status {answer.status}: {said}{remedy}")
+    before, now = _calls(question.recorded), _calls(answer)
+    same_tools = Counter(name for name, _ in before) == Counter(name for name, _ in now)
+    same_arguments = Counter(before) == Counter(now)
+    return msgspec.structs.replace(
+        step,
+        candidate=_told(answer),
+        same_tools=same_tools,
+        same_arguments=same_arguments,
+        same_words=same_arguments and question.recorded.text == answer.text,
+        tokens=_tokens(answer),
+    )
+
+
+def _send(client: httpx2.Client, question: _Question) -> ModelResponse:
+    for attempt in range(_TRIES):
+        response = client.post(question.url, headers=question.headers, json=question.body)
+        if response.status_code not in _AGAIN or attempt == _TRIES - 1:
+            break
+        told = response.headers.get("retry-after", "")
+        time.sleep(min(float(told) if told.replace(".", "", 1).isdecimal() else 2.0**attempt, _MAX_PAUSE_S))
+    return read_response(question.provider, response.status_code, {}, response.content)
+
+
+def _calls(answer: ModelResponse) -> list[tuple[str, str]]:
+    return [
+        (part.name, canonical.encode(part.arguments).decode())
+        for part in answer.parts
+        if isinstance(part, ToolCall)
+    ]
+
+
+def _told(answer: ModelResponse) -> str:
+    calls = [f"{name} {arguments}" for name, arguments in _calls(answer)]
+    told = ", ".join(calls) if calls else shorten(answer.text, _SHOWN)
+    return told if len(told) <= _SHOWN else told[:_SHOWN] + "…"
+
+
+def _tokens(answer: ModelResponse) -> int:
+    usage = answer.usage
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage is not None else 0
+
+
+def step_lines(report: StepsReport, *, every: bool = False) -> Iterator[str]:
+    """Where the model would have done something else, and how often it would not."""
+    for step in report.steps:
+        if step.problem:
+            yield f"no answer       {step.path}: event {step.seq}: {step.problem}"
+        elif every or not step.same_arguments:
+            word = (
+                "the same" if step.same_arguments else "other arguments" if step.same_tools else "other tools"
+            )
+            yield f"{word:<15} {step.path}: event {step.seq}: {step.recorded} -> {step.candidate}"
+    left = f"; {report.left_out} left out, which hold no request as it was sent" if report.left_out else ""
+    asked = len(report.steps) - report.failed
+    failed = f", {report.failed} without an answer" if report.failed else ""
+    yield f"{plural(asked, 'request')} asked again{failed}{left}"
+    yield f"  same tools      {report.tools}"
+    yield f"  same arguments  {report.arguments}"
+    yield f"  same words      {report.words}"
+    if report.is_interrupted:
+        yield "  interrupted: this is about what was done by then"

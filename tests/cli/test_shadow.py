@@ -1,0 +1,158 @@
+"""``reenact shadow`` and samples of a fork, as commands."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from reenact.cli import main
+from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.cli.commands import ENVIRONMENT, PYTHON, command, run
+
+AGENT = """
+import os, sys, time
+import httpx2
+import reenact
+
+@reenact.tool
+def look_up(order):
+    return f"{order} is on its way"
+
+time.sleep(float(os.environ.get("PAUSE_S", 0)))
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+messages = [{"role": "user", "content": f"Where is order {sys.argv[1]}"}]
+with httpx2.Client(headers={"x-api-key": "any"}, verify=False) as client:
+    while True:
+        body = {"model": "m", "max_tokens": 9, "system": "Help.", "messages": messages}
+        answer = client.post(url, json=body).json()
+        calls = [part for part in answer["content"] if part["type"] == "tool_use"]
+        if not calls:
+            break
+        messages.append({"role": "assistant", "content": answer["content"]})
+        messages.append({"role": "user", "content": look_up(**calls[0]["input"])})
+print(answer["content"][0]["text"])
+"""
+
+
+def _say(request):
+    """Asked to be brief, the model does not look up order 3."""
+    messages = request.body["messages"]
+    number = messages[0]["content"].split()[-1]
+    if len(messages) > 1:
+        return Reply(text=f"Order {number}: {messages[-1]['content']}")
+    if request.body["system"] == "Be <brief>." and number == "3":
+        return Reply(text="Tomorrow.")
+    return Reply(tool_calls=(ToolCall("look_up", {"order": f"A-{number}"}),))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "prompt.txt").write_text("Be <brief>.")
+    with ScriptedProvider(_say) as provider:
+        environment = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic"), "ANTHROPIC_API_KEY": "any"}
+        for number in "34":
+            words = ["record", "-o", f"runs/{number}", "--", PYTHON, "agent.py", number]
+            assert run(*words, cwd=folder, **environment).returncode == 0
+        yield folder, environment
+
+
+CHANGED = ["--system", "prompt.txt", "--on-miss", "live"]
+
+
+def test_a_shadow_run_is_reported_everywhere(shop):
+    """Three columns on a page of its own, a case a run for JUnit, all of it in JSON."""
+    folder, environment = shop
+    words = ["shadow", "runs", *CHANGED, "--fail-on", "changed", "--html", "r.html", "--json", "r.json"]
+    done = run(*words, "--junit", "/dev/stdout", "--", PYTHON, "agent.py", "{2:}", cwd=folder, **environment)
+    assert done.returncode == 1, done.stderr
+    text, _, xml = done.stdout.partition("<?xml")
+    assert "other tools   runs/3" in text
+    assert text.splitlines()[-1] == "no difference can be told from this many runs"
+    cases = ET.fromstring("<?xml" + xml).findall(".//testcase")
+    assert [case.get("name") for case in cases] == ["runs/3", "runs/4"]
+    report = json.loads((folder / "r.json").read_text())
+    assert report["counts"] == {"same": 1, "words": 0, "tools": 1, "failed": 0}
+    assert report["baseline"] == "replayed"
+    page = (folder / "r.html").read_text()
+    assert "other tools" in page
+    assert "Be &lt;brief&gt;." in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_step_by_step_asks_without_an_agent(shop):
+    """Each request on its recorded history; a key is taken from the environment, which must have one."""
+    folder, environment = shop
+    words = ["shadow", "runs", "--system", "prompt.txt", "--step-by-step", "--json", "-"]
+    done = run(*words, cwd=folder, **environment)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [(step["seq"], step.get("sameTools", False)) for step in report["steps"]] == [
+        (2, False),
+        (6, True),
+        (2, True),
+        (6, True),
+    ]
+    assert (report["tools"]["count"], report["tools"]["total"]) == (3, 4)
+    keyless = run(*words, cwd=folder, ANTHROPIC_BASE_URL=environment["ANTHROPIC_BASE_URL"])
+    assert keyless.returncode == 3
+    assert "event 2: there is no key to ask with; set ANTHROPIC_API_KEY" in keyless.stderr
+
+
+def test_samples_are_grouped(shop):
+    """Each is a fork of its own."""
+    folder, environment = shop
+    words = ["fork", "runs/3", "--at", "2", *CHANGED, "-n", "2", "-o", "forks", "--json"]
+    done = run(*words, "--", PYTHON, "agent.py", "3", cwd=folder, **environment)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [group["outcome"]["output"] for group in report["groups"]] == ["Tomorrow."]
+    assert (report["endedWell"]["count"], report["same"]["count"]) == (2, 0)
+    assert sorted(path.name for path in (folder / "forks").iterdir()) == ["1", "2"]
+    assert run("verify", "forks/2", cwd=folder).returncode == 0
+
+
+def test_ctrl_c_keeps_what_is_done(shop):
+    """The sample under way is cleared away."""
+    folder, environment = shop
+    words = ["fork", "runs/3", "--at", "2", *CHANGED, "-n", "9", "-j", "1", "-o", "some"]
+    process = subprocess.Popen(
+        command(*words, "--", PYTHON, "agent.py", "3"),
+        cwd=folder,
+        env=ENVIRONMENT | environment | {"PAUSE_S": "0.5"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 50
+    while not (folder / "some" / "1" / "manifest.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert "of 9 (interrupted)" in said
+    for fork in (folder / "some").iterdir():
+        assert (fork / "manifest.json").exists()
+
+
+def test_what_cannot_be_is_said_in_one_line(shop, monkeypatch, capsys):
+    monkeypatch.chdir(shop[0])
+    wrong = [
+        (["runs"], 3, "Missing argument '-- COMMAND...'"),
+        (["runs", "--model", "x", "--", PYTHON, "agent.py", "3"], 3, "choose --on-miss live"),
+        (["runs", "--system", "none.txt", "--", PYTHON], 2, "none.txt: No such file"),
+        (["runs", "--step-by-step"], 3, "say how to ask otherwise"),
+        (["nowhere", "--", PYTHON], 2, "nowhere: No such file or directory"),
+        (["runs", "--", PYTHON, "agent.py", "{7}"], 3, "the recorded command has 3 words"),
+    ]
+    for words, status, said in wrong:
+        assert main(["shadow", *words]) == status
+        told = capsys.readouterr().err
+        assert len(told.splitlines()) == 1
+        assert said in told
