@@ -31,7 +31,7 @@ def report_lines(report: ShadowReport, *, every: bool = False) -> Iterator[str]:
     counts = ", ".join(f"{count} {WORDS[name]}" for name, count in report.counts.items() if count)
     apart = f"; {plural(report.set_apart, 'run')} set apart" if report.set_apart else ""
     yield f"{plural(report.comparison.runs, 'run')}: {counts or 'none to compare'}{apart}"
-    yield from (f"  {line}" for line in _total_lines(report))
+    yield from (f"  {line}".rstrip() for line in _total_lines(report))
     if report.is_interrupted:
         yield "  interrupted: this is about what was done by then"
     yield report.verdict
