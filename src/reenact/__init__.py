@@ -21,8 +21,17 @@ if TYPE_CHECKING:
     from reenact.commands.update import UpdateReport, update_command
     from reenact.corpus.batches import VerifyRunsReport, verify_runs
     from reenact.corpus.index import IndexReport, index
-    from reenact.corpus.objects import PullReport, PushReport, StoredRun, list_runs, pull, push
     from reenact.corpus.query import QueryReport, query
+    from reenact.corpus.transfer import (
+        PackingReport,
+        PullReport,
+        PushReport,
+        StoredRun,
+        list_runs,
+        pack,
+        pull,
+        push,
+    )
     from reenact.errors import (
         CheckFailed,
         DigestMismatch,
@@ -69,9 +78,10 @@ _HOMES = {
     "IndexReport": "corpus.index",
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
+    "PackingReport": "corpus.transfer",
     "PublishReport": "check.seals.runs",
-    "PullReport": "corpus.objects",
-    "PushReport": "corpus.objects",
+    "PullReport": "corpus.transfer",
+    "PushReport": "corpus.transfer",
     "QueryReport": "corpus.query",
     "RecordingReport": "commands.record",
     "RecoverReport": "recovery",
@@ -85,7 +95,7 @@ _HOMES = {
     "ShadowReport": "shadowing.experiment",
     "StepsReport": "shadowing.steps",
     "StoreError": "errors",
-    "StoredRun": "corpus.objects",
+    "StoredRun": "corpus.transfer",
     "SuiteReport": "suite.runner",
     "UnknownVersion": "errors",
     "UpdateReport": "commands.update",
@@ -105,12 +115,13 @@ _HOMES = {
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
-    "list_runs": "corpus.objects",
+    "list_runs": "corpus.transfer",
     "open_artifact": "analysis.artifact",
+    "pack": "corpus.transfer",
     "prove": "check.seals.runs",
     "publish": "check.seals.runs",
-    "pull": "corpus.objects",
-    "push": "corpus.objects",
+    "pull": "corpus.transfer",
+    "push": "corpus.transfer",
     "query": "corpus.query",
     "record_command": "commands.record",
     "recover": "recovery",
@@ -146,6 +157,7 @@ __all__ = [
     "IndexReport",
     "KeygenReport",
     "LiveCallBlocked",
+    "PackingReport",
     "PublishReport",
     "PullReport",
     "PushReport",
@@ -185,6 +197,7 @@ __all__ = [
     "keygen",
     "list_runs",
     "open_artifact",
+    "pack",
     "prove",
     "publish",
     "pull",

@@ -15,21 +15,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Final
+from typing import Final, TypeVar
 
 from reenact.boundary import outside
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote, local_folder, remote_name, renamed
 from reenact.suite.files import CommandEnd, CommandSucceedsInWorkspace
 from reenact.suite.runner import Outcome, SuiteReport, run_suite
 from reenact.workspace.history import WorkspaceHistory
 
+T = TypeVar("T")
 TIMEOUT_S: Final = 600
 _COMMAND: Final = "$.adapter_input.command"
 _MODULE: Final = "reenact.rerun"
@@ -59,19 +61,30 @@ def test(
     *allow_code* runs the Python files that ``reenact.toml`` names for assertions, *allow_commands* the
     commands of assertions, in copies of the recorded files. *on_outcome* is told of each test as it is done.
     """
-    return run_suite(
-        *paths,
-        replay=replay_for_test,
-        run_in_files=run_in_files if allow_commands else None,
-        name=name,
-        tags=tags,
-        strict=strict,
-        out=out,
-        jobs=jobs,
-        on=on,
-        allow_code=allow_code,
-        on_outcome=on_outcome,
-    )
+    with ExitStack() as copies:
+        folders = [copies.enter_context(local_folder(path)) for path in paths]
+        pairs = zip(folders, paths, strict=True)
+        labels = {str(copy): remote_name(path) for copy, path in pairs if is_remote(path)}
+
+        def rename(found: T) -> T:
+            for copy, label in labels.items():
+                found = renamed(found, copy, label)
+            return found
+
+        report = run_suite(
+            *folders,
+            replay=replay_for_test,
+            run_in_files=run_in_files if allow_commands else None,
+            name=name,
+            tags=tags,
+            strict=strict,
+            out=out,
+            jobs=jobs,
+            on=on,
+            allow_code=allow_code,
+            on_outcome=None if on_outcome is None else lambda outcome: on_outcome(rename(outcome)),
+        )
+        return rename(report)
 
 
 def replay_for_test(capture: Path, command: str | list[str], directory: Path) -> ReplayReceipt:

@@ -21,6 +21,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple, Self
@@ -34,6 +35,7 @@ from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.remote import is_remote, local_path, local_run, naming, remote_name
 from reenact.suite.settings import Price
 from reenact.trace.sources.capture import CaptureSource, EventsSource
 from reenact.trace.sources.replay_log import ReplayLogSource
@@ -74,11 +76,25 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
     """Where to look on; ``None`` where everything has been looked at."""
 
 
+class RunCopy(NamedTuple):
+    """A run of elsewhere, for the time that it is read."""
+
+    folder: Path
+    label: str
+    """What users know it by."""
+    stack: ExitStack
+    """Removes it."""
+
+
 class Artifact:
     """One run to look at; *prices* turns tokens into money."""
 
-    def __init__(self, source: RunSource, prices: Mapping[str, Price] | None = None) -> None:
+    def __init__(
+        self, source: RunSource, prices: Mapping[str, Price] | None = None, copy: RunCopy | None = None
+    ) -> None:
+        """*copy* is what is read where the run itself is elsewhere; it goes when the artifact is closed."""
         self._source = source
+        self._copy = copy
         self._prices = dict(prices or {})
         self._index = StepIndex()
         self._lock = RLock()
@@ -88,7 +104,11 @@ class Artifact:
 
     @property
     def path(self) -> str:
-        return self._source.path
+        return self._source.path if self._copy is None else self._copy.label
+
+    def _naming(self) -> AbstractContextManager[None]:
+        """Errors in the block name the run as users know it."""
+        return nullcontext() if self._copy is None else naming(str(self._copy.folder), self._copy.label)
 
     @property
     def size_bytes(self) -> int:
@@ -101,7 +121,9 @@ class Artifact:
 
     def header(self) -> Header:
         """What the artifact says of itself now: a run being recorded may have ended since."""
-        return self._source.header()
+        with self._naming():
+            header = self._source.header()
+        return header if self._copy is None else msgspec.structs.replace(header, path=self._copy.label)
 
     def index(self, seconds: float | None = None) -> bool:
         """Read on, for about so long or to the end; whether everything has been read.
@@ -160,13 +182,13 @@ class Artifact:
     def detail(self, seq: int) -> Detail:
         """The step that the event *seq* began or ended, in full."""
         place = self.place_of(seq)
-        with self._lock:
+        with self._lock, self._naming():
             self._reach(place, place + 1)
             return detail_of(self._source, self.at(place))
 
     def content(self, place: int) -> Content:
         """What the step at *place* says, in the form in which runs are compared."""
-        with self._lock:
+        with self._lock, self._naming():
             return content_of(self._source, self.at(place))
 
     def borrow_blobs(self, other: Artifact) -> None:
@@ -175,7 +197,7 @@ class Artifact:
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""
-        with self._lock:
+        with self._lock, self._naming():
             found = self._source.find_alone(seq)
             if found is not None:
                 return found
@@ -205,6 +227,8 @@ class Artifact:
     def close(self) -> None:
         """Let go of the file; nothing can be asked any more."""
         self._source.close()
+        if self._copy is not None:
+            self._copy.stack.close()
 
     def __enter__(self) -> Self:
         return self
@@ -214,7 +238,8 @@ class Artifact:
 
     def verify(self) -> None:
         """Hold the whole artifact against the digests it carries; raises where they do not fit."""
-        self._source.verify()
+        with self._naming():
+            self._source.verify()
 
     @property
     def source(self) -> RunSource:
@@ -233,8 +258,9 @@ class Artifact:
             return False
         before = self._source.read_bytes
         try:
-            for head in self._source.read_on():
-                self._index.add(head)
+            with self._naming():
+                for head in self._source.read_on():
+                    self._index.add(head)
         except FormatError as error:
             self.problem = error
         self._is_complete = self.problem is not None or self._source.read_bytes == before
@@ -263,8 +289,15 @@ _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a
 
 
 def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
-    """The run in *path*; :class:`FormatError` or :class:`StoreError` where there is none that can be read."""
-    return Artifact(_open_source(Path(path)), prices)
+    """The run in *path*, at an address or in a pack (:mod:`reenact.store.remote`).
+
+    Raises :class:`FormatError` or :class:`StoreError` where there is none that can be read.
+    """
+    if not is_remote(path):
+        return Artifact(_open_source(Path(local_path(path))), prices)
+    with ExitStack() as stack:
+        folder = stack.enter_context(local_run(path))
+        return Artifact(_open_source(folder), prices, RunCopy(folder, remote_name(path), stack.pop_all()))
 
 
 def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) -> None:

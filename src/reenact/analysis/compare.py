@@ -29,6 +29,7 @@ from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.redaction import without_marks
+from reenact.store.remote import takes_addresses
 from reenact.suite.settings import Price
 from reenact.trace.sources.source import RunKind
 from reenact.workspace.files import ChangedFile, compare_ends
@@ -296,6 +297,7 @@ class DiffReport(msgspec.Struct, frozen=True, rename="camel"):
     """Where the files at the end differ, if both runs were recorded with theirs."""
 
 
+@takes_addresses("left", "right")
 def diff(
     left: str | Path,
     right: str | Path,

@@ -23,11 +23,13 @@ from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.progress import Progress, ProgressBar, no_progress_bar
+from reenact.store.remote import takes_addresses
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
 """From here on all cores are worth their start."""
 
 
+@takes_addresses("path", "against")
 def verify(
     path: str | Path,
     *,

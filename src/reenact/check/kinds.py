@@ -12,6 +12,7 @@ from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
+from reenact.store.remote import is_folder_of_remote_runs, is_remote, list_remote, local_path, remote_name
 from reenact.store.rundir import EVENTS
 
 ArtifactKind: TypeAlias = Literal[
@@ -194,3 +195,27 @@ def _runs_below(directory: Path) -> Iterator[Path]:
             for name in files
             if (path := Path(parent, name)).suffix in (".jsonl", ".json") and is_run(path)
         )
+
+
+def is_folder_of_runs(path: str | Path) -> bool:
+    """Whether *path* may hold runs and is none itself: a folder, a pack, or such a place at an address."""
+    if is_remote(path):
+        return is_folder_of_remote_runs(path)
+    folder = Path(local_path(path))
+    return folder.is_dir() and not is_run(folder)
+
+
+def name_runs(paths: Iterable[str | Path]) -> list[str]:
+    """Every run at or below *paths*, as :func:`find_runs` finds them, those at addresses and in packs too."""
+    found: dict[str, None] = {}
+    for path in paths:
+        if not is_remote(path):
+            found.update(dict.fromkeys(map(str, find_runs([local_path(path)]))))
+        elif is_folder_of_remote_runs(path):
+            below = list_remote(path)
+            if not below:
+                raise StoreError(f"{remote_name(path)}: holds no run; name a capture, or a folder with some")
+            found.update(dict.fromkeys(run.path for run in below))
+        else:
+            found[remote_name(path)] = None
+    return list(found)

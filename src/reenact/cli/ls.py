@@ -1,4 +1,4 @@
-"""``reenact ls``: the runs in object storage."""
+"""``reenact ls``: the runs in object storage or in a pack."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import msgspec
 
 from reenact.analysis.brief import plural, size
 from reenact.cli.terminal import Cell, printer, safe_json
-from reenact.corpus.objects import list_runs
+from reenact.corpus.transfer import list_runs
 
 
 @click.command("ls")
 @click.argument("address", metavar="ADDRESS")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
 def command(address: str, as_json: bool) -> int:
-    """List the runs in object storage.
+    """List the runs in object storage or in a pack.
 
-    Those at and below an address such as s3://BUCKET/FOLDER. What an upload that was cut off has left is no
+    Those at and below an address such as s3://BUCKET/FOLDER, or those in a pack, here or at an address
+    that ends in .pack. What an upload that was cut off has left is no
     run, and is not listed.
     """
     runs = list_runs(address)

@@ -1,4 +1,4 @@
-"""``reenact pull``: captures out of object storage."""
+"""``reenact pull``: captures out of object storage or out of a pack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from reenact.analysis.brief import plural, size
 from reenact.cli.terminal import A_PATH, INVALID, MANY, printable, progress_bar, safe_json, say
-from reenact.corpus.objects import pull
+from reenact.corpus.transfer import pull
 
 
 @click.command("pull")
@@ -18,9 +18,10 @@ from reenact.corpus.objects import pull
 @click.argument("folder", metavar="FOLDER", type=A_PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(address: str, folder: Path, as_json: bool) -> int:
-    """Bring runs out of object storage.
+    """Bring runs out of object storage or out of a pack.
 
-    A run, or all runs below an address, into a folder. A run is verified before it appears in FOLDER, whole
+    A run, or all runs below an address such as s3://BUCKET/FOLDER, into a folder; or all runs of a pack, or
+    one of them: FILE.pack#RUN. A run is verified before it appears in FOLDER, whole
     or not at all; what is there already is left alone. The exit status is 2 where a run could not be
     brought.
     """

@@ -9,7 +9,7 @@ import msgspec
 
 from reenact.analysis.brief import plural, size
 from reenact.cli.terminal import INVALID, MANY, printable, progress_bar, safe_json, say
-from reenact.corpus.objects import push
+from reenact.corpus.transfer import push
 
 
 @click.command("push")

@@ -15,7 +15,7 @@ import msgspec
 from reenact.analysis.artifact import Artifact, Moment, Playback, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.steps import RunStep
-from reenact.check.kinds import find_runs, is_run
+from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import TextLine, printer, progress_bar, report, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
@@ -56,7 +56,7 @@ def command(
     """
     _refuse_contradictions(seq=seq, follow=follow, play=play, speed=speed)
     terms = parse_terms(filters)
-    if Path(path).is_dir() and not is_run(Path(path)):
+    if is_folder_of_runs(path):
         if seq is not None or terms or follow or play:
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
@@ -78,7 +78,7 @@ def command(
 def _list_runs(folder: str, *, as_json: bool) -> int:
     """A line for each run below *folder*; the exit status for those that cannot be read."""
     status, headers = 0, list[Header]()
-    for path in find_runs([folder]):
+    for path in name_runs([folder]):
         try:
             with open_artifact(path) as artifact:
                 headers.append(artifact.header())

@@ -16,7 +16,7 @@ import click
 from reenact.analysis.brief import plural
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
-from reenact.check.kinds import find_runs, is_run
+from reenact.check.kinds import find_runs, is_folder_of_runs, is_run
 from reenact.cli.terminal import (
     A_PATH,
     DIFFERS,
@@ -31,6 +31,7 @@ from reenact.cli.terminal import (
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import StoreError, UsageError
+from reenact.store.remote import is_remote, local_path
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -170,6 +171,9 @@ def command(
 
 def _is_folder_of_runs(path: Path) -> bool:
     """One without several, or a folder of one, is taken for a capture that has lost its files."""
+    if is_remote(path):
+        return is_folder_of_runs(path)
+    path = Path(local_path(path))
     if not path.is_dir() or is_run(path):
         return False
     try:

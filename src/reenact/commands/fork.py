@@ -32,6 +32,7 @@ from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote, local_path, local_run, remote_name
 
 
 class ForkReport(msgspec.Struct, frozen=True):
@@ -71,7 +72,17 @@ def fork_command(
     is behind the gateway; otherwise *allow* and *network* are those of :func:`reenact.replay_command`. Raises
     :class:`~reenact.errors.Diverged` where a call is missing or the command differs before the point.
     """
-    directory, words, rules = Path(path), tuple(words), tuple(volatile)
+    if is_remote(path):
+        if output is None:
+            raise UsageError(f"{remote_name(path)}: the fork cannot stand beside it; say where it goes")
+        with local_run(path) as copy:
+            report = fork_command(
+                copy, words, at=at, change=change, output=output, on_miss=on_miss, standalone=True,
+                volatile=volatile, upstreams=upstreams, allow=allow, network=network,
+                port=port, stdout=stdout,
+            )  # fmt: skip
+            return msgspec.structs.replace(report, parent=remote_name(path))
+    directory, words, rules = Path(local_path(path)), tuple(words), tuple(volatile)
     read, function = read_change(change)
     if function is not None:
         raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")

@@ -33,6 +33,7 @@ from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import takes_addresses
 from reenact.workspace.history import WorkspaceHistory
 
 
@@ -54,6 +55,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
         return self.verdict == "reproduced"
 
 
+@takes_addresses("path")
 def replay_command(
     path: str | Path,
     words: Sequence[str],

@@ -19,11 +19,12 @@ from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
 from reenact.check.integrity.segments import worker_count
-from reenact.check.kinds import find_runs
+from reenact.check.kinds import name_runs
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import open_query
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.remote import is_remote
 from reenact.store.rundir import RunDir
 from reenact.suite.settings import Price
 from reenact.workers import map_batches
@@ -45,7 +46,7 @@ def count_runs(
         if len(paths) > 1:
             raise UsageError(f"{corpora[0]}: is a corpus; it is counted alone, index all runs into one")
         return _count_corpus(corpora[0], counting)
-    runs = [str(run) for run in find_runs(paths)]
+    runs = name_runs(paths)
     batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
     work = partial(count_batch, prices=counting.prices)
     problems: list[str] = []
@@ -153,7 +154,7 @@ def verify_runs(
     *jobs* processes (0: one per core) share the runs, or *on* the tasks of Ray (``ray``, ``ray=ADDRESS``). A
     run that cannot be read is told of and keeps none of the others from being verified.
     """
-    runs = [str(run) for run in find_runs(map(str, paths))]
+    runs = name_runs(paths)
     batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
     reports: list[VerifyReport] = []
     unreadable: list[str] = []
@@ -182,7 +183,7 @@ def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
 def _artifact_in(run: str) -> str:
     """*run*, or the log, bundle or trace that a folder holds which is no capture."""
     folder = Path(run)
-    if not folder.is_dir() or RunDir(folder).is_capture:
+    if is_remote(run) or not folder.is_dir() or RunDir(folder).is_capture:
         return run
     with open_artifact(folder) as artifact:
         return artifact.source.file

@@ -34,6 +34,8 @@ from reenact.corpus.tables import (
 from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
+from reenact.store.objects import address_in
+from reenact.store.remote import is_remote, list_remote, remote_name
 from reenact.workers import map_batches
 
 MANIFEST: Final = "corpus.json"
@@ -129,9 +131,7 @@ def index(
     folder = Path(out)
     with _only_writer(folder):
         before = _manifest_to_continue(folder, full=full)
-        roots = [CorpusRoot(str(run), os.path.abspath(run)) for run in runs] or (
-            before.roots if before else []
-        )
+        roots = [root_of(run) for run in runs] or (before.roots if before else [])
         if not roots:
             raise UsageError(f"{folder}: is no corpus yet; name the runs to index")
         found = {source.name: source for source in find_sources(roots)}
@@ -275,7 +275,21 @@ def find_sources(roots: Iterable[CorpusRoot]) -> Iterator[CorpusSource]:
                 yield source
 
 
+def root_of(path: str | Path) -> CorpusRoot:
+    """*path* as the corpus keeps it; an address is where it is."""
+    name = remote_name(path)
+    return CorpusRoot(name, os.path.abspath(name) if address_in(name) is None else name)
+
+
 def _sources_in(root: CorpusRoot) -> Iterator[CorpusSource]:
+    if is_remote(root.path):
+        found = list_remote(root.path)
+        if not found:
+            raise StoreError(f"{root.name}: holds no run; name a capture, or a folder with some")
+        for run in found:
+            name = root.name + run.path[len(root.path) :]
+            yield CorpusSource(name, run.path, "run", run.stamp, run.size_bytes)
+        return
     path = Path(root.path)
     kind = _document_kind(path) if path.is_file() else None
     if kind is not None:
@@ -363,6 +377,8 @@ def make_batches(sources: Iterable[CorpusSource]) -> Iterator[list[CorpusSource]
 
 
 def _written_at(source: CorpusSource) -> tuple[int, str]:
+    if "," not in source.stamp and "." not in source.stamp:
+        return 0, source.name  # of elsewhere, where nothing says so
     first = next((mark for mark in source.stamp.split(",") if mark), "0.0.0")
     return int(first.split(".")[1], 16), source.name
 

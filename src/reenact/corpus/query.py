@@ -20,10 +20,12 @@ from reenact.corpus.index import (
     keeping_files,
     read_corpus,
     require_arrow,
+    root_of,
 )
 from reenact.corpus.tables import PAYLOADS, TABLES, NeededRows, TableRows, arrow_schema, read_source
 from reenact.errors import StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.remote import is_remote
 
 if TYPE_CHECKING:
     import duckdb
@@ -178,7 +180,7 @@ def _read_runs(
 ) -> list[str]:
     import pyarrow as pa
 
-    roots = [CorpusRoot(str(path), str(path.absolute())) for path in paths]
+    roots = [root_of(path) for path in paths]
     sources = list(find_sources(roots))
     found: dict[str, list[pa.Table]] = {table: [arrow_schema(table).empty_table()] for table in TABLES}
     rows, problems = TableRows(), []
@@ -220,12 +222,13 @@ def indexed_runs(corpus: Path) -> list[IndexedRun]:
     )
     with open_query(sql, [corpus]) as result:
         found = [IndexedRun(_absolute(name, roots), *rest) for name, *rest in result.rows()]
-    return sorted((run for run in found if os.path.exists(run.path)), key=lambda run: Path(run.path))
+    there = (run for run in found if is_remote(run.path) or os.path.exists(run.path))
+    return sorted(there, key=lambda run: Path(run.path))
 
 
 def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:
     for root in roots:
-        if name == root.name or name.startswith(os.path.join(root.name, "")):
+        if name == root.name or name.startswith((os.path.join(root.name, ""), f"{root.name}#")):
             return root.path + name[len(root.name.rstrip("/")) :]
     return os.path.abspath(name)
 

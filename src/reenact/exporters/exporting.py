@@ -15,6 +15,7 @@ from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.outfile import write_output
 from reenact.store.paths import folder_name
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote, list_remote, local_path, local_run, remote_name
 from reenact.store.rundir import RunDir
 
 ExportFormat: TypeAlias = Literal["atif", "har"]
@@ -61,11 +62,11 @@ def export_runs(
     """
     if to not in EXPORT_FORMATS:
         raise UsageError(f"{to!r} is no format to export to; use one of {', '.join(EXPORT_FORMATS)}")
-    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
     found = [run for path in given for run in _captures_in(path)]
     if not found:
         raise UsageError(f"{given[0] if given else out}: there is no capture in it; name captures or folders")
-    is_one = len(given) == 1 and found[0][0] == given[0]
+    is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
     runs, failed = [], []
     with progress_bar(len(found), "exporting") as progress:
         for path, name in found:
@@ -73,15 +74,18 @@ def export_runs(
             try:
                 runs.append(_export(path, to, target))
             except ReenactError as error:
-                failed.append(FailedExport(str(path), str(error)))
+                failed.append(FailedExport(path, str(error)))
             progress(1)
     return ExportReport(to, runs, failed)
 
 
-def _captures_in(path: Path) -> list[tuple[Path, str]]:
-    """Captures at or below *path*, each with the name of its file."""
+def _captures_in(given: str | Path) -> list[tuple[str, str]]:
+    """Captures at or below *given*, each with the name of its file."""
+    if is_remote(given):
+        return [(run.path, _file_name(run.name or run.path.rpartition("/")[2])) for run in list_remote(given)]
+    path = Path(local_path(given))
     if path.is_dir() and RunDir(path).is_capture:
-        return [(path, folder_name(path.name))]
+        return [(str(path), folder_name(path.name))]
     if not path.is_dir():
         if not path.exists():
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
@@ -92,16 +96,21 @@ def _captures_in(path: Path) -> list[tuple[Path, str]]:
         for file in manifests
         if RunDir(file.parent).is_capture and (file.parent / "events.jsonl").exists()
     ]
-    return [(run, "/".join(map(folder_name, run.relative_to(path).parts))) for run in runs]
+    return [(str(run), _file_name(run.relative_to(path).as_posix())) for run in runs]
 
 
-def _export(path: Path, to: ExportFormat, target: Path) -> ExportedRun:
+def _file_name(name: str) -> str:
+    return "/".join(map(folder_name, name.split("/")))
+
+
+def _export(path: str, to: ExportFormat, target: Path) -> ExportedRun:
     losses: dict[tuple[str, str | None, str], Loss] = {}
 
     def lose(loss: Loss) -> None:
         losses.setdefault((loss.event, loss.field, loss.reason), loss)
 
-    document = _EXPORTERS[to](CaptureReader(path), lose)
+    with local_run(path) as folder:
+        document = _EXPORTERS[to](CaptureReader(folder), lose)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_output(target, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
-    return ExportedRun(str(path), str(target), list(losses.values()))
+    return ExportedRun(path, str(target), list(losses.values()))

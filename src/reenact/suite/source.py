@@ -18,7 +18,9 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Trace
+from reenact.store.objects import address_in
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import local_run, remote_name
 from reenact.trace.from_run import trace_of_run
 from reenact.trace.normalize import normalize
 from reenact.trace.replayed import with_receipt
@@ -58,14 +60,18 @@ def _trace_of_capture(
 ) -> Trace:
     source = case.adapter_input
     assert source.capture is not ABSENT
-    path = _existing(directory / source.capture, "capture")
-    trace = trace_of_run(read_capture(CaptureReader(path)), artifacts={"capture": str(path)}, **names)
-    if source.command is ABSENT:
-        return trace
-    if replay is None:
-        reason = "commands are not run here; use: reenact test"
-        raise FormatError(reason, json_path="$.adapter_input.command")
-    return with_receipt(trace, replay(path, source.command, directory))
+    named = directory / source.capture if address_in(source.capture) is None else source.capture
+    with local_run(named) as path:
+        artifacts = {"capture": remote_name(named)}
+        trace = trace_of_run(
+            read_capture(CaptureReader(_existing(path, "capture"))), artifacts=artifacts, **names
+        )
+        if source.command is ABSENT:
+            return trace
+        if replay is None:
+            reason = "commands are not run here; use: reenact test"
+            raise FormatError(reason, json_path="$.adapter_input.command")
+        return with_receipt(trace, replay(path, source.command, directory))
 
 
 def _existing(path: Path, key: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -18,6 +18,7 @@ from reenact.corpus.query import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL
 from reenact.formats.replay_receipt import SCHEMA, ReplayReceipt, read_replay_receipt, receipt_codec
+from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
 from reenact.store.rundir import EVENTS
 from reenact.suite.settings import Price
 from reenact.trace.sources.source import Header
@@ -110,7 +111,11 @@ class Shelf:
     """Finds the runs in *paths*, and the replay receipts beside them; *prices* turns tokens into money."""
 
     def __init__(self, paths: Sequence[Path], prices: Mapping[str, Price] | None = None) -> None:
-        self._given = paths
+        self._given = [Path(local_path(path)) for path in paths if not is_remote(path)]
+        self._elsewhere = [path for path in paths if is_remote(path)]
+        self._remote: dict[str, RemoteRun] = {}
+        """Runs at addresses and in packs, which are fetched when they are looked at."""
+        self._copies = ExitStack()
         self._prices = prices
         self._paths: dict[str, Path] = {}
         self._indexed: dict[Path, IndexedRun] = {}
@@ -132,17 +137,23 @@ class Shelf:
         # A link may lead out of what was given.
         runs = [run for run in each_once if run in places or not run.is_symlink()]
         folders = {*places, *(run.parent for run in runs if run not in places)}.difference(runs)
+        remote = [run for path in self._elsewhere for run in list_remote(path)]
         with self._lock:
             self._paths = dict(zip(_names(runs, places), runs, strict=True))
+            self._remote = {run.path: run for run in remote}
             self._indexed = {Path(run.path): run for run in indexed}
             self.receipts = Receipts([*receipts, *receipts_in(sorted(folders))])
 
     @property
     def ids(self) -> list[str]:
-        return list(self._paths)
+        return [*self._paths, *(run for run in self._remote if run not in self._paths)]
 
     def path(self, run_id: str) -> Path:
         """Where the run is; :class:`UsageError` for a name that was not given out."""
+        if run_id in self._remote and run_id not in self._paths:
+            copy = self._copies.enter_context(local_run(run_id))
+            with self._lock:
+                self._paths[run_id] = copy
         if run_id not in self._paths:
             raise UsageError(f"there is no run {run_id!r} here; the list of runs has all")
         return self._paths[run_id]
@@ -167,6 +178,7 @@ class Shelf:
         """Close every run that nobody is reading."""
         with self._lock:
             self._close_old(kept=0)
+        self._copies.close()
 
     def _close_old(self, kept: int = _OPENED) -> None:
         idle = [key for key, loan in self._open.items() if not loan.users]
@@ -175,6 +187,9 @@ class Shelf:
 
     def line(self, run_id: str) -> RunLine:
         """The run on one line, whether or not it can be read."""
+        if run_id in self._remote:
+            size_bytes = self._remote[run_id].size_bytes
+            return RunLine(id=run_id, name=run_id, kind="capture", status="stored", size_bytes=size_bytes)
         indexed = self._indexed.get(self.path(run_id))
         if indexed is not None:
             return _indexed_line(run_id, indexed)

@@ -12,6 +12,7 @@ import msgspec
 from reenact.errors import StoreError, UsageError
 from reenact.formats.workspace import EntryKind, Tree, TreeEntry
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import takes_addresses
 from reenact.workspace.compare import (
     FileChange,
     How,
@@ -76,6 +77,7 @@ class CheckoutReport(msgspec.Struct, frozen=True, rename="camel"):
     """Files that hold placeholders in the place of secrets."""
 
 
+@takes_addresses("path")
 def files(
     path: str | Path,
     *,
@@ -137,6 +139,7 @@ def _describe(changes: list[FileChange], content: ReadContent) -> list[ChangedFi
     ]
 
 
+@takes_addresses("path")
 def checkout(
     path: str | Path,
     folder: str | Path,

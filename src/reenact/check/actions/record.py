@@ -87,7 +87,7 @@ def check_record(value: Any) -> RecordReport:
     )
 
 
-class PackReport(msgspec.Struct, frozen=True, kw_only=True):
+class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """How many records were read, repeated ones included."""
     digest: str | None
@@ -100,7 +100,7 @@ class PackReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.failed
 
 
-def check_pack(values: Iterable[Any]) -> PackReport:
+def check_pack(values: Iterable[Any]) -> PackingReport:
     """The records of a pack, each checked; what is kept in memory is their digests."""
     digests: set[str] = set()
     failed: list[tuple[int, RecordReport]] = []
@@ -113,7 +113,7 @@ def check_pack(values: Iterable[Any]) -> PackReport:
         else:
             failed.append((index, report))
     digest = None if failed else verifiable.pack_digest(digests)
-    return PackReport(count=count, digest=digest, failed=tuple(failed))
+    return PackingReport(count=count, digest=digest, failed=tuple(failed))
 
 
 _Digest = Callable[[dict[str, Any]], str]

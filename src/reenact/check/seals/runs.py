@@ -55,6 +55,7 @@ from reenact.formats.seal import (
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import takes_addresses
 from reenact.store.rundir import RunDir
 from reenact.trace.normalize import rfc3339
 from reenact.trace.to_replay_log import replay_log_of_capture
@@ -124,6 +125,7 @@ def seal(
     )
 
 
+@takes_addresses("path")
 def publish(
     path: str | Path,
     out: str | Path,
@@ -156,6 +158,7 @@ def publish(
     return PublishReport(str(out), policy, seal_file, counts["shown"], counts["withheld"])
 
 
+@takes_addresses("path")
 def prove(
     path: str | Path,
     position: int,
@@ -172,6 +175,7 @@ def prove(
     return sealing.prove(run.leaves(position), run.tree, position)
 
 
+@takes_addresses("path")
 def disclose(
     path: str | Path,
     position: int,

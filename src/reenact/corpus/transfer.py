@@ -1,0 +1,205 @@
+"""Runs moved, each whole or not at all: into object storage and back, into packs and out of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from reenact.check.artifact import verify
+from reenact.check.kinds import find_runs
+from reenact.errors import DigestMismatch, FormatError, StoreError, UsageError
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.durable import open_temp, sync_folder, unwritable
+from reenact.store.objects import ObjectStore, address_in, files_of
+from reenact.store.pack import PackWriter
+from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
+from reenact.store.rundir import RunDir, RunState, making_folder
+
+
+class StoredRun(msgspec.Struct, frozen=True, rename="camel"):
+    """A run in object storage or in a pack."""
+
+    name: str
+    """Its place below the address; empty where the address is the run."""
+    path: str
+    """As the verbs take it."""
+    size_bytes: int
+
+
+class PushReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What :func:`push` did."""
+
+    address: str
+    pushed: list[str]
+    already_there: list[str]
+    problems: list[str]
+    """Runs that were not put there, and why."""
+    size_bytes: int
+
+
+class PullReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What :func:`pull` did."""
+
+    folder: str
+    pulled: list[str]
+    already_here: list[str]
+    problems: list[str]
+    size_bytes: int
+
+
+class PackingReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What :func:`pack` did."""
+
+    path: str
+    runs: int
+    size_bytes: int
+    """Of the pack."""
+    unpacked_bytes: int
+    """Of the files in it."""
+
+
+def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar) -> PushReport:
+    """Put captures, and the captures in folders, below the address *to*; each whole or not at all.
+
+    A run that is there already is left alone. One of the same name that is another run is a problem of the
+    report: nothing is ever replaced.
+    """
+    store = ObjectStore(to, is_written=True)
+    store.check()
+    found = [(name, path) for root in runs for name, path in _captures(Path(root))]
+    report = PushReport(to, [], [], [], 0)
+    sent_bytes = 0
+    with progress_bar(len(found), "pushing") as progress:
+        for name, path in found:
+            try:
+                sent = store.push(name, path)
+                (report.already_there if sent is None else report.pushed).append(name)
+                sent_bytes += sent or 0
+            except (FormatError, StoreError) as error:
+                report.problems.append(str(error))
+            progress(1)
+    return msgspec.structs.replace(report, size_bytes=sent_bytes)
+
+
+def _captures(root: Path) -> Iterator[tuple[str, Path]]:
+    """Each capture in *root* with its name below the address: a capture itself by its own name."""
+    for path in find_runs([str(root)]):
+        if not path.is_dir() or not RunDir(path).is_capture:
+            raise UsageError(f"{path}: is no capture; make one of it with: reenact import")
+        yield path.absolute().name if path == root else path.relative_to(root).as_posix(), path
+
+
+def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no_progress_bar) -> PullReport:
+    """Bring the run at *source*, or all runs below it, into the folder *into*; each whole or not at all.
+
+    *source* is an address, a pack, or a run in a pack. A run is verified before it appears. One that is here
+    already is left alone, and one of the same name that is another run is a problem of the report.
+    """
+    found = _list(source)
+    if not found:
+        raise StoreError(f"{source}: holds no run; reenact ls lists what is stored")
+    report = PullReport(str(into), [], [], [], 0)
+    pulled_bytes = 0
+    with progress_bar(len(found), "pulling") as progress:
+        for run in found:
+            target = Path(into) / (run.name or PurePosixPath(run.path).name)
+            try:
+                if _pull_run(run.path, target):
+                    report.pulled.append(str(target))
+                    pulled_bytes += run.size_bytes
+                else:
+                    report.already_here.append(str(target))
+            except (FormatError, StoreError) as error:
+                report.problems.append(str(error))
+            progress(1)
+    return msgspec.structs.replace(report, size_bytes=pulled_bytes)
+
+
+def _pull_run(run: str, target: Path) -> bool:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with local_run(run) as copy:
+        manifest = RunDir(copy).read_manifest()
+        if target.exists() and RunDir(target).is_capture and RunDir(target).read_manifest() == manifest:
+            return False
+        report = verify(copy)
+        if not report.is_good:
+            bad = next(finding for finding in report.findings if finding.severity == "error")
+            raise DigestMismatch(f"the stored run is damaged: {bad.describe()}", file=run)
+        with making_folder(target) as folder:
+            for file in files_of(copy):
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_bytes((copy / file).read_bytes())
+    return True
+
+
+def list_runs(source: str | Path) -> list[StoredRun]:
+    """The runs at and below an address or in a pack, by name; a half-stored run is none."""
+    return [StoredRun(run.name, run.path, run.size_bytes) for run in _list(source)]
+
+
+def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_progress_bar) -> PackingReport:
+    """Put captures, and the captures in folders, into one file *out*, or into one object at an address.
+
+    They are read there in place: every verb that takes a run takes ``OUT#RUN``. The pack appears whole or not
+    at all; one that is there already is not replaced.
+    """
+    address = address_in(out)
+    target = None if address else Path(local_path(out))
+    if address and address.startswith("file:"):
+        address, target = None, Path(local_path(out))
+    if target is not None and os.path.lexists(target):
+        raise StoreError(f"{target}: is there already; name another file")
+    found = sorted((name, path) for root in runs for name, path in _captures(Path(root)))
+    for _, path in found:
+        state = RunDir(path).state
+        if state not in (RunState.COMPLETE, RunState.RECOVERED):
+            raise StoreError(f"{path}: is {state.value}; only finished runs are packed")
+    if target is not None:
+        return _pack_into(target, found, str(out), progress_bar)
+    assert address is not None
+    folder, _, name = address.rpartition("/")
+    store = ObjectStore(folder, is_written=True)
+    if store.size_of(name) is not None:
+        raise StoreError(f"{address}: is there already; name another object")
+    with TemporaryDirectory(prefix="reenact-pack-") as temp:
+        report = _pack_into(Path(temp) / "pack", found, address, progress_bar)
+        if not store.put_new_file(name, Path(temp) / "pack"):
+            raise StoreError(f"{address}: came there meanwhile; name another object")
+    return report
+
+
+def _pack_into(
+    target: Path, found: list[tuple[str, Path]], name: str, progress_bar: ProgressBar
+) -> PackingReport:
+    unpacked_bytes = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fd, temp = open_temp(target.parent)
+        try:
+            with os.fdopen(fd, "wb") as stream, progress_bar(len(found), "packing") as progress:
+                writer = PackWriter(stream)
+                for run, path in found:
+                    unpacked_bytes += writer.add(run, path, files_of(path))
+                    progress(1)
+                writer.close()
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.link(temp, target)  # which never replaces what came there meanwhile
+        finally:
+            temp.unlink(missing_ok=True)
+        sync_folder(target.parent)
+    except FileExistsError:
+        raise StoreError(f"{target}: came there meanwhile; name another file") from None
+    except OSError as error:
+        raise unwritable(target, error) from error
+    return PackingReport(name, len(found), target.stat().st_size, unpacked_bytes)
+
+
+def _list(source: str | Path) -> list[RemoteRun]:
+    if not is_remote(source) and address_in(source) is None:
+        ObjectStore(str(source))  # says that it is none
+    return list_remote(source)

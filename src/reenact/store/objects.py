@@ -1,0 +1,282 @@
+"""Object storage by an address such as ``s3://bucket/runs``: whole objects, parts of objects, lists of them.
+
+A run is there when its ``manifest.json`` is: it is written last, and only if there is none yet. What an
+upload that was cut off has left is no run for anybody, and the next upload of that run completes it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from reenact.errors import StoreError, UsageError
+from reenact.store.rundir import MANIFEST, RunDir, RunState
+
+SCHEMES: Final = ("s3", "gs", "az", "file")
+_ADDRESS: Final = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
+"""With one slash too, which is what ``pathlib`` leaves of two."""
+_FINISHED: Final = (RunState.COMPLETE, RunState.RECOVERED)
+_RETRIES: Final = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
+_PATIENCE: Final = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=120)}
+_READ_TRIES: Final = 3
+_AT_ONCE: Final = 8
+"""So many objects of a run are on their way at a time: each costs a round trip."""
+_IN_ONE_REQUEST_BYTES: Final = 64 * 1024 * 1024
+"""A larger file is sent in parts, and appears when the last has come."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def address_in(path: str | Path) -> str | None:
+    """The address that *path* is, in its usual form; ``None`` where it is a path on this machine."""
+    found = _ADDRESS.fullmatch(str(path))
+    if found is None:
+        return None
+    scheme, rest = found.groups()
+    return f"file:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+
+
+class StoredObject(NamedTuple):
+    """An object in a list of them."""
+
+    path: str
+    """Below the address."""
+    size_bytes: int
+    mark: str
+    """Changes when the object does."""
+
+
+class ObjectStore:
+    """What is below one address; credentials come by the service's usual chain, never by the address."""
+
+    def __init__(self, address: str, *, is_written: bool = False) -> None:
+        found = address_in(address)
+        if found is None or "://" not in address:
+            raise UsageError(
+                f"{address}: is no address; write such as s3://BUCKET/FOLDER ({', '.join(SCHEMES)})"
+            )
+        parts = urlsplit(found)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+            raise UsageError(f"{shown}: an address holds no credentials; put them where the service looks")
+        self.address = found.rstrip("/")
+        obstore = _import_obstore()
+        self._errors = obstore.exceptions
+        self._obstore = obstore
+        with self._in_one_line():
+            # Given options take the place of what the library reads from the environment by itself.
+            allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+            client = {**_PATIENCE, "allow_http": allow_http}
+            options: dict[str, Any] = {"retry_config": _RETRIES, "client_options": client}
+            if parts.scheme == "file":
+                folder = Path(parts.path)
+                if not is_written and not folder.is_dir():
+                    raise StoreError(f"{self.address}: No such file or directory; check the address")
+                self._store = obstore.store.LocalStore(folder, mkdir=is_written)
+            else:
+                self._store = obstore.store.from_url(self.address, **options)
+
+    def check(self) -> None:
+        """Raise where nothing can be done at the address: no bucket, no credentials, nobody there."""
+        with self._in_one_line():
+            self._obstore.list_with_delimiter(self._store)
+
+    def put(self, path: str, content: bytes) -> None:
+        with self._in_one_line(path):
+            self._obstore.put(self._store, path, content)
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        """Write an object that is not there yet; whether it was not."""
+        with self._in_one_line(path):
+            try:
+                self._obstore.put(self._store, path, content, mode="create", use_multipart=False)
+            except self._errors.AlreadyExistsError:
+                return False
+        return True
+
+    def put_new_file(self, path: str, file: Path) -> bool:
+        """Write a file of any size as an object that is not there yet; whether it was not.
+
+        It appears whole or not at all. Of two who write a large one at the same moment, the later one stays.
+        """
+        if file.stat().st_size <= _IN_ONE_REQUEST_BYTES:
+            return self.put_new(path, file.read_bytes())
+        if self.size_of(path) is not None:
+            return False
+        with self._in_one_line(path):
+            self._obstore.put(self._store, path, file)
+        return True
+
+    def find(self, path: str) -> bytes | None:
+        """The bytes of an object; ``None`` where there is none."""
+        with self._in_one_line(path):
+            try:
+                return self._try(lambda: bytes(self._obstore.get(self._store, path).bytes()))
+            except (self._errors.NotFoundError, FileNotFoundError):
+                return None
+
+    def get(self, path: str) -> bytes:
+        content = self.find(path)
+        if content is None:
+            raise StoreError(f"{self.address}/{path}: is gone; it was removed meanwhile")
+        return content
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """A part of an object, and no more of it over the line."""
+        with self._in_one_line(path):
+            found = self._try(
+                lambda: bytes(self._obstore.get_range(self._store, path, start=start, length=length))
+            )
+        if len(found) != length:
+            raise StoreError(f"{self.address}/{path}: {len(found)} of {length} bytes came; try again")
+        return found
+
+    def size_of(self, path: str) -> int | None:
+        """How many bytes an object has; ``None`` where there is none."""
+        with self._in_one_line(path):
+            try:
+                return int(self._obstore.head(self._store, path)["size"])
+            except (self._errors.NotFoundError, FileNotFoundError):
+                return None
+
+    def objects(self) -> list[StoredObject]:
+        """Everything below the address."""
+        with self._in_one_line():
+            found = self._try(lambda: [each for chunk in self._obstore.list(self._store) for each in chunk])
+        return [
+            StoredObject(
+                str(each["path"]), int(each["size"]), str(each["e_tag"] or each["last_modified"].isoformat())
+            )
+            for each in found
+        ]
+
+    def runs(self) -> dict[str, list[StoredObject]]:
+        """By name, the objects of every whole run; the name of one at the address itself is empty."""
+        found = self.objects()
+        names = {_parent(each.path) for each in found if PurePosixPath(each.path).name == MANIFEST}
+        runs: dict[str, list[StoredObject]] = {name: [] for name in sorted(names)}
+        for each in found:
+            above = _parent(each.path)
+            while above and above not in runs:
+                above = _parent(above)
+            if above in runs:
+                runs[above].append(each)
+        return runs
+
+    def fetch(self, objects: Iterable[StoredObject], below: str, into: Path) -> None:
+        """Put *objects* into the folder *into*, by the names that they have *below* a part of the address."""
+
+        def fetch_one(each: StoredObject) -> None:
+            file = into / safe_name(each.path[len(below) :].lstrip("/"), self.address)
+            content = self.get(each.path)
+            if len(content) != each.size_bytes:
+                reason = f"{len(content)} of {each.size_bytes} bytes came; try again"
+                raise StoreError(f"{self.address}/{each.path}: {reason}")
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            except OSError as error:
+                raise StoreError(f"{file}: cannot be written: {error.strerror}; check the disk") from error
+
+        _at_once(fetch_one, objects)
+
+    def push(self, name: str, path: Path) -> int | None:
+        """Upload the capture in *path* as *name*; how many bytes, or ``None`` where it is there already."""
+        state = RunDir(path).state
+        if state not in _FINISHED:
+            raise StoreError(f"{path}: is {state.value}; only finished runs are stored")
+        manifest = RunDir(path).read_manifest()
+        where = f"{self.address}/{name}".rstrip("/")
+        last = f"{name}/{MANIFEST}".lstrip("/")
+        there = self.find(last)
+        if there is not None:
+            if there == manifest:
+                return None
+            raise StoreError(f"{where}: is another run; give this one another name")
+        files = [file for file in files_of(path) if file != MANIFEST]
+
+        def put_one(file: str) -> int:
+            content = (path / file).read_bytes()
+            self.put(f"{name}/{file}".lstrip("/"), content)
+            return len(content)
+
+        sent_bytes = sum(_at_once(put_one, files)) + len(manifest)
+        if RunDir(path).read_manifest() != manifest:
+            raise StoreError(f"{path}: was recorded again meanwhile; push it again")
+        if not self.put_new(last, manifest) and self.find(last) != manifest:
+            raise StoreError(f"{where}: another run came there meanwhile; give this one another name")
+        return sent_bytes
+
+    def _try(self, read: Callable[[], T]) -> T:
+        """Read again where an answer was cut off: the library repeats a request only until it is answered."""
+        for _ in range(_READ_TRIES - 1):
+            try:
+                return read()
+            except self._errors.GenericError as error:
+                if "body error" not in str(error):
+                    raise
+        return read()
+
+    @contextmanager
+    def _in_one_line(self, path: str = "") -> Iterator[None]:
+        where = f"{self.address}/{path}".rstrip("/")
+        errors = self._errors
+        try:
+            yield
+        except (errors.PermissionDeniedError, errors.UnauthenticatedError):
+            raise StoreError(f"{where}: access is denied; are the credentials those for it?") from None
+        except errors.NotFoundError:
+            raise StoreError(f"{where}: there is no such bucket or object; check the address") from None
+        except (errors.BaseError, OSError, ValueError) as error:
+            raise StoreError(f"{where}: {_first_words(error)}") from None
+
+
+def files_of(run: Path) -> list[str]:
+    """The files that belong to the capture in *run*, in order; hidden ones and links do not."""
+    found = (file for file in sorted(run.rglob("*")) if file.is_file() and not file.is_symlink())
+    names = (file.relative_to(run) for file in found)
+    return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
+
+
+def safe_name(name: str, where: str) -> str:
+    """*name* where it stays inside the folder that it is put into; whoever wrote it is not trusted."""
+    pieces = name.split("/")
+    if any(piece in ("", ".", "..") or "\0" in piece or "\\" in piece for piece in pieces):
+        raise StoreError(f"{where}: {name!r} is no name of a file in a run; it was not read")
+    return name
+
+
+def _at_once(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(work, items))
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _first_words(error: Exception) -> str:
+    """The reason that stands last in a chain of them, without the drawing of the debug form."""
+    text = " ".join(str(error).partition("\n\nDebug source:")[0].split())
+    if "NoSuchBucket" in text:
+        return "there is no such bucket; make it, or check the address"
+    if "CredentialsNotLoaded" in str(error) or "169.254.169.254" in str(error):
+        return "there are no credentials; set them as the service's own tools take them"
+    return text[:300]
+
+
+def _import_obstore() -> Any:
+    try:
+        import obstore
+        import obstore.store
+    except ImportError:
+        raise UsageError("obstore is not installed; addresses take: pip install 'reenact[s3]'") from None
+    return obstore

@@ -1,0 +1,325 @@
+"""Runs at an address or in a pack, read through a copy of just that run.
+
+=================================  ==================================================
+``s3://BUCKET/FOLDER/RUN``         a run in object storage; ``gs://`` and ``az://`` alike
+``file:///FOLDER/RUN``             a path, written as an address
+``FILE.pack#RUN``                  a run in a pack, here or at an address
+``s3://BUCKET/FOLDER``, FILE.pack  all runs below, or in it
+=================================  ==================================================
+
+A pack is known by how it begins; at an address by its name, which ends in ``.pack`` or has ``#`` behind it. A
+path that is there is that path, whatever signs are in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import posixpath
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+
+import msgspec
+
+from reenact.errors import FormatError, ReenactError, StoreError
+from reenact.store.forked import MAX_GENERATIONS
+from reenact.store.objects import ObjectStore, address_in
+from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
+from reenact.store.rundir import MANIFEST, RunDir
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PACK_SUFFIX: Final = ".pack"
+
+
+class RemoteRun(NamedTuple):
+    """A run in a list of what is at an address or in a pack."""
+
+    path: str
+    """As a verb takes it."""
+    name: str
+    """Below what was listed."""
+    stamp: str
+    """Changes when the run does."""
+    size_bytes: int
+
+
+class _InBucket:
+    """What is at an address, a run or a folder of runs."""
+
+    def __init__(self, address: str) -> None:
+        self.label = address.rstrip("/")
+        scheme, _, rest = self.label.partition("://")
+        bucket, _, self._key = rest.partition("/")
+        self._root = f"{scheme}://{bucket}"
+
+    def is_run(self) -> bool:
+        return self._is_capture(self._key) or self._is_object()
+
+    def runs(self) -> list[RemoteRun]:
+        runs = ObjectStore(self.label).runs()
+        return [
+            RemoteRun(
+                f"{self.label}/{name}".rstrip("/"),
+                name,
+                next(each.mark for each in objects if each.path == f"{name}/{MANIFEST}".lstrip("/")),
+                sum(each.size_bytes for each in objects),
+            )
+            for name, objects in sorted(runs.items())
+        ]
+
+    def fetch(self, folder: Path) -> Path:
+        """Put the run below *folder*, at the place that it has in its bucket."""
+        if not self._is_capture(self._key):
+            return self._fetch_object(folder)
+        self._fetch_capture(self._key, folder)
+        _fetch_parents(folder, self._key, self._fetch_parent)
+        return folder / self._key
+
+    def fetch_all(self, folder: Path) -> None:
+        store = ObjectStore(self.label)
+        found = store.objects()
+        if not found:
+            raise StoreError(f"{self.label}: there is nothing; check the address")
+        store.fetch(found, "", folder)
+
+    def _is_capture(self, key: str) -> bool:
+        return ObjectStore(f"{self._root}/{key}").size_of(MANIFEST) is not None
+
+    def _is_object(self) -> bool:
+        folder, _, name = self._key.rpartition("/")
+        return bool(name) and ObjectStore(f"{self._root}/{folder}").size_of(name) is not None
+
+    def _fetch_object(self, folder: Path) -> Path:
+        above, _, name = self._key.rpartition("/")
+        content = ObjectStore(f"{self._root}/{above}").find(name) if name else None
+        if content is None:
+            raise StoreError(f"{self.label}: is no run; list what is stored there with: reenact ls")
+        file = folder / name
+        file.write_bytes(content)
+        return file
+
+    def _fetch_parent(self, key: str, folder: Path) -> bool:
+        is_there = self._is_capture(key)
+        if is_there:
+            self._fetch_capture(key, folder)
+        return is_there
+
+    def _fetch_capture(self, key: str, folder: Path) -> None:
+        store = ObjectStore(f"{self._root}/{key}")
+        (folder / key).mkdir(parents=True)
+        store.fetch(store.objects(), "", folder / key)
+
+
+class _InPack:
+    """What is in a pack: one run, or all of them."""
+
+    def __init__(self, pack: str, run: str | None) -> None:
+        self._pack = pack
+        self._run = run
+        self.label = pack if run is None else f"{pack}#{run}"
+
+    def is_run(self) -> bool:
+        """Raises where it would be one and is not there."""
+        if self._run is not None and self._open().find(self._run) is None:
+            raise self._missing(self._run)
+        return self._run is not None
+
+    def runs(self) -> list[RemoteRun]:
+        pack = self._open()
+        found = pack if self._run is None else filter(None, [pack.find(self._run)])
+        return [RemoteRun(pack.label(run.name), run.name, run.digest.hex(), run.size_bytes) for run in found]
+
+    def fetch(self, folder: Path) -> Path:
+        if self._run is None:
+            raise StoreError(f"{self._pack}: is a pack of runs; name one as {self._pack}#RUN")
+        if not self._fetch_run(self._run, folder):
+            raise self._missing(self._run)
+        _fetch_parents(folder, self._run, self._fetch_run)
+        return folder / self._run
+
+    def fetch_all(self, folder: Path) -> None:
+        pack = self._open()
+        for run in pack:
+            (folder / run.name).mkdir(parents=True)
+            pack.unpack(run, folder / run.name)
+
+    def _open(self) -> Pack:
+        is_address = address_in(self._pack) is not None
+        return Pack(ObjectFile(self._pack) if is_address else LocalFile(Path(self._pack)))
+
+    def _missing(self, name: str) -> StoreError:
+        listing = f"list what is in it with: reenact ls {self._pack}"
+        return StoreError(f"{self._pack}: there is no run {name!r} in it; {listing}")
+
+    def _fetch_run(self, name: str, folder: Path) -> bool:
+        pack = self._open()
+        found = pack.find(name)
+        if found is not None:
+            (folder / name).mkdir(parents=True)
+            pack.unpack(found, folder / name)
+        return found is not None
+
+
+def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) -> None:
+    """Fetch what a fork shares with others; what is not there is told by whoever reads the fork."""
+    for _ in range(MAX_GENERATIONS):
+        fork = RunDir(folder / name).event_log().fork
+        if fork is None or not fork.is_part:
+            return
+        name = posixpath.normpath(posixpath.join(name, fork.parent.path))
+        if name.startswith(("..", "/")) or (folder / name).exists() or not fetch(name, folder):
+            return
+
+
+def local_path(path: str | Path) -> str:
+    """*path*, where it is a ``file://`` address as the path that it means."""
+    text = str(path)
+    address = address_in(text)
+    return address.removeprefix("file://") if address and address.startswith("file:") else text
+
+
+def _place_of(path: str | Path) -> _InBucket | _InPack | None:
+    """Where the run is, if that is no plain path."""
+    text = local_path(path)
+    address = address_in(text)
+    if address is not None:
+        pack, mark, run = address.partition("#")
+        if mark or pack.endswith(PACK_SUFFIX):
+            return _InPack(pack, run or None)
+        return _InBucket(address)
+    if os.path.isdir(text):
+        return None
+    if os.path.isfile(text):
+        return _InPack(text, None) if is_pack(Path(text)) else None
+    at = text.find("#")
+    while at >= 0:
+        if is_pack(Path(text[:at])):
+            return _InPack(text[:at], text[at + 1 :] or None)
+        at = text.find("#", at + 1)
+    return None
+
+
+def is_remote(path: str | Path) -> bool:
+    """Whether *path* is at an address or in a pack, one run or many."""
+    return _place_of(path) is not None
+
+
+def remote_name(path: str | Path) -> str:
+    """How reports name *path*: an address in its usual form, ``file://`` as the path that it means."""
+    place = _place_of(path)
+    return local_path(path) if place is None else place.label
+
+
+def is_folder_of_remote_runs(path: str | Path) -> bool:
+    """Whether *path* is at an address or in a pack, and no run itself."""
+    place = _place_of(path)
+    return place is not None and not place.is_run()
+
+
+def list_remote(path: str | Path) -> list[RemoteRun]:
+    """The runs at and below an address, or in a pack, by name."""
+    place = _place_of(path) or _InBucket(str(address_in(path)))
+    return place.runs()
+
+
+@contextmanager
+def local_run(path: str | Path) -> Iterator[Path]:
+    """*path* itself, or for the time of the block a copy of the one run that it names elsewhere.
+
+    What the block raises names what was given.
+    """
+    place = _place_of(path)
+    if place is None:
+        yield Path(local_path(path))
+        return
+    with TemporaryDirectory(prefix="reenact-run-", ignore_cleanup_errors=True) as temp:
+        with naming(temp, place.label):
+            copy = place.fetch(Path(temp))
+        with naming(str(copy), place.label):
+            yield copy
+
+
+@contextmanager
+def local_folder(path: str | Path) -> Iterator[Path]:
+    """*path* itself, or for the time of the block a copy of everything below an address, or of a pack."""
+    place = _place_of(path)
+    if place is None:
+        yield Path(local_path(path))
+        return
+    with (
+        TemporaryDirectory(prefix="reenact-folder-", ignore_cleanup_errors=True) as temp,
+        naming(temp, place.label),
+    ):
+        place.fetch_all(Path(temp))
+        yield Path(temp)
+
+
+@contextmanager
+def naming(copy: str, label: str) -> Iterator[None]:
+    """Errors that name *copy* name *label* instead."""
+    try:
+        yield
+    except FormatError as error:
+        error.file = error.file and error.file.replace(copy, label)
+        error.reason = error.reason.replace(copy, label)
+        raise
+    except ReenactError as error:
+        error.args = renamed(error.args, copy, label)
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = os.fsdecode(error.filename).replace(copy, label)
+        raise
+
+
+def renamed(value: Any, copy: str, label: str) -> Any:
+    """A report that names *label* wherever it named *copy*."""
+    if isinstance(value, str):
+        return value.replace(copy, label)
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = {name: new for name, old in fields.items() if (new := renamed(old, copy, label)) is not old}
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, dict):
+        return {key: renamed(each, copy, label) for key, each in value.items()}
+    if isinstance(value, list):
+        return [renamed(each, copy, label) for each in value]
+    if isinstance(value, tuple):
+        items = (renamed(each, copy, label) for each in value)
+        return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+    return value
+
+
+def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let the arguments *names* be runs at addresses and in packs; reports and errors name them as given."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(*args, **kwargs)
+            with ExitStack() as copies:
+                found: list[tuple[str, str]] = []
+                for name in names:
+                    given = bound.arguments.get(name)
+                    if not isinstance(given, str | Path) or not (place := _place_of(given)):
+                        if isinstance(given, str | Path) and (plain := local_path(given)) != str(given):
+                            bound.arguments[name] = type(given)(plain)
+                        continue
+                    copy = copies.enter_context(local_run(given))
+                    bound.arguments[name] = copy
+                    found.append((str(copy), place.label))
+                result = function(*bound.args, **bound.kwargs)
+                for copy_path, label in found:
+                    result = renamed(result, copy_path, label)
+                return result
+
+        return call
+
+    return decorate

@@ -1,0 +1,249 @@
+"""Every verb that reads a run takes it at an address and in a pack, and names it as it was given."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import reenact
+from reenact.cli import main
+from reenact.errors import FormatError
+from reenact.store.pack import LocalFile, Pack
+from tests.analysis.recordings import ask, search
+from tests.corpus.test_objects import BadLine, bucket, line  # noqa: F401 — fixtures
+
+AGENT = "import reenact\n@reenact.tool\ndef find(what):\n    return what.upper()\nprint(find('lamp'))\n"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("agent.py").write_text(AGENT)
+        assert main(["record", "-o", "runs/lamp", "--workspace", "--", sys.executable, "agent.py"]) == 0
+        with reenact.capture("runs/deep/chat", redact="none"):
+            ask("hello")
+            search("x" * 40_000)
+        assert reenact.pack("runs", out="team.pack").runs == 2
+    return folder
+
+
+@pytest.fixture
+def team(recorded, tmp_path, monkeypatch):
+    """Runs here, and the same in a pack; copies of runs go to a folder of their own."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    (tmp_path / "temp").mkdir()
+    return tmp_path
+
+
+@pytest.fixture(params=["pack", "s3", "pack on s3", "file"])
+def place(request, team):
+    """How a run is named in each place that is no folder: a function of its name, '' for all runs."""
+    if request.param == "pack":
+        return lambda name: f"team.pack#{name}" if name else "team.pack"
+    if request.param == "file":
+        return lambda name: f"file://{team}/runs/{name}".rstrip("/")
+    server, _ = request.getfixturevalue("line")
+    patch = request.getfixturevalue("monkeypatch")
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    for name, value in (keys | {"AWS_ENDPOINT_URL": server, "AWS_ALLOW_HTTP": "true"}).items():
+        patch.setenv(name, value)
+    BadLine.faults, BadLine.seen = [], []
+    if request.param == "s3":
+        reenact.push("runs", to=f"s3://team/{team.name}")
+        return lambda name: f"s3://team/{team.name}/{name}".rstrip("/")
+    reenact.pack("runs", out=f"s3://team/{team.name}/all.pack")
+    return lambda name: f"s3://team/{team.name}/all.pack" + (f"#{name}" if name else "")
+
+
+def tool_call():
+    with reenact.open_artifact("runs/lamp") as artifact:
+        return next(step.seq for step in artifact.steps() if step.kind == "tool")
+
+
+def said(capsys, *words, status=0):
+    found = main(list(words))
+    out, err = capsys.readouterr()
+    assert found == status, err
+    return out + err
+
+
+def test_every_reading_verb_says_what_it_says_of_the_folder(place, capsys, team):
+    """But for the name; and nothing of it is left."""
+    lamp, label = place("lamp"), place("lamp").removeprefix("file://")
+    capsys.readouterr()
+    verbs = [
+        ["show", "RUN"], ["show", "RUN", "--json"], ["show", "RUN", "--at", "2"], ["verify", "RUN"],
+        ["verify", "RUN", "--json"], ["stats", "RUN", "--json"], ["convert", "RUN", "--to", "replay-log"],
+        ["files", "RUN"], ["diff", "RUN", "runs/lamp"], ["query", "select run from runs", "RUN", "--csv"],
+    ]  # fmt: skip
+    for verb in verbs:
+        here = said(capsys, *("runs/lamp" if word == "RUN" else word for word in verb))
+        there = said(capsys, *(lamp if word == "RUN" else word for word in verb))
+        # Columns are as wide as the name.
+        assert there.replace(label, "runs/lamp").split() == here.split(), verb
+        assert "reenact-run-" not in there
+    assert os.listdir(team / "temp") == []
+
+
+def test_all_runs_of_a_place_are_read(place, capsys, team):
+    """As those of a folder; the index knows when nothing has changed."""
+    everything = place("")
+    deep, lamp = (place(name).removeprefix("file://") for name in ("deep/chat", "lamp"))
+    shown = said(capsys, "show", everything)
+    assert deep in shown
+    assert lamp in shown
+    assert "2 good" in said(capsys, "verify", everything)
+    assert json.loads(said(capsys, "stats", everything, "--json"))["runs"] == 2
+    rows = reenact.query("select run from runs order by run", everything).rows
+    assert rows == [(deep,), (lamp,)]
+    assert reenact.index(everything, out="corpus").added == 2
+    assert reenact.index(out="corpus").unchanged == 2
+    assert reenact.query("select run from runs order by run", "corpus").rows == rows
+    report = reenact.export_runs(everything, "atif", "exported")
+    assert sorted(run.path for run in report.runs) == [deep, lamp]
+    assert Path("exported/deep/chat.json").exists()
+    assert os.listdir(team / "temp") == []
+
+
+def test_a_run_elsewhere_is_replayed_forked_and_tested(place, capsys, team):
+    """Nothing is written beside it; a fork stands by itself."""
+    lamp = place("lamp")
+    words = [sys.executable, "agent.py"]
+    report = reenact.replay_command(lamp, words)
+    assert report.is_reproduced
+    assert report.path == lamp.removeprefix("file://")
+    at = tool_call()
+    fork = reenact.fork_command(lamp, words, at=at, change={"replace": "TORCH"}, output="fork")
+    assert fork.path == "fork"
+    assert reenact.verify("fork").is_good
+    assert main(["test", "--init", "runs/lamp", "test.yaml"]) == 0
+    text = Path("test.yaml").read_text()
+    assert "capture: runs/lamp" in text
+    Path("test.yaml").write_text(text.replace("capture: runs/lamp", f"capture: {json.dumps(lamp)}"))
+    outcome = reenact.test("test.yaml")
+    assert outcome.passed, outcome
+    assert reenact.checkout(lamp, "tree").files == 1
+    assert "agent.py" in os.listdir("tree")
+
+
+def test_the_viewer_fetches_a_run_when_it_is_looked_at(place, team):
+    from contextlib import closing
+
+    from reenact.viewer.shelf import Shelf
+
+    with closing(Shelf([Path(place(""))])) as shelf:
+        assert len(shelf.ids) == 2
+        name = next(each for each in shelf.ids if each.endswith("lamp"))
+        assert shelf.line(name).size_bytes > 0
+        with shelf.open(name) as artifact:
+            artifact.index()
+            assert artifact.counts().steps >= 1
+    assert os.listdir(team / "temp") == []
+
+
+def test_what_is_not_there_is_one_line(place, capsys):
+    """With the name as it was given."""
+    for verb in (["show"], ["verify"], ["stats"], ["query", "select 1 from runs"], ["files"]):
+        text = said(capsys, *verb, place("nothing"), status=2)
+        assert text.startswith(f"reenact: {place('nothing').removeprefix('file://').partition('#')[0]}"), text
+        assert text.count("\n") == 1, text
+
+
+def test_opening_one_run_reads_that_run_alone(place, capsys, request):
+    """Over the line goes that run, a list of its objects, or a few pages of the directory."""
+    if not place("").startswith("s3://"):
+        pytest.skip("is about object storage")
+    BadLine.seen.clear()
+    said(capsys, "show", place("lamp"))
+    assert not [request for request in BadLine.seen if "deep" in request]
+    assert len(BadLine.seen) < 20
+
+
+def test_damage_is_named_as_the_run_is(team, capsys):
+    content = bytearray(Path("team.pack").read_bytes())
+    start = Pack(LocalFile(Path("team.pack"))).find("lamp").start
+    content[start + 50] ^= 1
+    Path("team.pack").write_bytes(bytes(content))
+    for verb in ("show", "verify", "files"):
+        text = said(capsys, verb, "team.pack#lamp", status=2)
+        assert text.startswith("reenact: team.pack#lamp: is not what was packed")
+    text = said(capsys, "verify", "team.pack", status=2)
+    assert "1 good, 1 unreadable" in text
+    assert reenact.index("team.pack", out="corpus").problems
+
+
+def test_a_damaged_run_in_a_pack_is_found_as_in_a_folder(team, capsys):
+    """The pack holds what was packed; whether that is good is the run's own matter."""
+    events = Path("runs/lamp/events.jsonl")
+    events.write_bytes(events.read_bytes().replace(b"lamp", b"pram"))
+    reenact.pack("runs", out="bad.pack")
+    text = said(capsys, "verify", "bad.pack#lamp", status=1)
+    assert "bad: the capture bad.pack#lamp has" in text
+    assert said(capsys, "show", "bad.pack#lamp", status=2).count("bad.pack#lamp/events.jsonl") == 1
+    with pytest.raises(FormatError, match=r"bad.pack#lamp: the stored run is damaged"):
+        raise FormatError(reenact.pull("bad.pack#lamp", "back").problems[0])
+
+
+def test_packs_are_written_whole_and_never_over_another(team, capsys, monkeypatch):
+    """Whatever is wrong is one line, and there is no file then."""
+    assert "team.pack: is there already" in said(capsys, "pack", "runs", "-o", "team.pack", status=2)
+    assert "other: No such file" in said(capsys, "pack", "other", "-o", "b.pack", status=2)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("reenact.store.pack.PackWriter.close", interrupt)
+        assert main(["pack", "runs", "-o", "b.pack"]) == 130
+    assert not os.path.exists("b.pack")
+    assert not [name for name in os.listdir() if name.startswith(".tmp")]
+    from tests.cli.commands import interrupted
+
+    interrupted(Path("runs/torn").absolute(), lambda: search("x"))
+    capsys.readouterr()
+    text = said(capsys, "pack", "runs", "-o", "b.pack", status=2)
+    assert "runs/torn: is interrupted; only finished runs are packed" in text
+
+
+def test_a_pack_becomes_folders_again(team):
+    assert [run.name for run in reenact.list_runs("team.pack")] == ["deep/chat", "lamp"]
+    assert reenact.pull("team.pack", "back").pulled == ["back/deep/chat", "back/lamp"]
+    assert reenact.pull("team.pack", "back").already_here == ["back/deep/chat", "back/lamp"]
+    assert reenact.pull("team.pack#lamp", "one").pulled == ["one/lamp"]
+    for file in Path("runs").rglob("*"):
+        if file.is_file():
+            assert (Path("back") / file.relative_to("runs")).read_bytes() == file.read_bytes()
+
+
+def test_a_fork_in_a_pack_has_its_parent(team):
+    """What the two share is stored once, there too."""
+    at = tool_call()
+    reenact.fork_command(
+        "runs/lamp",
+        [sys.executable, "agent.py"],
+        at=at,
+        change={"replace": "TORCH"},
+        output="runs/forks/torch",
+    )
+    reenact.pack("runs", out="forks.pack")
+    shutil.rmtree("runs")
+    assert reenact.verify("forks.pack#forks/torch").is_good
+    with reenact.open_artifact("forks.pack#forks/torch") as artifact:
+        artifact.index()
+        assert artifact.problem is None
+
+
+def test_a_path_that_is_there_is_that_path(team):
+    """Whatever signs are in it."""
+    shutil.copytree("runs/lamp", "team.pack#lamp")
+    assert reenact.verify("team.pack#lamp").path == "team.pack#lamp"
+    shutil.copytree("runs/lamp", "a#b")
+    assert reenact.verify("a#b").is_good
