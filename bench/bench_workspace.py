@@ -57,7 +57,8 @@ def figures() -> Iterator[Figure]:
 
         def restore() -> None:
             target = folder / f"restored{next(restored)}"
-            restore_tree(read, lambda entry: blobs.get(entry.digest), digest, target)
+            with blobs.reading_many() as blob:
+                restore_tree(read, lambda entry: blob(entry.digest), digest, target)
 
         def copy() -> None:
             subprocess.run(

@@ -17,6 +17,7 @@ VERSION: Final = 1
 WORKSPACE: Final = "workspace"
 """The type of a ``state_mutation`` that tells a tree."""
 MODE_BITS: Final = 0o777
+_MODES: Final = {f"{mode:03o}": mode for mode in range(MODE_BITS + 1)}
 _DIGITS: Final = "0123456789abcdef"
 
 EntryKind: TypeAlias = Literal["file", "folder", "link", "left-out"]
@@ -200,9 +201,10 @@ def _read_bytes(text: str | None, in_hex: str | None, file: str, path: str) -> b
 
 
 def _read_mode(mode: str | None, file: str, path: str) -> int:
-    if mode is None or len(mode) != 3 or any(digit not in "01234567" for digit in mode):
+    bits = _MODES.get(mode or "")
+    if bits is None:
         raise FormatError("must be three octal digits", file=file, json_path=f"{path}.mode")
-    return int(mode, 8)
+    return bits
 
 
 def _read_digest(digest: str | None, file: str, path: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -13,7 +14,7 @@ from typing import BinaryIO, Final
 from reenact import canonical
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.store.durable import TEMP_PREFIX, Durability, sync_folder, unwritable, write_whole
-from reenact.store.paths import inside, open_inside
+from reenact.store.paths import OPEN_FILE, inside, open_folder_inside, open_inside
 
 _PIECE_BYTES: Final = 1024 * 1024
 _FOLDER_NAME: Final = re.compile("[0-9a-f]{2}")
@@ -51,6 +52,41 @@ class BlobStore:
             data = stream.read()
         self._refuse_other(digest, canonical.digest_of_bytes(data))
         return data
+
+    @contextmanager
+    def reading_many(self) -> Iterator[Callable[[str], bytes]]:
+        """What :meth:`get` does, with each folder opened once: half the time for small blobs."""
+        held: dict[str, int] = {}
+
+        def get(digest: str) -> bytes:
+            data = self._read_from(held, digest)
+            if data is None:
+                return self.get(digest)
+            self._refuse_other(digest, canonical.digest_of_bytes(data))
+            return data
+
+        try:
+            yield get
+        finally:
+            for fd in held.values():
+                os.close(fd)
+
+    def _read_from(self, held: dict[str, int], digest: str) -> bytes | None:
+        """The bytes, by a folder that is open; ``None`` where anything is not as it should be."""
+        name = _name_of(digest)
+        try:
+            folder = held.get(name[:9])
+            if folder is None:
+                folder = held[name[:9]] = open_folder_inside(self.root, name[:9])
+            file = os.open(name[10:], OPEN_FILE, dir_fd=folder)
+        except OSError:
+            return None
+        try:
+            found = os.fstat(file)
+            data = os.read(file, found.st_size + 1) if stat.S_ISREG(found.st_mode) else b""
+            return data if len(data) == found.st_size else None
+        finally:
+            os.close(file)
 
     def check(self, digest: str) -> None:
         """Raise what :meth:`get` would, in constant memory."""

@@ -14,7 +14,7 @@ from reenact.errors import StoreError
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a planted pipe would wait for ever.
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPEN_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST: Final = 100
 _DIGEST_DIGITS: Final = 12
 
@@ -74,14 +74,26 @@ def find_inside(root: Path, name: str) -> int | None:
         raise StoreError(f"{path}: cannot be read: {error.strerror or error}; use a real file") from error
 
 
-def _open_regular(root: Path, parts: list[str]) -> int:
+def open_folder_inside(root: Path, name: str) -> int:
+    """A descriptor of the folder *name* below *root*, found as :func:`find_inside` finds files."""
+    return _open_folder(root, _parts(root, name))
+
+
+def _open_folder(root: Path, parts: list[str]) -> int:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in parts[:-1]:
+    for part in parts:
+        try:
             below = os.open(part, _FOLDER, dir_fd=folder)
+        finally:
             os.close(folder)
-            folder = below
-        file = os.open(parts[-1], _FILE, dir_fd=folder)
+        folder = below
+    return folder
+
+
+def _open_regular(root: Path, parts: list[str]) -> int:
+    folder = _open_folder(root, parts[:-1])
+    try:
+        file = os.open(parts[-1], OPEN_FILE, dir_fd=folder)
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -57,12 +57,9 @@ def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
     waiting = [(b"", digest, 0)]
     while waiting:
         prefix, digest, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise FormatError(f"{digest}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
         entries = read(digest)
         count += len(entries)
-        if count > MAX_ENTRIES:
-            raise FormatError(f"{digest}: has more than {MAX_ENTRIES} files; nobody recorded that")
+        refuse_endless(digest, count, depth)
         below = []
         for entry in entries:
             path = prefix + entry.name
@@ -70,6 +67,14 @@ def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
             if entry.kind == "folder":
                 below.append((path + b"/", entry.digest, depth + 1))
         waiting.extend(reversed(below))
+
+
+def refuse_endless(digest: str, count: int, depth: int) -> None:
+    """Raise for a tree of so many entries, or so deep."""
+    if depth > MAX_DEPTH:
+        raise FormatError(f"{digest}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
+    if count > MAX_ENTRIES:
+        raise FormatError(f"{digest}: has more than {MAX_ENTRIES} files; nobody recorded that")
 
 
 def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:

@@ -127,7 +127,12 @@ class WorkspaceHistory:
 
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
         """Put the tree *digest* into *folder*, which must be new or empty."""
-        return restore_tree(self.read_tree, self.content, digest, folder, refuse_links_out=refuse_links_out)
+        with self.reader.reading_blobs() as blob:
+
+            def content(entry: TreeEntry) -> bytes:
+                return self._git.content(entry) if entry.git else blob(entry.digest)
+
+            return restore_tree(self.read_tree, content, digest, folder, refuse_links_out=refuse_links_out)
 
     def _read_tree(self, digest: str) -> Tree:
         file = f"{self.reader.path}/blobs: {digest}"

@@ -16,7 +16,13 @@ from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, is_leading_out
 from reenact.store.durable import unwritable, write_all
 from reenact.store.rundir import making_folder
-from reenact.workspace.compare import FileChange, ReadContent, ReadTree, printable_path, walk
+from reenact.workspace.compare import (
+    FileChange,
+    ReadContent,
+    ReadTree,
+    printable_path,
+    refuse_endless,
+)
 
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,35 +44,74 @@ def restore_tree(
 ) -> Restored:
     """Make *folder*, which must be new or empty, into the tree *digest*; on failure it is as it was."""
     folder = Path(os.path.realpath(folder))
-    hidden: list[str] = []
-    refused: list[str] = []
-    files = 0
-    modes: list[tuple[bytes, int]] = []
     with making_folder(folder) as temp:
-        top = os.fsencode(temp) + b"/"
+        restoring = _Restoring(read, content, os.fsencode(folder), refuse_links_out)
         try:
-            for path, entry in walk(read, digest):
-                place = top + path
-                if entry.kind == "folder":
-                    os.mkdir(place, _MAKING_MODE)
-                    modes.append((place, entry.mode))
-                elif entry.kind == "file":
-                    _write_file(place, content(entry), entry.mode)
-                    files += 1
-                    if entry.is_hidden:
-                        hidden.append(printable_path(path))
-                elif entry.kind == "link":
-                    if refuse_links_out and leads_out(path, entry):
-                        refused.append(printable_path(path))
-                    else:
-                        os.symlink(_link_target(entry, os.fsencode(folder)), place)
-            for place_of, mode in reversed(modes):
-                os.chmod(place_of, mode)
+            top = os.open(temp, _FOLDER)
+            try:
+                restoring.fill(top, b"", digest, 0)
+                restoring.close_folders(top)
+            finally:
+                os.close(top)
         except OSError as error:
-            for place_of, _ in modes:  # what cannot be entered cannot be removed
-                os.chmod(place_of, _MAKING_MODE)
             raise unwritable(folder, error) from error
-    return Restored(files, hidden, refused)
+    return Restored(restoring.files, restoring.hidden, restoring.refused)
+
+
+class _Restoring:
+    """Makes what a tree lists, each name relative to its folder, so that no path is too long or leads out."""
+
+    def __init__(self, read: ReadTree, content: ReadContent, root: bytes, refuse_links_out: bool) -> None:
+        self._read = read
+        self._content = content
+        self._root = root
+        self._refuse_links_out = refuse_links_out
+        self._count = 0
+        self._closed: list[tuple[bytes, int]] = []
+        """Folders that nobody may enter or change, which are made so last."""
+        self.files = 0
+        self.hidden: list[str] = []
+        self.refused: list[str] = []
+
+    def fill(self, fd: int, prefix: bytes, digest: str, depth: int) -> None:
+        """Make everything below the tree *digest* in the open folder *fd*."""
+        entries = self._read(digest)
+        self._count += len(entries)
+        refuse_endless(digest, self._count, depth)
+        for entry in entries:
+            if entry.kind == "file":
+                _fill(os.open(entry.name, _NEW_FILE, 0o600, dir_fd=fd), self._content(entry), entry.mode)
+                self.files += 1
+                if entry.is_hidden:
+                    self.hidden.append(printable_path(prefix + entry.name))
+            elif entry.kind == "folder":
+                self._make_folder(fd, prefix, entry, depth)
+            elif entry.kind == "link":
+                if self._refuse_links_out and leads_out(prefix + entry.name, entry):
+                    self.refused.append(printable_path(prefix + entry.name))
+                else:
+                    os.symlink(_link_target(entry, self._root), entry.name, dir_fd=fd)
+
+    def _make_folder(self, fd: int, prefix: bytes, entry: TreeEntry, depth: int) -> None:
+        os.mkdir(entry.name, _MAKING_MODE, dir_fd=fd)
+        below = os.open(entry.name, _FOLDER, dir_fd=fd)
+        try:
+            self.fill(below, prefix + entry.name + b"/", entry.digest, depth + 1)
+            if entry.mode & _MAKING_MODE == _MAKING_MODE:
+                os.fchmod(below, entry.mode)
+            else:
+                self._closed.append((prefix + entry.name, entry.mode))
+        finally:
+            os.close(below)
+
+    def close_folders(self, top: int) -> None:
+        """Give the last folders their modes; what cannot be entered could not be removed on a failure."""
+        for path, mode in self._closed:  # those below come before those above
+            folder, name = _open_parent(top, path)
+            try:
+                os.chmod(name, mode, dir_fd=folder)
+            finally:
+                os.close(folder)
 
 
 def leads_out(path: bytes, entry: TreeEntry) -> bool:
@@ -147,10 +192,6 @@ def _open_parent(top: int, path: bytes) -> tuple[int, bytes]:
             os.close(folder)
         folder = below
     return folder, name
-
-
-def _write_file(place: bytes, data: bytes, mode: int) -> None:
-    _fill(os.open(place, _NEW_FILE, 0o600), data, mode)
 
 
 def _fill(fd: int, data: bytes, mode: int) -> None:
