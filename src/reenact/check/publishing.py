@@ -1,4 +1,4 @@
-"""What of a log may be published: an event under one of three policies, a log in all its forms.
+"""What of a run may be published: an event under one of three policies, a log in all its forms, its files.
 
 Each member has a kind, and a policy says what becomes of each kind. What is not listed stays at home: the
 parameters, and whatever this version does not know and cannot judge.
@@ -17,6 +17,7 @@ import hmac
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from reenact import canonical
@@ -25,7 +26,10 @@ from reenact.formats.dialects.common import Dialect, UnknownEvent
 from reenact.formats.hashes import BLINDED
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.seal import SealedLine
+from reenact.formats.workspace import TreeEntry
 from reenact.redaction import Redactor
+from reenact.workspace.compare import compare_trees, printable_path, walk
+from reenact.workspace.history import WorkspaceHistory
 
 _POSIX: Final = re.compile(r"/(?:Users|home)/[^/\s\"'<>|:;,]+(?:/|(?=[\s\"'<>|:;,]|\Z))")
 # A name may hold spaces there, as far as a separator follows it.
@@ -330,3 +334,65 @@ def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, Any]]]:
     for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
         if form is not ABSENT:
             yield policy, form
+
+
+FILES_VERSION: Final = 1
+
+
+def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) -> dict[str, Any]:
+    """Which files a run had and what each step changed: names and hashes, as *policy* has them."""
+    key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
+    listing = _Listing(history, wording(policy, key, Cleaner(key), str))
+    trees = [*((state.seq, state.tree) for state in history.states), (0, history.end_tree)]
+    steps = [
+        {"event": seq, "tree": listing.hashed(after)} | listing.changes(before, after)
+        for (_, before), (seq, after) in pairwise(trees)
+        if before != after
+    ]
+    start = listing.files(history.start.tree)
+    end = {"tree": listing.hashed(history.end_tree)}
+    return {"version": FILES_VERSION, "policy": policy, "start": start, "steps": steps, "end": end}
+
+
+class _Listing:
+    """Trees in the words of a policy."""
+
+    def __init__(self, history: WorkspaceHistory, words: Wording) -> None:
+        self._read = history.read_tree
+        self._words = words
+
+    def hashed(self, digest: str) -> Any:
+        return self._words[MemberKind.HASH](digest)
+
+    def files(self, tree: str) -> dict[str, Any]:
+        entries = [self._entry(path, entry) for path, entry in walk(self._read, tree)]
+        return {"tree": self.hashed(tree), "files": entries}
+
+    def changes(self, before: str, after: str) -> dict[str, Any]:
+        found = []
+        for change in compare_trees(self._read, before, after):
+            entry = change.after or change.before
+            assert entry is not None
+            came_from = {"from": self._path(change.came_from)} if change.came_from else {}
+            told = self._entry(change.path, entry) if change.after else {"path": self._path(change.path)}
+            found.append({"how": change.how} | told | came_from)
+        return {"changes": found}
+
+    def _entry(self, path: bytes, entry: TreeEntry) -> dict[str, Any]:
+        told: dict[str, Any] = {"path": self._path(path), "kind": entry.kind}
+        if entry.kind in ("file", "folder"):
+            told |= {"hash": self.hashed(entry.digest), "mode": f"{entry.mode:03o}"}
+        if entry.kind == "file":
+            told |= _present({"bytes": _apply_word(entry.size_bytes, self._words[MemberKind.NUMBER])})
+        if entry.kind == "link":
+            told["target"] = self._path(entry.target)
+        return (
+            told | ({"why": entry.why} if entry.why else {}) | ({"hidden": True} if entry.is_hidden else {})
+        )
+
+    def _path(self, path: bytes) -> str:
+        """A blinded path keeps its folders apart, so that what lies together is seen to."""
+        word = self._words[MemberKind.NAME]
+        if self._words[MemberKind.NUMBER] is not _dropped:
+            return str(word(printable_path(path)))
+        return "/".join(str(word(printable_path(part))) if part else "" for part in path.split(b"/"))

@@ -62,7 +62,8 @@ def command(
 
     PATH is a capture directory or a REPLAY.jsonl. Parameters and outputs are never written; --policy says
     what becomes of texts, names and hashes. Under a seal every line carries its proof, and
-    reenact verify FILE --seal SEAL --key PUB needs nothing else.
+    reenact verify FILE --seal SEAL --key PUB needs nothing else. Names and hashes of recorded files go into a
+    file beside FILE; their contents are never written.
     """
     report = publish(
         path,
@@ -81,3 +82,5 @@ def command(
     withheld = f", {report.withheld} withheld" if report.withheld else ""
     shown = plural(report.shown, "line")
     click.echo(printable(f"{output}: {shown} published{under}{withheld}, policy {policy}"))
+    if report.files is not None:
+        click.echo(printable(f"{report.files}: names and hashes of the files, no contents"))

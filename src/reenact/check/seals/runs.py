@@ -15,7 +15,7 @@ import msgspec
 
 from reenact import canonical
 from reenact._version import __version__
-from reenact.check.publishing import PolicyName, Publisher
+from reenact.check.publishing import PolicyName, Publisher, publish_files
 from reenact.check.seals import sealing
 from reenact.check.seals.commitments import TreeName, root_of
 from reenact.check.seals.keys import key_id, read_private_key
@@ -60,6 +60,7 @@ from reenact.store.rundir import RunDir
 from reenact.trace.normalize import rfc3339
 from reenact.trace.to_replay_log import replay_log_of_capture
 from reenact.values.tags import plain
+from reenact.workspace.history import WorkspaceHistory
 
 _SEAL: Final = ".seal.json"
 _PROGRESS_LINES: Final = 1000
@@ -90,6 +91,8 @@ class PublishReport(msgspec.Struct, frozen=True):
     """How many lines are published."""
     withheld: int
     """Of how many lines nothing is shown."""
+    files: str | None = None
+    """Where names and hashes of the run's files are, if it has any."""
 
 
 def seal(
@@ -141,12 +144,15 @@ def publish(
 
     Parameters and outputs are never written; *policy* says what becomes of texts, names and hashes. Under a
     *seal*, with its *secret*, every line carries its proof. Of the lines in *withhold* nothing is shown.
+    Where files were recorded, their names and hashes go into a file beside *out*, as the policy has such;
+    their contents never.
     """
     run = RunLog(Path(path), progress_bar)
+    seed = secrets.token_bytes(SEED_BYTES)
     lines: Iterator[dict[str, Any] | None] = unsealed_lines(run, policy, withhold)
     if seal is not None:
         seal_secret = Secret.of(Path(seal), None if secret is None else Path(secret))
-        lines = _sealed_lines(run, policy, withhold, Path(seal), seal_secret)
+        lines, seed = _sealed_lines(run, policy, withhold, Path(seal), seal_secret), seal_secret.seed
     elif secret is not None:
         raise UsageError("--secret belongs to a seal; add --seal FILE")
     with open_output(Path(out), replace=replace) as stream:
@@ -155,7 +161,17 @@ def publish(
         if withhold and max(withhold) > count:
             raise UsageError(f"there is no line {max(withhold)} to withhold: the log has {count}")
     seal_file = None if seal is None else str(seal)
-    return PublishReport(str(out), policy, seal_file, counts["shown"], counts["withheld"])
+    files = _publish_files(run, Path(out), policy, seed, replace=replace)
+    return PublishReport(str(out), policy, seal_file, counts["shown"], counts["withheld"], files)
+
+
+def _publish_files(run: RunLog, out: Path, policy: PolicyName, seed: bytes, *, replace: bool) -> str | None:
+    if run.capture is None or not WorkspaceHistory.has_one(run.capture):
+        return None
+    file = out.with_name(f"{out.stem}.files.json")
+    with open_output(file, replace=replace) as stream:
+        stream.write(canonical.encode(publish_files(WorkspaceHistory(run.capture), policy, seed)) + b"\n")
+    return str(file)
 
 
 @takes_addresses("path")
