@@ -402,6 +402,10 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """What the call is, where it is traffic beside the run; in the first of the two events."""
     background: bool | Absent = ABSENT
     """That it is beside the run is known only by how it was made: by a library in a thread of its own."""
+    program: str | Absent = ABSENT
+    """The id of the call that started the program with which this one does something."""
+    talks: bool | Absent = ABSENT
+    """By now the run talked with that program over a socket, past what is recorded."""
 
 
 class StateMutationData(Record, frozen=True):

@@ -46,6 +46,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     derived: bool = False
     beside: str = ""
     background: bool = False
+    program: str | None = None
     inline: bool = False
     cancelled: bool = False
     opened: int | None = None

@@ -62,7 +62,7 @@ from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.stdlib.draws import Draws
-from reenact.seams.stdlib.process import lead_programs
+from reenact.seams.stdlib.process import end_programs, lead_programs
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
@@ -140,6 +140,9 @@ def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> 
 class _Part(Parent, Protocol):
     """What this process does for the command."""
 
+    runs_programs: bool
+    """Whether programs are run in a replay that answers all else."""
+
     def end(self, error: BaseException | None) -> None:
         """The program is over, with the *error* nobody caught."""
 
@@ -164,7 +167,7 @@ def _begin(handover: Handover, born: Born | None) -> None:
     part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
     before = hide()
-    if not is_hermetic(orders):
+    if not is_hermetic(orders) or part.runs_programs:
         divert_programs_below(orders.diverted, before)
     at_the_end(part.end)
     follow(part)
@@ -216,6 +219,8 @@ def is_hermetic(orders: Orders) -> bool:
 
 class _Process:
     """One of the command's processes, be it recorded or replayed."""
+
+    runs_programs = False
 
     def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
         self._orders = orders
@@ -359,8 +364,10 @@ class _Replayed(_Again):
             within=born.within if born is not None else None,
             evidence=_evidence(handover, orders.workspace),
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
+            runs_programs=True,
         )
         self._run.__enter__()
+        self.runs_programs = bool(self._run.context.source.programs)
         if born is None:
             self._note_start()
 
@@ -369,6 +376,7 @@ class _Replayed(_Again):
         Guard(self._allow).__enter__()
         with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
             _leave(self._run, error)
+        end_programs()
         if self._run.receipt is not None:
             root = self._root if self._is_settled else None
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))

@@ -18,7 +18,7 @@ from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
 from reenact.formats.volatile import VolatileRule
-from reenact.gateway.lane import LANE, is_of_gateway
+from reenact.gateway.lane import LANE, is_below, is_of_gateway
 from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
 from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
@@ -26,7 +26,7 @@ from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import part_of
 from reenact.replayer.engine import OnUnmatched, Policy
-from reenact.replayer.source import RecordedCall
+from reenact.replayer.source import LaneTest, RecordedCall, talking_programs
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
 from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run
@@ -36,6 +36,7 @@ from reenact.run.updating import MatchingFirst, UpdatePart, UpdateRun
 from reenact.seams import stdlib, telemetry
 from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
+from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.volatile.places import own_places
 from reenact.workspace.recording import WorkspaceOrder
@@ -165,7 +166,7 @@ class ServedReplay(ReplayRun):
             on_unmatched=on_unmatched,
             volatile=volatile,
             stall_s=stall_s,
-            is_ours=is_of_gateway,
+            is_ours=_asked_again(path),
             is_causal=True,
             evidence=RunEvidence("any", given=given, began_s=began_s, places=places),
             workspace=workspace,
@@ -185,6 +186,13 @@ class ServedReplay(ReplayRun):
         finally:
             with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
                 self.__exit__(None, None, None)
+
+
+def _asked_again(path: Path) -> LaneTest:
+    """The lanes whose calls come through the gateway again; of programs only where these are run again."""
+    if talking_programs(CaptureReader(path)):
+        return lambda lane: is_of_gateway(lane) or is_below(lane)
+    return is_of_gateway
 
 
 class ServedFork(ForkRun):

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from reenact.errors import UsageError
 from reenact.library import HOST_QUESTIONS, asking_module
-from reenact.replayer.egress import Connect, ConnectLocal, Egress, Lookup, Spawn, is_loopback
+from reenact.replayer.egress import Connect, ConnectLocal, Egress, Lookup, Spawn, is_loopback, listens
 
 _TALKING: Final = frozenset({"multiprocessing.connection", "multiprocessing.forkserver"})
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
@@ -36,6 +36,8 @@ class Allow:
 
     is_served_here: Callable[[str, int], bool] | None = None
     """Says whether the run itself listens at a host and port."""
+    programs: Callable[[], Collection[int]] | None = None
+    """The process ids of programs that the run has really started: it may talk with them."""
     is_client: Callable[[Sequence[str]], bool] | None = None
     """Says whether a command line is that of a program which asks such a server."""
 
@@ -50,6 +52,7 @@ class Allow:
             case Connect(host, port):
                 is_here = port in self.loopback_ports and is_loopback(host)
                 is_own = self.is_served_here is not None and self.is_served_here(host, port)
+                is_own = is_own or (is_loopback(host) and self._is_at_program(port))
                 is_named = any(port == its and self._is_at(host, name) for name, its in self.addresses)
                 return is_here or is_own or is_named
             case Lookup(host):
@@ -64,6 +67,9 @@ class Allow:
     def _is_at(self, host: str, name: str) -> bool:
         """Whether *host*, which may be an address that was looked up, is the one called *name*."""
         return host.lower() == name.lower() or host in _addresses_of(name)
+
+    def _is_at_program(self, port: int) -> bool:
+        return self.programs is not None and any(listens(pid, port) for pid in self.programs())
 
     def _is_child(self) -> bool:
         return self.children is not None and self.children()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from socket import AF_INET, AF_INET6, AF_UNIX
 from sys import byteorder
 from typing import Any, ClassVar, Final, Literal, TypeAlias
@@ -210,13 +211,44 @@ def connections_since(before: set[str]) -> list[Connect]:
 _LISTENING: Final = "0A"
 
 
+def talked_ports(pid: int) -> set[int]:
+    """Ports of the far ends of connections between this process and the program *pid*, or what it started."""
+    theirs = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
+    if not theirs:
+        return set()
+    ours = held_sockets()
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
+    ends = {(_remote(row[1]), _remote(row[2])) for row in rows if row[9] in theirs}
+    pairs = [(_remote(row[1]), _remote(row[2])) for row in rows if row[9] in ours and row[3] != _LISTENING]
+    return {there.port for here, there in pairs if (there, here) in ends}
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether the program *pid*, or what it started, listens on *port* of this machine."""
+    sockets = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
+    return any(row[9] in sockets and row[3] == _LISTENING and _remote(row[1]).port == port for row in rows)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    with suppress(OSError, ValueError):
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii")
+        for child in text.split():
+            yield from _tree(int(child))
+
+
 def held_sockets() -> set[str]:
     """The sockets that this process holds, each by its inode."""
+    return _sockets_of("self")
+
+
+def _sockets_of(process: str) -> set[str]:
     found = set()
     with suppress(OSError):
-        for fd in os.listdir("/proc/self/fd"):
+        for fd in os.listdir(f"/proc/{process}/fd"):
             with suppress(OSError):
-                target = os.readlink(f"/proc/self/fd/{fd}")
+                target = os.readlink(f"/proc/{process}/fd/{fd}")
                 if target.startswith("socket:["):
                     found.add(target[8:-1])
     return found

@@ -172,7 +172,8 @@ class ReplayEngine:
             root = self.source.root if find_root is None else find_root()
             if root != self.source.root:
                 hosts = self.source.beside_hosts
-                self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts))
+                runs = self.source.runs_programs
+                self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts, runs))
             acts, self._early_acts = self._early_acts, []
             for act, lane in acts:
                 self._has_done(act, lane)
@@ -199,6 +200,9 @@ class ReplayEngine:
             if found.answered is None:
                 raise diverged(found)
             return self.unmatched_step(call, lane)
+        if found.call_id in self.source.programs:
+            is_live = True
+            self.notes.append(f"{call.name} was run: the recorded run talked with it over a socket")
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])

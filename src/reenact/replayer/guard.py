@@ -34,6 +34,7 @@ from reenact.replayer.egress import (
     Spawn,
     connections_since,
     held_sockets,
+    talked_ports,
 )
 
 _PIPE_BYTES: Final = 64 * 1024
@@ -212,16 +213,28 @@ class Watch:
         self._on_seen = on_seen
         self._told: set[tuple[Kind, str]] = set()
         self._known_ports: set[int] = set()
+        self._unseen_ports: set[int] = set()
+        """Of those: to which code of the run's connected past all seams."""
 
     def look(self, egress: Egress) -> None:
         if isinstance(egress, Connect):
             self._known_ports.add(egress.port)
         key = (egress.kind, egress.target)
-        if key in self._told or len(self._told) >= _MOST_TOLD or not self._applies():
+        if not self._applies():
+            return
+        if isinstance(egress, Connect):
+            self._unseen_ports.add(egress.port)
+        if key in self._told or len(self._told) >= _MOST_TOLD:
             return
         if not self._allow.permits(egress):
             self._told.add(key)
             self._on_seen(BlockedCall.here(egress).warning())
+
+    def talks_with(self, pid: int) -> bool:
+        """Whether this process is connected with the program *pid*, and what they say goes past all seams."""
+        return not held_sockets() <= self._sockets_before and any(
+            port not in self._known_ports or port in self._unseen_ports for port in talked_ports(pid)
+        )
 
     def __enter__(self) -> Self:
         global _watches

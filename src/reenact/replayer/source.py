@@ -173,6 +173,8 @@ class ReplaySource:
 
     Calls of lanes that are not *is_ours* are as if they were not there. *root* is the lane from which those
     of this process descend. What was asked of *beside_hosts* is beside the run, whatever the capture says.
+    With *runs_programs* those with which the recorded run talked are run again: what else was done with them
+    is as if it was not there.
     """
 
     def __init__(
@@ -181,12 +183,17 @@ class ReplaySource:
         is_ours: LaneTest = every_lane,
         root: str = ROOT,
         beside_hosts: tuple[str, ...] = (),
+        runs_programs: bool = False,
     ) -> None:
         self.reader = CaptureReader(path)
         _refuse_unfaithful(self.reader.manifest, path)
         self.is_ours = is_ours
         self.root = root
         self.beside_hosts = beside_hosts
+        self.runs_programs = runs_programs
+        self.programs = talking_programs(self.reader) if runs_programs else frozenset()
+        """Programs that are run again, by the id of the call that started them."""
+        self._passed_over: set[str | None] = set()
         self.calls: list[RecordedCall] = []
         """All calls and instants, in recorded order."""
         self.beside: list[RecordedCall] = []
@@ -366,6 +373,9 @@ class ReplaySource:
         is_instant = head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None)
         if call_id is None and not is_instant:
             return
+        if self.programs and (self._is_with_program(head) or call_id in self._passed_over):
+            self._passed_over ^= {call_id}  # the call, then its outcome
+            return
         call = open_calls.pop(call_id, None) if call_id is not None and not is_instant else None
         if call is not None:
             call.end(head)
@@ -383,6 +393,11 @@ class ReplaySource:
         if self.is_ours(call.lane) and not call.beside:
             self.by_seq[head.seq] = call
 
+    def _is_with_program(self, head: EventHead) -> bool:
+        """Whether something is done with a program that is run again, or it is looked whether it listens."""
+        is_probe = _name(head).startswith(_PROBE) and _is_asked_here(str(head.data.key))
+        return head.data.program in self.programs or is_probe
+
     def _take_back_busy(self) -> None:
         """A thread that asked a model or a tool was not a library's own: all it did belongs to the run."""
         busy = {call.lane for call in self.calls if call.type in ("llm_request", "tool_call")}
@@ -397,6 +412,12 @@ class ReplaySource:
         if taken_back:
             self.beside = [call for call in self.beside if call.beside]
             self.calls = sorted([*self.calls, *taken_back], key=lambda call: call.seq)
+
+
+def talking_programs(reader: CaptureReader) -> frozenset[str]:
+    """The programs with which the recorded run talked over sockets, by the id of the call that began each."""
+    marked = (_decode(line)["data"] for line in reader.lines() if b'"talks":true' in line)
+    return frozenset(str(data.get("program")) for data in marked if data.get("talks") is True)
 
 
 def _number(text: str, otherwise: int) -> int:

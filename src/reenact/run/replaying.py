@@ -48,6 +48,7 @@ from reenact.run.run import Run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.serving import asks_server_of_run, is_served_here
+from reenact.seams.stdlib import process
 from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
@@ -87,6 +88,7 @@ class ReplayRun(Run):
         evidence: RunEvidence | None = None,
         workspace: Path | None = None,
         compares_end: bool = False,
+        runs_programs: bool = False,
     ) -> None:
         """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
 
@@ -96,9 +98,10 @@ class ReplayRun(Run):
         requests whether they were generated; without it, only those that are seen drawn here were.
         *workspace* is the folder in which the run works, with the files that the recorded one began with;
         where it *compares_end*, whether it is the same at the end is found here, else by who waits for all.
+        With *runs_programs* programs that the recorded run talked with over sockets are run again.
         """
         super().__init__()
-        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
+        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()), runs_programs)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = profile_and_secrets(redact)
@@ -136,7 +139,12 @@ class ReplayRun(Run):
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
         self._passthrough = sorted(passthrough)
-        self._allow = replace(allow or Allow(), is_served_here=is_served_here, is_client=self._note_client)
+        self._allow = replace(
+            allow or Allow(),
+            is_served_here=is_served_here,
+            is_client=self._note_client,
+            programs=process.run_again,
+        )
         self._guard = Guard(self._allow, self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)

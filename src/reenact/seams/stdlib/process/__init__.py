@@ -11,10 +11,24 @@ from typing import Any, Final
 
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process import asynchronous, piped, spawned, transport, whole
-from reenact.seams.stdlib.process.command import Environment, lead_programs
+from reenact.seams.stdlib.process.command import (
+    Environment,
+    end_programs,
+    lead_programs,
+    run_again,
+    watching_programs,
+)
 from reenact.seams.stdlib.process.piped import Popen
 
-__all__ = ["PATCHES", "STAND_INS", "Environment", "lead_programs"]
+__all__ = [
+    "PATCHES",
+    "STAND_INS",
+    "Environment",
+    "end_programs",
+    "lead_programs",
+    "run_again",
+    "watching_programs",
+]
 
 PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]
 """What libraries start is recorded at the places that all of them come by."""

@@ -33,13 +33,15 @@ async def shell(cmd: Any, **options: Any) -> Any:
     return await _start(command, options, lambda: asyncio.create_subprocess_shell(cmd, **options))
 
 
-async def _start(command: Command, options: dict[str, Any], create: Any) -> Process:
+async def _start(command: Command, options: dict[str, Any], create: Any) -> Any:
     real = None
     async with crossing(command.started()) as step:
         if step.live:
             with running():
                 real = await create()
             step.answer = {"pid": real.pid}
+    if real is not None and command.has_begun(step, real.pid):
+        return real
     return Process(command, options, step.answer["pid"], real)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import PurePath
+from time import monotonic
 from typing import Any, Final, TypeAlias
 
-from reenact.boundary import Call, Context
+from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.seams.serving import asks_server_of_run
 from reenact.seams.stdlib.chosen import is_everywhere, lane_for
@@ -25,6 +27,8 @@ Leading: TypeAlias = Callable[[Environment], Environment]
 
 _leading: Final[dict[int | None, Leading]] = {}
 """By the identity of an open run's context; ``None`` for all that this process starts."""
+_watching: Final[dict[int, Callable[[int], bool]]] = {}
+"""By the identity of a context that records: says whether the run talks with a program, by its process id."""
 _running: Final[ContextVar[Leading | None]] = ContextVar("reenact_process_running", default=None)
 
 
@@ -35,6 +39,33 @@ def lead_programs(context: Context | None, leading: Leading | None) -> None:
         _leading[key] = leading
     else:
         _leading.pop(key, None)
+
+
+_run_again: Final[list[int]] = []
+
+
+def run_again() -> list[int]:
+    """The process ids of programs that were really started in a replay."""
+    return list(_run_again)
+
+
+def end_programs() -> None:
+    """End the programs that were started in a replay and that nobody has ended."""
+    while _run_again:
+        with suppress(OSError):
+            pid = _run_again.pop()
+            if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
+    """In the block it is noted of the programs of a recorded run with which it *talks_with*."""
+    _watching[id(context)] = talks_with
+    try:
+        yield
+    finally:
+        del _watching[id(context)]
 
 
 def _leading_here() -> Leading:
@@ -80,6 +111,10 @@ def _words_of(args: Any) -> list[str]:
     return [words] if isinstance(words, str) else words
 
 
+_POLLED_S: Final = 0.2
+"""A program that is asked in a loop whether it has ended is not looked at each time: a look takes 10 ms."""
+
+
 class Command:
     """A program with its arguments; *doing* makes the calls that its process makes of them."""
 
@@ -95,6 +130,9 @@ class Command:
         )
         self.program = PurePath(first[0]).name if first and not isinstance(first, str) else str(words)
         """What the events are named after."""
+        self._started_by: str | None = None
+        self._pid = 0
+        self._looked_s = 0.0
 
     def whole(self, sent: Any) -> Call:
         """The command run from beginning to end, with *sent* as its input."""
@@ -108,7 +146,33 @@ class Command:
     def doing(self, what: str, **details: Any) -> Call:
         """Something done with the process after it has begun."""
         known = {name: plain(value) for name, value in details.items() if value is not None}
-        return Call("process", self.program, {"do": what, **known}, empty=_EMPTY.get(what))
+        request = {"do": what, **known}
+        return Call("process", self.program, request, lambda: self._facts(what), empty=_EMPTY.get(what))
+
+    def has_begun(self, step: Step, pid: int) -> bool:
+        """The program runs as *pid*, begun in *step*; whether this is a replay, which leaves it alone then.
+
+        It is run there if the recorded run talked with it over sockets: no recording answers there.
+        """
+        self._started_by, self._pid = step.call_id, pid
+        lane = current_lane()
+        is_replay = lane is not None and lane.context.mode == "replay"
+        if is_replay:
+            _run_again.append(pid)
+        return is_replay
+
+    def _facts(self, what: str) -> dict[str, Any]:
+        if self._started_by is None:
+            return {}
+        facts: dict[str, Any] = {"program": self._started_by}
+        lane = current_lane()
+        talks_with = None if lane is None else _watching.get(id(lane.context))
+        now_s = monotonic()
+        if talks_with is not None and (what != "poll" or now_s - self._looked_s > _POLLED_S):
+            self._looked_s = now_s
+            if talks_with(self._pid):
+                facts["talks"] = True
+        return facts
 
 
 def _words(args: Any) -> str | list[str]:

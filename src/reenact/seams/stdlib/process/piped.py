@@ -89,10 +89,19 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
                 with running():
                     self._real = _popen(*args, **kwargs)
                 step.answer = {"pid": self._real.pid}
+        if self._real is not None and self._command.has_begun(step, self._real.pid):
+            self._become_real(self._real)
+            return
         self.pid = step.answer["pid"]
         self.stdin = self._stream("stdin")
         self.stdout = self._stream("stdout")
         self.stderr = self._stream("stderr")
+
+    def _become_real(self, process: subprocess.Popen[Any]) -> None:
+        vars(self).clear()
+        vars(self).update(vars(process))
+        process._child_created = False  # type: ignore[attr-defined]  # noqa: SLF001 — it has nothing to reap
+        self.__class__ = type(process)  # type: ignore[assignment]  # a base class of its own
 
     def _stream(self, name: str) -> Any:
         if self._options.get(name) != subprocess.PIPE:
