@@ -13,8 +13,9 @@ pool) falls into the lane's *loose* child, where order means nothing.
 from __future__ import annotations
 
 import os
+import sys
 from asyncio import CancelledError, _get_running_loop, current_task
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from sys import modules
@@ -105,6 +106,9 @@ class Step(Protocol):
 
     def async_pieces(self) -> AsyncIterator[Any]:
         """The same, letting the event loop go on between two pieces."""
+
+    def give_up(self, error: Exception) -> None:
+        """What came cannot be recorded, because of *error*; the call goes on."""
 
     def wait(self) -> None:
         """In replay: block until the outcome's turn has come; raises what the recorded call raised."""
@@ -294,8 +298,9 @@ OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, henc
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
 """Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
-open_runs: dict[int, Lane] = {}
-"""Root lanes of the open runs, by the identity of their context."""
+# By the context itself: id() is an audit event, and our hooks hear of every one.
+open_runs: dict[Context, Lane] = {}
+"""Root lanes of the open runs."""
 _lock = Lock()
 
 
@@ -342,14 +347,16 @@ def current_lane() -> Lane | None:
         return _stray_lane() if open_runs else None
     if lane is OUTSIDE:
         return None
-    me = identity()
+    # As identity() says it; most code runs in a thread of its own, and every call asks.
+    is_thread = _get_running_loop() is None and "trio" not in modules
+    me = get_ident() if is_thread else identity()
     if lane.owner != me:
         owned = _owned.get(me)
         if owned is None:
             lane = _claimed(lane, me)
         elif owned.owner != lane.owner:  # else it runs in the owner's name, maybe inside a call
             lane = owned
-    return lane if id(lane.context) in open_runs else _outliving(lane)
+    return lane if lane.context in open_runs else _outliving(lane)
 
 
 def _claimed(lane: Lane, me: int) -> Lane:
@@ -363,7 +370,7 @@ def _claimed(lane: Lane, me: int) -> Lane:
 def _stray_lane() -> Lane | None:
     """The lane of code that inherited none: it can only belong to the one open run."""
     owned = _owned.get(identity())
-    if owned is not None and id(owned.context) in open_runs:
+    if owned is not None and owned.context in open_runs:
         return owned
     with _lock:
         roots = list(open_runs.values())
@@ -392,6 +399,28 @@ def share(owner: int, lane: Lane) -> None:
 def disown(owner: int) -> None:
     """*owner* is over."""
     _owned.pop(owner, None)
+
+
+AuditListener: TypeAlias = Callable[[str, tuple[Any, ...]], None]
+_audit_listeners: dict[str, tuple[AuditListener, ...]] = {}
+
+
+def hear_audit_events(events: Iterable[str], listener: AuditListener) -> None:
+    """Tell *listener* of these audit events from now on, to the end of the process.
+
+    There is one hook for all: libraries raise an event with every ``id()``, and each hook costs 0.25 µs then.
+    """
+    with _lock:
+        if not _audit_listeners:
+            sys.addaudithook(_tell_listeners)
+        for event in events:
+            if listener not in (known := _audit_listeners.get(event, ())):
+                _audit_listeners[event] = (*known, listener)
+
+
+def _tell_listeners(event: str, arguments: tuple[Any, ...]) -> None:
+    for listener in _audit_listeners.get(event, ()):
+        listener(event, arguments)
 
 
 def open_contexts() -> list[Context]:
@@ -424,14 +453,14 @@ def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
     """
     root = Lane(context, ROOT, owner=identity(), within=within)
     with _lock:
-        open_runs[id(context)] = root
+        open_runs[context] = root
     before = lane_var.get()
     set_lane(root)
     try:
         yield root
     finally:
         with _lock:
-            del open_runs[id(context)]
+            del open_runs[context]
         # Not reset by token: an async context manager may close in another context than it opened in.
         set_lane(before)
 
@@ -460,17 +489,32 @@ def outside() -> AbstractContextManager[None]:
 class _Off:
     """The step outside any run: the seam makes its call and nobody looks."""
 
-    __slots__ = ("answer", "facts")
-    live = True
+    __slots__ = ("answer", "call_id", "exact", "facts", "live")
 
     def __init__(self) -> None:
+        self.call_id = ""
+        self.live = True
+        self.answer: Any = None
         self.facts: dict[str, Any] = {}
+        self.exact: Any = None
 
     def left(self) -> None:
         """Nobody looks."""
 
+    def begin(self, leave: Callable[[], None]) -> None:
+        """Nobody looks."""
+
     def piece(self, value: Any) -> None:
         """Nobody looks."""
+
+    def pieces(self) -> Iterator[Any]:
+        """None is recorded."""
+        return iter(())
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        """None is recorded."""
+        for piece in self.pieces():
+            yield piece
 
     def give_up(self, error: Exception) -> None:
         """Nobody looks."""
@@ -480,6 +524,9 @@ class _Off:
 
     async def turn(self) -> None:
         """Nothing to wait for."""
+
+    def close(self, error: BaseException | None) -> None:
+        """Nobody looks."""
 
 
 def _refuse_unplaced(call: Call) -> None:
@@ -512,49 +559,64 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         self._streaming = streaming
         self._again = again
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Step:
         step = self._begin()
-        if not step.live:
+        was_live = step.live
+        if not was_live:
             if self._again is not None:
                 with self._inside_again():
                     self._again()
             step.wait()
-        return self._enter(step)
+        if step.live and not was_live:  # no recorded call is like it, and it may be made
+            self._enter_call()
+        return step
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> Step:
         step = self._begin()
-        if self._again is not None and not step.live:
+        was_live = step.live
+        if self._again is not None and not was_live:
             with self._inside_again():
                 await self._again()
         await step.turn()
-        return self._enter(step)
+        if step.live and not was_live:
+            self._enter_call()
+        return step
 
-    def _begin(self) -> Any:
+    def _begin(self) -> Step:
         lane = self._lane = current_lane()
         if lane is None:
             if open_runs and lane_var.get() is not OUTSIDE:
                 _refuse_unplaced(self._call)
             return _Off()
+        call = self._call
         # Not every run makes calls beside it, so they do not count.
-        self._ordinal = 0 if self._call.beside else lane.next_call()
-        step = self._step = lane.context.step(self._call, lane)
-        if self._call.kind == "tool":
+        if call.beside:
+            self._ordinal = 0
+        else:
+            self._ordinal = lane.calls = lane.calls + 1
+        step = self._step = lane.context.step(call, lane)
+        if call.kind == "tool":
             lane.latest_tool = step.call_id
+        if step.live:
+            self._enter_call()
         return step
 
-    def _enter(self, step: Any) -> Any:
-        if step.live and self._lane is not None:
-            self._inside = self._lane.inside(step.call_id, self._ordinal)
-            if not self._streaming:
-                self._before = lane_var.get()
-                set_lane(self._inside)
-        return step
+    def _enter_call(self) -> None:
+        """What is done from now on is done inside the call; of a stream only what pulls from its source."""
+        lane = self._lane
+        assert lane is not None
+        self._inside = Lane(
+            lane.context, f"{lane.name}/{self._ordinal}", lane, lane.owner, self._step.call_id
+        )
+        if not self._streaming:
+            self._before = lane_var.get()
+            set_lane(self._inside)
 
     def _inside_again(self) -> AbstractContextManager[None]:
         lane = self._lane
         if lane is None:
             return nullcontext()
-        return running_in(lane.inside(getattr(self._step, "call_id", ""), self._ordinal))
+        return running_in(lane.inside(self._step.call_id, self._ordinal))
 
     def note(self, text: str) -> None:
         """Tell the run something about this call."""

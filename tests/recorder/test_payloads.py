@@ -74,15 +74,15 @@ def test_members_are_written_as_their_object_would_be(data: dict[str, Any], thre
 def test_what_was_asked_says_what_its_text_says(value: Any):
     """Read from JSON or not, the value to share parts of is the one that the text holds."""
     is_json = value == json_of(value)
-    text, says = payloads().asked(value, is_json=is_json)
+    text, says = payloads().asked_of_model(value, is_json=is_json)
     assert encode_clean(says) == text
 
 
 def test_what_was_asked_is_shared_without_its_secrets():
     """The request itself is handed on only where nothing in it had to be hidden."""
     clean, telling = {"body": {"messages": ["hello"]}}, {"body": {"messages": [KEY, REGISTERED]}}
-    assert payloads().asked(clean, is_json=True)[1] is clean
-    _, says = payloads().asked(telling, is_json=True)
+    assert payloads().asked_of_model(clean, is_json=True)[1] is clean
+    _, says = payloads().asked_of_model(telling, is_json=True)
     assert [message.startswith("<secret:") for message in says["body"]["messages"]] == [True, True]
     assert telling["body"]["messages"] == [KEY, REGISTERED]
 

@@ -11,6 +11,7 @@ import itertools
 import logging
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import cached_property, partial
+from hashlib import sha256
 from threading import Lock
 from time import time_ns
 from typing import Any, Final, NamedTuple
@@ -68,24 +69,23 @@ _FORKED: Final = (
 )
 
 
-class _Shape(NamedTuple):
-    """How the events of one kind of call are written."""
+class _Outcome(NamedTuple):
+    """How the outcome of one kind of call is written."""
 
-    call_type: bytes
-    outcome_type: bytes
-    answer_member: str
+    type: bytes
+    answer: str
+    """The member that holds what was answered."""
+    has_digest: bool = False
 
 
-_TOOL: Final = _Shape(b"tool_call", b"tool_result", "result")
-_MODEL: Final = _Shape(b"llm_request", b"llm_response", "response")
-_OUTSIDE: Final = _Shape(b"nondeterministic", b"nondeterministic", "value")
-_SHAPES: Final[dict[CallKind, _Shape]] = {
-    "tool": _TOOL,
-    "llm": _MODEL,
+_OUTSIDE: Final = _Outcome(b"nondeterministic", "value", has_digest=True)
+_OUTCOMES: Final[dict[CallKind, _Outcome]] = {
+    "tool": _Outcome(b"tool_result", "result"),
+    "llm": _Outcome(b"llm_response", "response"),
     "network": _OUTSIDE,
     "process": _OUTSIDE,
 }
-
+_INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b"state_mutation"}
 
 _ENDING_S: Final = 0.1
 """Nobody is kept longer from ending, whatever befell the one before."""
@@ -243,19 +243,38 @@ class CaptureContext:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
-        if call.kind == "llm":
+        step = CaptureStep(self, call, f"{self._names.call_prefix}{next(self._call_numbers)}", lane)
+        kind = call.kind
+        if kind == "llm":
             self.latest_model_request = call.request
-        step = CaptureStep(self, call, self._new_call_id(), is_ordered=lane.has_order)
-        if self._files is not None and self._failure is None and not call.beside:
+        if self._failure is not None:
+            self._tell_forked()
+            return step
+        if self._files is not None and not call.beside:
             self._files.before(step.call_id, lane.within)
         try:
-            self._record_call(step, lane)
+            data: dict[str, Any] = {"callId": step.call_id, "lane": self._names.lane(lane)}
+            if lane.within is not None:
+                data["parent"] = lane.within
+            if kind == "tool":
+                data["tool"] = call.name
+                if call.facts:
+                    data |= self._payloads.facts(_facts_of(call))
+                data["args"] = self._payloads.asked(call.request, is_json=call.is_json)
+                self._events.append(b"tool_call", encode_clean(data))
+            elif kind != "llm":
+                self._record_outside_call(call, data)
+            elif call.may_leave_first and self._may_defer:
+                step.is_deferred = True
+                self._events.defer(lambda: self._record_model_call(step, data))
+            else:
+                self._record_model_call(step, data)
         except Exception as error:
             self._fail(error)
         return step
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
-        call_id = self._new_call_id() if instant.is_read else None
+        call_id = f"{self._names.call_prefix}{next(self._call_numbers)}" if instant.is_read else None
         try:
             if call_id is None:
                 value = produce()
@@ -476,7 +495,7 @@ class CaptureContext:
         if error is not None:
             data["error"] = self._redactor.redact_text(error)
         if final_output is not None:
-            text = self._payloads.text(final_output)
+            text = self._redactor.redact_json(to_text(final_output))
             data |= {"finalOutput": self._payloads.stored(text), "finalOutputHash": digest_of_bytes(text)}
         return encode_clean(data)
 
@@ -502,56 +521,30 @@ class CaptureContext:
             self._fail(error)
             return ProcessNames()
 
-    def _new_call_id(self) -> str:
-        return f"{self._names.call_prefix}{next(self._call_numbers)}"
+    def _record_outside_call(self, call: Call, data: dict[str, Any]) -> None:
+        data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
+        data |= self._payloads.facts(_facts_of(call))
+        data["request"] = self._payloads.asked(call.request, is_json=call.is_json)
+        if call.beside:
+            data["beside"] = call.beside
+            if call.is_background:
+                data["background"] = True
+        self._events.append(b"nondeterministic", encode_clean(data))
 
-    def _record_call(self, step: CaptureStep, lane: Lane) -> None:
-        if self._failure is not None:
-            self._tell_forked()
-            return
+    def _record_model_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
         call = step.call
-        shape = _SHAPES[call.kind]
-        data: dict[str, Any] = {"callId": step.call_id, "lane": self._names.lane(lane)}
-        if lane.within is not None:
-            data["parent"] = lane.within
-        if shape is _MODEL:
-            if call.may_leave_first and self._may_defer:
-                step.is_deferred = True
-                self._events.defer(lambda: self._record_deferred_call(step, data))
-            else:
-                self._record_model_call(call, data)
-            return
-        text = self._payloads.text(call.request, is_json=call.is_json)
-        if shape is _TOOL:
-            if call.facts:
-                data |= self._payloads.facts(_facts_of(call))
-            data["tool"] = call.name
-            data["args"] = self._payloads.stored(text)
-        else:
-            data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-            data |= self._payloads.facts(_facts_of(call)) | {"request": self._payloads.stored(text)}
-            if call.beside:
-                data["beside"] = call.beside
-                if call.is_background:
-                    data["background"] = True
-        self._events.append(shape.call_type, encode_clean(data))
-
-    def _record_model_call(self, call: Call, data: dict[str, Any]) -> None:
-        text, asked = self._payloads.asked(call.request, is_json=call.is_json)
-        digest = digest_of_bytes(text)
-        told = self._payloads.facts(_facts_of(call))
-        data |= _UNKNOWN_MODEL | {"inputHash": digest} | told | {"requestHash": digest}
-        if self._model is NO_MODEL and "model" in told:
-            self._model = _model_of(told)
-        # Together, so that a request refers only to what is written before it, however the run ends.
-        with self._events.lock:
-            shared = encode_clean(self._sharing.shrink(data["callId"], asked))
-            data["request"] = self._payloads.stored(shared)
-            self._events.append(b"llm_request", encode_clean(data))
-
-    def _record_deferred_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
         try:
-            self._record_model_call(step.call, data)
+            text, asked = self._payloads.asked_of_model(call.request, is_json=call.is_json)
+            digest = digest_of_bytes(text)
+            facts = self._payloads.facts(_facts_of(call))
+            data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
+            if self._model is NO_MODEL and "model" in facts:
+                self._model = _model_of(facts)
+            # Together, so that a request refers only to what is written before it, however the run ends.
+            with self._events.lock:
+                shared = encode_clean(self._sharing.shrink(step.call_id, asked))
+                data["request"] = self._payloads.stored(shared)
+                self._events.append(b"llm_request", encode_clean(data))
         except Exception as error:
             self._fail(error)
         step.is_deferred = False
@@ -574,21 +567,22 @@ class CaptureContext:
             self._tell_forked()
             return
         try:
-            data = self._instant_data(instant, value, error)
+            if instant.is_plain and error is None and type(value) is not dict:  # which is a fake's: anything
+                text = to_text(value)
+                value_hash = f"sha256:{sha256(text).hexdigest()}"
+                data = {**instant.request, "value": _Raw(text), "valueHash": value_hash}
+            else:
+                data = self._instant_data(instant, value, error)
             data["lane"] = self._names.lane(lane)
             if lane.within is not None:
                 data["parent"] = lane.within
             if call_id is not None:
                 data["callId"] = call_id
-            self._events.append(instant.type.encode(), encode_clean(data))
+            self._events.append(_INSTANTS[instant.type], encode_clean(data))
         except Exception as failure:
             self._fail(failure)
 
     def _instant_data(self, instant: Instant, value: Any, error: BaseException | None) -> dict[str, Any]:
-        is_fakes = type(value) is dict  # and may be anything
-        if instant.is_plain and error is None and not is_fakes:
-            text = to_text(value)
-            return {**instant.request, "value": _Raw(text), "valueHash": digest_of_bytes(text)}
         data = self._payloads.members(instant.request)
         if error is not None:
             return data | {"error": self._payloads.failure(error)}
@@ -612,38 +606,51 @@ class CaptureContext:
             self._tell_forked()
             return
         try:
-            shape = _SHAPES[step.call.kind]
-            text = None
-            if step.gave_way and step.is_ordered and step.opened is None and not (error and leaving(error)):
-                step.joined = self._rounds_since_last()
-            if shape is _MODEL:
+            data: dict[str, Any] = {"callId": step.call_id}
+            if step.gave_way is not None or step.opened is not None:
+                self._put_timing(data, step, error)
+            kind, text = step.call.kind, None
+            if kind == "llm":
                 if step.is_deferred:
                     self.write_deferred()
                 if step.is_deferred:  # after a Ctrl-C; an outcome without its call could not be read
                     return
-                text = self._whole_answer(step) if error is None else None
-            self._events.append(
-                shape.outcome_type, text or encode_clean(self._outcome_data(shape, step, error))
-            )
+                text = self._whole_answer(data, step) if error is None else None
+            if text is None:
+                self._put_outcome(data, step, error)
+                text = encode_clean(data)
+            self._events.append(_OUTCOMES[kind].type, text)
         except Exception as failure:
             self._fail(failure)
         if self._files is not None and self._failure is None and not step.call.beside:
             self._files.after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
-    def _whole_answer(self, step: CaptureStep) -> bytes | None:
-        """The data of a model's answer in one go, as nearly every answer can be written."""
+    def _put_timing(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
+        """What replay must know of when the outcome came."""
+        if step.opened is not None:
+            data["opened"], data["opening"] = step.opened
+        elif step.gave_way and step.lane.has_order and not (error and leaving(error)):
+            rounds = self._rounds_since_last()
+            if rounds is not None:
+                data["joined"] = rounds
+        if step.gave_way is False:
+            data["inline"] = True
+
+    def _whole_answer(self, data: dict[str, Any], step: CaptureStep) -> bytes | None:
+        """The text of a model's answer in one go, as nearly every answer can be written."""
         if step.recorded_pieces is not None or step.exact is not None:
             return None
-        data = step.timing() | _model_answered(step) | {_MODEL.answer_member: step.answer}
-        return self._payloads.whole(data, _MODEL.answer_member, is_json=step.call.is_json)
+        whole = data | _model_answered(step) | {"response": step.answer}
+        return self._payloads.whole(whole, "response", is_json=step.call.is_json)
 
-    def _outcome_data(self, shape: _Shape, step: CaptureStep, error: BaseException | None) -> dict[str, Any]:
-        data = step.timing()
-        if shape is _TOOL:
+    def _put_outcome(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
+        """The answer or the error, each in the form in which it may be written."""
+        kind = step.call.kind
+        if kind == "tool":
             data["ok"] = error is None
-        elif shape is _OUTSIDE:
-            data |= {"source": step.call.kind, "key": self._redactor.redact_text(step.call.name)}
-        facts = _model_answered(step) if shape is _MODEL else step.facts
+        elif kind != "llm":
+            data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
+        facts = _model_answered(step) if kind == "llm" else step.facts
         if facts:
             data |= self._payloads.members(facts)
         if error is not None:
@@ -653,12 +660,11 @@ class CaptureContext:
         if error is None or step.answer is not None:
             answer = self._payloads.answer(step.answer)
             is_redacted = answer.is_redacted
-            data[shape.answer_member] = answer.stored
-            if shape is _OUTSIDE:
+            data[_OUTCOMES[kind].answer] = answer.stored
+            if _OUTCOMES[kind].has_digest:
                 data["valueHash"] = digest_of_bytes(answer.text)
         if step.recorded_pieces is not None or step.exact is not None:
             self._put_forms(data, step, is_redacted=is_redacted)
-        return data
 
     def _put_forms(self, data: dict[str, Any], step: CaptureStep, *, is_redacted: bool) -> None:
         """The answer piece by piece, and as it came over the wire if nothing had to be hidden in it."""
@@ -699,7 +705,7 @@ def _model_answered(step: CaptureStep) -> dict[str, Any]:
     return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(told: dict[str, Any]) -> Model:
-    known = {name: _decode(encode_clean(told[name])) for name in _UNKNOWN_MODEL if name in told}
+def _model_of(facts: dict[str, Any]) -> Model:
+    known = {name: _decode(encode_clean(facts[name])) for name in _UNKNOWN_MODEL if name in facts}
     named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])

@@ -54,12 +54,13 @@ class Payloads:
         self._sink = sink
         self._threshold_bytes = threshold_bytes
 
-    def text(self, value: Any, *, is_json: bool = False) -> bytes:
-        """The canonical text of what was asked, to be compared in replay."""
-        return self._redactor.redact_json(to_text(value, is_json=is_json))
+    def asked(self, value: Any, *, is_json: bool = False) -> msgspec.Raw:
+        """What was asked, to be compared in replay."""
+        text = self._redactor.redact_json(to_text(value, is_json=is_json))
+        return _Raw(text) if len(text) <= self._threshold_bytes else self.stored(text)
 
-    def asked(self, value: Any, *, is_json: bool = False) -> tuple[bytes, Any]:
-        """The same, and what it says: *value* itself, only to be read, where nothing in it changes."""
+    def asked_of_model(self, value: Any, *, is_json: bool = False) -> tuple[bytes, Any]:
+        """The canonical text, and what it says: *value*, only to be read, where nothing in it changes."""
         plain = to_text(value, is_json=is_json)
         text = self._redactor.redact_json(plain)
         is_itself = is_json and text is plain and is_plain(text)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from reenact.boundary import Call, is_cancellation
+from reenact.boundary import Call, Lane, is_cancellation
 from reenact.recorder.payloads import frozen_piece
 
 
@@ -34,6 +34,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     recorder: Recorder
     call: Call
     call_id: str
+    lane: Lane
     live: bool = True
     answer: Any = None
     facts: dict[str, Any] = {}
@@ -46,10 +47,6 @@ class CaptureStep(msgspec.Struct, eq=False):
     """Whether the call has left, or is about to, and is not recorded yet."""
     gave_way: bool | None = None
     """Whether the event loop went on before the outcome came; ``None`` outside of one."""
-    is_ordered: bool = False
-    """Whether replay delivers the outcome in its turn: not that of a call inside another one."""
-    joined: int | None = None
-    """How many rounds of the event loop before it something else came in; ``None`` where all was at rest."""
 
     def wait(self) -> None:
         """A recorded call waits for nothing."""
@@ -94,17 +91,6 @@ class CaptureStep(msgspec.Struct, eq=False):
         """Nor on an event loop."""
         for piece in self.pieces():
             yield piece
-
-    def timing(self) -> dict[str, Any]:
-        """Whose outcome it is, and what replay must know of when it came."""
-        facts: dict[str, Any] = {"callId": self.call_id}
-        if self.opened is not None:
-            facts["opened"], facts["opening"] = self.opened
-        if self.gave_way is False:
-            facts["inline"] = True
-        if self.joined is not None:
-            facts["joined"] = self.joined
-        return facts
 
     def close(self, error: BaseException | None) -> None:
         if not self.is_closed:

@@ -77,6 +77,9 @@ class EmptyStep:
     def piece(self, value: Any) -> None:
         """Nothing comes."""
 
+    def give_up(self, error: Exception) -> None:
+        """Nothing is recorded."""
+
     def pieces(self) -> Iterator[Any]:
         return iter(())
 

@@ -760,6 +760,9 @@ class ReplayStep:
     def piece(self, value: Any) -> None:
         """Nor are its pieces."""
 
+    def give_up(self, error: Exception) -> None:
+        """There is nothing to give up."""
+
     def pieces(self) -> Iterator[Any]:
         for piece in self._recorded_pieces():
             yield self._named_as_now(piece)

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from reenact.boundary import hear_audit_events
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.audited import audited
@@ -91,7 +92,6 @@ _watches: tuple[Watch, ...] = ()
 """The same for those that only look."""
 _changing = Lock()
 _attached = ExitStack()
-_is_hooked = False
 _suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
 
 
@@ -240,7 +240,7 @@ class Watch:
         global _watches
         with _changing:
             _watches = (*_watches, self)
-            _hook_once()
+            hear_audit_events(READERS, _listen)
         self._sockets_before = held_sockets()
         return self
 
@@ -264,19 +264,11 @@ _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 def _attach() -> None:
     _attached.enter_context(audited())
-    _hook_once()
+    hear_audit_events(READERS, _listen)
 
 
-def _hook_once() -> None:
-    global _is_hooked
-    if not _is_hooked:
-        # An audit hook stays for the life of the process, so there is one for all guards.
-        sys.addaudithook(_hook)
-        _is_hooked = True
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if (_guards or _watches) and (read := READERS.get(event)) and (egress := read(arguments)):
+def _listen(event: str, arguments: tuple[Any, ...]) -> None:
+    if (_guards or _watches) and (egress := READERS[event](arguments)):
         # What is announced for guards, whose run may be over, is none of a recording's business.
         for watch in _watches if event not in _OURS else ():
             watch.look(egress)

@@ -20,18 +20,18 @@ from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.patches import Patch
 from reenact.seams.serving import is_served_here
 
-_asking: Final[dict[int, Callable[[str, int], bool]]] = {}
+_asking: Final[dict[Context, Callable[[str, int], bool]]] = {}
 """By the identity of an open run's context: whether who is at a host and port is asked as a call."""
 
 
 @contextmanager
 def asked_by(context: Context, is_asked: Callable[[str, int], bool]) -> Iterator[None]:
     """Have the run of *context* asked whether somebody is at a host and port where it *is_asked*."""
-    _asking[id(context)] = is_asked
+    _asking[context] = is_asked
     try:
         yield
     finally:
-        del _asking[id(context)]
+        del _asking[context]
 
 
 class _State(NamedTuple):
@@ -86,7 +86,7 @@ def _probe(connecting: socket.socket, address: Any) -> Call | None:
     if not is_stream or connecting.gettimeout() == 0 or is_any_under_way(lane.context):
         return None
     host, port = address[:2]
-    is_asked = _asking.get(id(lane.context))
+    is_asked = _asking.get(lane.context)
     if is_asked is None or is_served_here(host, port) or not is_asked(host, port):
         return None
     url = f"tcp://{f'[{host}]' if ':' in host else host}:{port}"

@@ -19,19 +19,19 @@ from reenact.seams.http.request import RequestMeaning, Sent
 
 _DONE: Final = b"data: [DONE]"
 
-_under_way: set[tuple[int, str]] = set()
-"""Live exchanges, by their context's identity and their call's id."""
+_under_way: set[tuple[Context, str]] = set()
+"""Live exchanges, by their context and their call's id."""
 
 
 def is_any_under_way(context: Context) -> bool:
     """Whether a client of *context*'s run is making a call: it may connect in a task of its own."""
-    return any(identity == id(context) for identity, _ in tuple(_under_way))
+    return any(one is context for one, _ in tuple(_under_way))
 
 
 def is_outermost() -> bool:
     """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
     lane = current_lane()
-    return lane is not None and (lane.within is None or (id(lane.context), lane.within) not in _under_way)
+    return lane is not None and (lane.within is None or (lane.context, lane.within) not in _under_way)
 
 
 class Exchange:
@@ -98,7 +98,7 @@ class Exchange:
     def _entered(self, step: Any) -> None:
         self._step = step
         if step.live and (lane := current_lane()) is not None:
-            self._identity = id(lane.context), step.call_id
+            self._identity = lane.context, step.call_id
             _under_way.add(self._identity)
 
     @property

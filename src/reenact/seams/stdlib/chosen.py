@@ -15,19 +15,19 @@ from reenact.values.objects import type_name
 
 Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "environ"]
 
-_sources: Final[dict[int, frozenset[str]]] = {}
+_sources: Final[dict[Context, frozenset[str]]] = {}
 """By the identity of an open run's context."""
 
 
-_everywhere: Final[dict[int, frozenset[str]]] = {}
+_everywhere: Final[dict[Context, frozenset[str]]] = {}
 """The same for what is recorded whoever asks, not for the agent's modules alone."""
 
 
-_variables: Final[dict[int, frozenset[str]]] = {}
+_variables: Final[dict[Context, frozenset[str]]] = {}
 """The variables of the environment that a run wants; not there for all of them."""
 
 
-_starts: Final[dict[int, str]] = {}
+_starts: Final[dict[Context, str]] = {}
 """The working folder in which a run began."""
 
 
@@ -38,11 +38,11 @@ def choose(
     variables: frozenset[str] | None = None,
 ) -> None:
     """From now on *context* gets what *sources* yield."""
-    _sources[id(context)] = sources
-    _everywhere[id(context)] = everywhere
-    _starts[id(context)] = _working_folder()
+    _sources[context] = sources
+    _everywhere[context] = everywhere
+    _starts[context] = _working_folder()
     if variables is not None:
-        _variables[id(context)] = variables
+        _variables[context] = variables
 
 
 def _working_folder() -> str:
@@ -54,30 +54,30 @@ def _working_folder() -> str:
 
 def forget(context: Context) -> None:
     """The run of *context* is over."""
-    del _sources[id(context)], _everywhere[id(context)], _starts[id(context)]
-    _variables.pop(id(context), None)
+    del _sources[context], _everywhere[context], _starts[context]
+    _variables.pop(context, None)
 
 
 def lane_for(source: Source) -> Lane | None:
     """The current lane if its run wants *source*, else ``None``: then the real thing happens unseen."""
     lane = current_lane()
-    return lane if lane is not None and source in _sources.get(id(lane.context), ()) else None
+    return lane if lane is not None and source in _sources.get(lane.context, ()) else None
 
 
 def wants_variable(name: str) -> bool:
     """Whether the current run wants the environment's variable *name*; ``*`` for the list of all."""
     lane = lane_for("environ")
-    return lane is not None and name in _variables.get(id(lane.context), (name,))
+    return lane is not None and name in _variables.get(lane.context, (name,))
 
 
 def start_of(lane: Lane) -> str:
     """The working folder in which the run of *lane* began."""
-    return _starts[id(lane.context)]
+    return _starts[lane.context]
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:
     """Whether the run of *lane* wants *source* from libraries too."""
-    return source in _everywhere.get(id(lane.context), ())
+    return source in _everywhere.get(lane.context, ())
 
 
 def value_of(source: Source, instant: Instant, produce: Callable[[], Any]) -> Any:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+from reenact.boundary import hear_audit_events
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MAX_KEPT: Final = 200
@@ -59,17 +60,13 @@ def tell_place(place: str) -> str:
 
 _open: tuple[Written, ...] = ()
 """Replaced, never changed, because the hook reads it without a lock."""
-_is_hooked = False
 
 
 @contextmanager
 def watched_by(written: Written) -> Iterator[None]:
     """Have *written* told what is opened to write in the block."""
-    global _open, _is_hooked
-    if not _is_hooked:
-        # An audit hook stays for the life of the process, so there is one for all runs.
-        sys.addaudithook(_hook)
-        _is_hooked = True
+    global _open
+    hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)
     _open = (*_open, written)
     try:
         yield
@@ -77,7 +74,7 @@ def watched_by(written: Written) -> Iterator[None]:
         _open = tuple(each for each in _open if each is not written)
 
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+def _listen(event: str, arguments: tuple[Any, ...]) -> None:
     if not _open:
         return
     if event == "open":

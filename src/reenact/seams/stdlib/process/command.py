@@ -25,7 +25,7 @@ Environment: TypeAlias = Mapping[str, str] | None
 Leading: TypeAlias = Callable[[Environment], Environment]
 """Changes an environment so that the program's own model calls are seen."""
 
-_leading: Final[dict[int | None, Leading]] = {}
+_leading: Final[dict[Context | None, Leading]] = {}
 """By the identity of an open run's context; ``None`` for all that this process starts."""
 _watching: Final[dict[int, Callable[[int], bool]]] = {}
 """By the identity of a context that records: says whether the run talks with a program, by its process id."""
@@ -34,7 +34,7 @@ _running: Final[ContextVar[Leading | None]] = ContextVar("reenact_process_runnin
 
 def lead_programs(context: Context | None, leading: Leading | None) -> None:
     """Start programs of the run of *context*, or of this whole process, as *leading* says from now on."""
-    key = None if context is None else id(context)
+    key = None if context is None else context
     if leading is not None:
         _leading[key] = leading
     else:
@@ -70,7 +70,7 @@ def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> It
 
 def _leading_here() -> Leading:
     lane = lane_for("subprocess")
-    found = _leading.get(None) or (_leading.get(id(lane.context)) if lane is not None else None)
+    found = _leading.get(None) or (_leading.get(lane.context) if lane is not None else None)
     return found or (lambda environment: environment)
 
 
