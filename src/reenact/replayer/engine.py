@@ -183,16 +183,20 @@ class ReplayEngine:
     def step(self, call: Call, lane: Lane) -> Step:
         if self._beyond and lane.within in self._beyond:
             return self.unmatched_step(call, lane)
-        event_type = CALL_TYPES[call.kind]
-        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
-        name = self._name(call)
-        if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
-            return step
-        key = Key(event_type, name, sha256(text).digest())
+        text = to_text(call.request, is_json=call.is_json)
+        name = "" if call.kind == "llm" else self._name(call)
         if call.runs_again:
             self._running_again.add(name)
+        key = Key(CALL_TYPES[call.kind], name, sha256(text).digest())
+        # Nearly every call equals its recorded one as it is; to look for secrets in it would take longest.
+        recorded = None if call.beside else self._find_in_place(lane, key)
+        if recorded is None:
+            text = self._redactor.redact_json(text)
+            if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
+                return step
+            key = Key(key.type, name, sha256(text).digest())
+            recorded = self._find(lane, key, text)
         is_live = call.kind == "tool" and name in self._passthrough
-        recorded = self._find(lane, key, text)
         if recorded is None and not is_live and self._may_still_come(lane, key, text):
             return self.make_step(self, None, lane, early=_EarlyMatch(self, lane, key, text, call))
         found = recorded or self.stand_in(lane, key, text, call)
@@ -205,7 +209,9 @@ class ReplayEngine:
             self.notes.append(f"{call.name} was run: the recorded run talked with it over a socket")
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
-        self.turns.happened([found.seq] if is_live else [found.seq, *self.set_aside(found)])
+        # What happened inside a call is set aside, unless it happens again.
+        has_inner = not is_live and found.call_id in self._nested
+        self.turns.happened([found.seq, *self.set_aside(found)] if has_inner else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
@@ -451,15 +457,25 @@ class ReplayEngine:
     def _find(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
         """The recorded call that this one is: in its own place as it is or masked, else anywhere."""
         with self._lock:
-            self.settle()
-            self.refuse_when_over(key.type, key.name)
-            self._refuse_after_divergence()
-            recorded = self._lanes.take(lane, key)
-            if recorded is None:
-                recorded = self.find_equal(lane, self.keys(key, request_text))
-            if recorded is None and not self._may_still_come(lane, key, request_text):
-                recorded = self._take_alike(lane, key, request_text)
-            return recorded
+            recorded = self._find_in_place(lane, key)
+            return recorded if recorded is not None else self._find_elsewhere(lane, key, request_text)
+
+    def _find_in_place(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """The recorded call that is due, if this is it."""
+        with self._lock:
+            if self._find_root is not None:
+                self.settle()
+            if self._is_over:
+                self.refuse_when_over(key.type, key.name)
+            if self._divergences and self.policy == "strict":
+                raise diverged(self._divergences[0])
+            return self._lanes.take(lane, key)
+
+    def _find_elsewhere(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        recorded = self.find_equal(lane, self.keys(key, request_text))
+        if recorded is None and not self._may_still_come(lane, key, request_text):
+            recorded = self._take_alike(lane, key, request_text)
+        return recorded
 
     def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
         """The recorded call with one of *keys* that may come now, the nearest first."""
@@ -540,10 +556,6 @@ class ReplayEngine:
         if self._is_over:
             what = report.spoken(event_type, name)
             raise Diverged(f"{what}: the replay in which its caller was started is over")
-
-    def _refuse_after_divergence(self) -> None:
-        if self._divergences and self.policy == "strict":
-            raise diverged(self._divergences[0])
 
     def _expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
         with self._lock:
@@ -706,19 +718,16 @@ class ReplayStep:
         self.call_id = ""
         self._is_unmatched = False
         if recorded is not None:
-            self._is(recorded)
+            self._recorded = recorded
+            self.call_id = recorded.call_id or ""
+            if engine.files is not None:
+                engine.compare_files(recorded, lane)
         self.answer: Any = None
         self.exact: Any = None
         self.facts: dict[str, Any] = {}
         self._data: dict[str, Any] = {}
         self._pieces: list[Any] | None = None
         """Where they have names of this run's; the recorded ones otherwise."""
-
-    def _is(self, recorded: RecordedCall) -> None:
-        self._recorded = recorded
-        self.call_id = recorded.call_id or ""
-        if self._engine.files is not None:
-            self._engine.compare_files(recorded, self._lane)
 
     def answer_unmatched(self, call: Call) -> None:
         """Be the step of a call that no recorded one is alike."""
@@ -731,7 +740,10 @@ class ReplayStep:
     def _settle(self, early: _EarlyMatch) -> None:
         found = early.settle()
         if found is not None:
-            self._is(found)
+            self._recorded = found
+            self.call_id = found.call_id or ""
+            if self._engine.files is not None:
+                self._engine.compare_files(found, self._lane)
             if found.type == "tool_call":
                 self._lane.latest_tool = self.call_id
         elif early.call is not None:
@@ -812,12 +824,16 @@ class ReplayStep:
 
     def _give(self) -> None:
         """Hand out what the outcome's data say, or raise it."""
-        recorded = self._recorded
-        if not recorded.is_stream:
+        recorded, data = self._recorded, self._data
+        if "error" in data and not recorded.is_stream:
             self._raise_recorded_error()
-        self.answer = self._payload(_ANSWERS[recorded.type])
-        self.exact = self._payload("exact")
-        self._rename()
+        member = _ANSWERS[recorded.type]
+        if self._is_plain:
+            self.answer, self.exact = data.get(member), data.get("exact")
+        else:
+            self.answer, self.exact = self._payload(member), self._payload("exact")
+        if self._engine.likeness.may_differ:
+            self._rename()
 
     def _payload(self, member: str) -> Any:
         stored = self._data.get(member)
@@ -828,8 +844,6 @@ class ReplayStep:
     def _rename(self) -> None:
         """Answer with the names of this run; what is coded cannot be, and is given plain."""
         likeness = self._engine.likeness
-        if not likeness.may_differ:
-            return
         answer, pieces = self.answer, self._payload("pieces")
         likeness.look_through([answer, pieces])
         answers = likeness.answers

@@ -60,6 +60,7 @@ class RecordedLane:
     def __init__(self, name: str, parent: RecordedLane | None) -> None:
         self.name = name
         self.parent = parent
+        self.is_loose = name.endswith("~")
         self.calls: list[RecordedCall] = []
         self.position = 0
         self.is_bound = False
@@ -74,10 +75,6 @@ class RecordedLane:
         """Lenient replay has answered another call with one of these, which may still come itself."""
         self.place = self.last_place = 0
         """Where in the tree of lanes it stands, parents before children, and the last of its descendants."""
-
-    @property
-    def is_loose(self) -> bool:
-        return self.name.endswith("~")
 
     @property
     def is_untouched(self) -> bool:
@@ -161,7 +158,10 @@ class Lanes:
 
     def equals(self, call: RecordedCall, key: Key) -> bool:
         """Whether the recorded *call* and the live one of that *key* are the same call."""
-        return self._key_of(call, key.is_masked) == key
+        if key.is_masked or call.request_digest is None:
+            return self._key_of(call, key.is_masked) == key
+        is_same = call.request_digest == key.request_digest
+        return is_same and call.type == key.type and call.name == key.name
 
     def _take_next(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
         if lane.is_loose:
@@ -169,7 +169,9 @@ class Lanes:
         call = lane.upcoming()
         if call is None or not self.equals(call, key):
             return self.take_equal(lane, key, only_lent=True) if lane.has_lent else None
-        self._take(call, lane)
+        call.taken = True
+        if self._index:
+            self._take(call, lane)
         return call
 
     def _take(self, call: RecordedCall, lane: RecordedLane) -> None:

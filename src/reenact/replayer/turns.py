@@ -206,7 +206,7 @@ class Turns:
         with self._lock:
             self._moving.pop(lane, None)
             self._overdue.discard(call.lane)
-            if not call.never_ends and self._is_due(call) and not self._queue and self._at_rest():
+            if not self._queue and not call.never_ends and self._is_due(call) and self._at_rest():
                 self._note_delivery(call)
                 self._set_moving(lane)
                 return True
@@ -294,7 +294,9 @@ class Turns:
 
     def _holds_others_up(self) -> bool:
         """Whether a loop would stand still if the calling thread blocked."""
-        return on_loop() or any(loop.is_driven_here for loop in list(self._loops.values()))
+        if on_loop():
+            return True
+        return bool(self._loops) and any(loop.is_driven_here for loop in list(self._loops.values()))
 
     def _running_loop(self) -> Loop:
         running = running_loop()
@@ -788,8 +790,8 @@ class Turns:
         return not self._acts or call.is_stream or self._next > call.due_after + 1 or self._due_act() is None
 
     def _at_rest(self) -> bool:
-        if self._moving:
-            return False
+        if self._moving or not self._loops:
+            return not self._moving
         for key, loop in list(self._loops.items()):
             if loop.is_closed:
                 del self._loops[key]

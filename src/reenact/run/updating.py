@@ -185,8 +185,14 @@ class MatchingFirst(ReplayEngine):
         """What is due in another task is not waited for: what cannot be matched now is made."""
         return False
 
-    def _find(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
-        recorded = super()._find(lane, key, request_text)
+    def _find_in_place(self, lane: Lane, key: Key) -> RecordedCall | None:
+        recorded = super()._find_in_place(lane, key)
+        if recorded is not None:
+            self._note(recorded, lane)
+        return recorded
+
+    def _find_elsewhere(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
+        recorded = super()._find_elsewhere(lane, key, request_text)
         if recorded is not None:
             self._note(recorded, lane)
         return recorded

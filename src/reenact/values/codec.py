@@ -137,16 +137,12 @@ def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None
 
 def _is_exact(value: Any) -> bool:
     """Whether all values in it are of JSON's own types, and not of classes made from these."""
-    if type(value) in _SCALARS:
-        return True
-    containers = [value]
-    for container in containers:
-        kind = type(container)
-        if kind is not dict and kind is not list:
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        return kind in _SCALARS
+    for child in value.values() if kind is dict else value:
+        if type(child) not in _SCALARS and not _is_exact(child):
             return False
-        values = container.values() if kind is dict else container
-        if not _SCALARS.issuperset(map(type, values)):
-            containers += [child for child in values if type(child) not in _SCALARS]
     return True
 
 
