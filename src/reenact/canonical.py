@@ -26,6 +26,8 @@ import orjson
 from reenact.errors import FormatError
 
 Profile: TypeAlias = Literal["replay", "jcs"]
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+"""Any JSON; fields of msgspec's structs say ``Any``, because it does not take a type that holds itself."""
 
 MAX_DEPTH: Final = 254
 """Deeper nesting is refused; it is where the strictest JSON library we use stops."""

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
+
 _LIMIT: Final = 300
 
 
@@ -41,7 +43,7 @@ def brief_arguments(arguments: Any) -> str:
     return ", ".join(f"{name}={brief(value)}" for name, value in arguments.items())
 
 
-def brief_failure(failure: Any) -> str:
+def brief_failure(failure: JsonValue) -> str:
     """A recorded exception as Python's last line says it."""
     if not isinstance(failure, dict) or "type" not in failure:
         return brief(failure)
@@ -61,13 +63,13 @@ def _pieces(value: Any, limit: int) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def _object(value: dict[str, Any], limit: int) -> Iterator[str]:
+def _object(value: dict[str, JsonValue], limit: int) -> Iterator[str]:
     members = ((json.dumps(key, ensure_ascii=False), item) for key, item in value.items())
     return _enclosed("{", members, "}", limit)
 
 
 def _enclosed(
-    opening: str, members: Iterator[tuple[str | None, Any]], closing: str, limit: int
+    opening: str, members: Iterator[tuple[str | None, JsonValue]], closing: str, limit: int
 ) -> Iterator[str]:
     yield opening
     for position, (key, item) in enumerate(members):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
-from reenact.canonical import digest
+from reenact.canonical import JsonValue, digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
@@ -157,7 +157,7 @@ def content_of(source: RunSource, step: RunStep) -> Content:
     return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), is_chance)
 
 
-def _asked_content(payloads: StepPayloads, began: RunEvent) -> dict[str, Any]:
+def _asked_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
     said, request = payloads.conversation, payloads.request
     if said is not None:
         return _conversation_content(said)
@@ -203,14 +203,14 @@ def _came_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | None)
     return came | {name: _without_transport(payloads.response)}
 
 
-def _failure(error: Any) -> Any:
+def _failure(error: JsonValue) -> JsonValue:
     """Class and message; what else an exception carries differs from run to run."""
     if not isinstance(error, dict):
         return error
     return {name: error[name] for name in ("type", "message", "status") if name in error}
 
 
-def _without_transport(value: Any) -> Any:
+def _without_transport(value: JsonValue) -> JsonValue:
     if isinstance(value, dict) and ("status" in value or "url" in value):
         return {name: child for name, child in value.items() if name not in _TRANSPORT}
     return value
@@ -236,7 +236,7 @@ class _Renumbering:
         return members
 
 
-def _digest(value: Any) -> str:
+def _digest(value: JsonValue) -> str:
     try:
         return digest(value)
     except FormatError:  # what canonical JSON cannot hold is compared as Python would print it

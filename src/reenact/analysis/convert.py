@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, TypeAlias, get_args
+from typing import BinaryIO, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -333,8 +333,8 @@ class _LossCounter:
     """Counts losses by what was lost and keeps the first of each kind; unreadable lines one by one."""
 
     def __init__(self) -> None:
-        self._firsts: dict[tuple[Any, ...], Loss] = {}
-        self._counts: Counter[tuple[Any, ...]] = Counter()
+        self._firsts: dict[tuple[object, ...], Loss] = {}
+        self._counts: Counter[tuple[object, ...]] = Counter()
 
     def add(self, loss: Loss) -> None:
         kind = loss if loss.event == UNREADABLE else (loss.event, loss.field)

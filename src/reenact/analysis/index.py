@@ -20,10 +20,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.event import ASKING, OUTSIDE, EventHead
 from reenact.lane_name import LaneName
@@ -187,7 +188,7 @@ class StepIndex:
         if data.usage:
             self._use(place, data.usage)
 
-    def _use(self, place: int, usage: dict[str, Any]) -> None:
+    def _use(self, place: int, usage: dict[str, JsonValue]) -> None:
         counts = [0] * len(_TOKENS)
         for number, name in enumerate(_TOKENS):
             count = usage.get(name)
@@ -285,7 +286,7 @@ def _text_of(source: RunSource, index: StepIndex, place: int) -> str:
     return "\n".join([index.names[index.name[place]], *texts]).lower()
 
 
-def _texts(source: RunSource, value: Any) -> Iterator[str]:
+def _texts(source: RunSource, value: JsonValue) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

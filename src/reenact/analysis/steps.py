@@ -11,6 +11,7 @@ import msgspec
 
 from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
 from reenact.analysis.index import STATES, State, StepIndex, Tokens
+from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
 from reenact.providers import read_response
@@ -164,7 +165,7 @@ def _last_word(value: Any) -> Any:
     return value
 
 
-def _answer_body(data: dict[str, Any]) -> bytes:
+def _answer_body(data: dict[str, JsonValue]) -> bytes:
     """The body that came, as far as it stands in the event and is text."""
     response, pieces = unquoted(data.get("response")), unquoted(data.get("pieces"))
     body = response.get("body") if isinstance(response, dict) else None
@@ -224,7 +225,7 @@ def _describe_value(event: RunEvent) -> str:
     return brief(value) if value is not None else ""
 
 
-def _short_digest(digest: Any) -> str:
+def _short_digest(digest: JsonValue) -> str:
     """A published log has digests instead of values."""
     return f"‹{digest[:_HASHES]}…›" if isinstance(digest, str) else ""
 

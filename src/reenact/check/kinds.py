@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
@@ -93,7 +93,7 @@ def _whole(text: bytes, file: str) -> Any:
         raise error.at(file=file) from None
 
 
-def _kind(value: Any, *, has_lines: bool, file: str) -> ArtifactKind | Literal["events"]:
+def _kind(value: JsonValue, *, has_lines: bool, file: str) -> ArtifactKind | Literal["events"]:
     if isinstance(value, list) and value and _is_record(value[0]):
         return "pack"
     if not isinstance(value, dict):
@@ -108,11 +108,11 @@ def _kind(value: Any, *, has_lines: bool, file: str) -> ArtifactKind | Literal["
     raise _unknown(file)
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: JsonValue) -> bool:
     return isinstance(value, dict) and "vdr_version" in value
 
 
-def _schema(value: dict[str, Any]) -> str:
+def _schema(value: dict[str, JsonValue]) -> str:
     schema = value.get("schema")
     return schema if isinstance(schema, str) else ""
 

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.common import Dialect, UnknownEvent
 from reenact.formats.hashes import BLINDED
@@ -130,7 +131,7 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _dropped, **blinded, **hidden}
 
 
-def publish_event(event: Event, line: Mapping[str, Any], words: Wording) -> dict[str, Any] | None:
+def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -> dict[str, JsonValue] | None:
     """*event*, which stands on *line*, in *words*; ``None`` for one that this version does not know."""
     if isinstance(event, UnknownEvent):
         return None
@@ -191,7 +192,7 @@ def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_fields(value, "$"))
 
 
-def _fields(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _fields(value: Mapping[str, JsonValue], path: str) -> Iterator[tuple[str, JsonValue]]:
     for key, child in value.items():
         name = canonical.child_path(path, key)
         if isinstance(child, dict) and child:
@@ -207,7 +208,7 @@ _SPACED: Final = re.compile(r"\S+")
 MASK: Final = "…"
 
 
-def words_of(value: Any) -> Iterator[str]:
+def words_of(value: JsonValue) -> Iterator[str]:
     """The words of a JSON value, keys included, as far as they are long enough to tell something.
 
     A word is a run of letters, digits and underscores, or of anything but white space, or a whole string.
@@ -285,7 +286,7 @@ class Publisher:
         dialect: Dialect[Any],
         seed: bytes,
         policies: Collection[PolicyName] = POLICIES,
-        outputs: Iterable[Any] = (),
+        outputs: Iterable[JsonValue] = (),
     ) -> None:
         """*outputs* are what the tools returned, where more of it is known than the log has."""
         self._to_json = dialect.to_json
@@ -298,7 +299,7 @@ class Publisher:
             policy: wording(policy, key, cleaner, masked) for policy in policies
         }
 
-    def publish(self, event: Event, policy: PolicyName) -> dict[str, Any] | None:
+    def publish(self, event: Event, policy: PolicyName) -> dict[str, JsonValue] | None:
         """*event* under *policy*; ``None`` where it may not be published."""
         return publish_event(event, self._to_json(event), self._words[policy])
 
@@ -311,7 +312,7 @@ class Publisher:
 
 
 def _masker(
-    events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording, outputs: Iterable[Any]
+    events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording, outputs: Iterable[JsonValue]
 ) -> Callable[[str], str]:
     """What takes the words of everything that is removed from the log out of its texts."""
     words = {word for output in outputs for word in words_of(output)}
@@ -329,7 +330,7 @@ def _masker(
     return masker(words, names)
 
 
-def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, Any]]]:
+def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, JsonValue]]]:
     """The forms in which a sealed line may be published."""
     for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
         if form is not ABSENT:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from reenact.canonical import JsonValue
 from reenact.check.findings import Finding
 from reenact.formats.dialects import Event
 from reenact.formats.dialects.current import ToolError
@@ -309,7 +310,7 @@ def _verification_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Cla
     if claimed is ABSENT or claimed is None:
         return
     if isinstance(claimed, LegacyVerification):
-        logged: dict[str, Any] = {
+        logged: dict[str, JsonValue] = {
             "commands_run": [run.command for run in found],
             "exit_codes": [run.exit_code for run in found],
             "verification_delta": session.verification_delta,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from reenact.canonical import JsonValue
 from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.registry import capsule_ids, find_capsule
 from reenact.check.actions.schema import (
@@ -49,7 +50,7 @@ def _describe(capsule: Capsule) -> dict[str, Any]:
     return {"digest": capsule.digest, "manifest": capsule.manifest_json()}
 
 
-def _describe_briefly(name: str) -> dict[str, Any]:
+def _describe_briefly(name: str) -> dict[str, JsonValue]:
     try:
         capsule = find_capsule(name)
     except UsageError as error:  # a broken package must not hide the others

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
+from reenact.canonical import JsonValue
 from reenact.check.actions.registry import capsule_ids, find_capsule
 from reenact.errors import UsageError
 from reenact.formats.schemas import SCHEMAS, json_schema
@@ -32,7 +32,7 @@ def command(name: str | None, as_json: bool) -> None:
             click.echo(f"{known:<{width}}  {summary}")
 
 
-def _schema(name: str) -> dict[str, Any]:
+def _schema(name: str) -> dict[str, JsonValue]:
     if name in SCHEMAS:
         return json_schema(name)
     if name in capsule_ids():

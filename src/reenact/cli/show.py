@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from reenact.analysis.artifact import Artifact, Moment, Playback, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.steps import RunStep
+from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import TextLine, printer, progress_bar, report, safe_json
@@ -207,5 +208,5 @@ class _Showing:
 
 
 def _json_moment(moment: Moment) -> str:
-    value: dict[str, Any] = {"event": moment.seq, "begins": moment.begins, "ends": moment.ends}
+    value: dict[str, JsonValue] = {"event": moment.seq, "begins": moment.begins, "ends": moment.ends}
     return safe_json(value | msgspec.to_builtins(moment.step), indent=None)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from reenact.analysis.brief import duration, plural
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
+from reenact.canonical import JsonValue
 from reenact.cli.terminal import (
     INVALID,
     JOBS,
@@ -196,7 +197,7 @@ def _write_csv(stats: Stats, by: str) -> None:
     writer.writerows(rows)
 
 
-def _flatten(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(row: dict[str, JsonValue], before: str = "") -> Iterator[tuple[str, JsonValue]]:
     for name, value in row.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{before}{name}.")

@@ -24,10 +24,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import click
 
+from reenact.canonical import JsonValue
 from reenact.errors import CheckFailed, Diverged, FormatError, StoreError, UsageError
 
 DIFFERS: Final = 1
@@ -206,7 +207,7 @@ def _coloured() -> Callable[[TextLine], None]:
 _SUSPECT: Final = re.compile(r"[^\n -~]")
 
 
-def safe_json(value: Any, indent: int | None = 2) -> str:
+def safe_json(value: JsonValue, indent: int | None = 2) -> str:
     """*value* as JSON text that means the same everywhere."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return _SUSPECT.sub(lambda found: _safe(found[0]), text)
@@ -219,7 +220,7 @@ def _safe(mark: str) -> str:
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def spreadsheet_cell(value: Any) -> Any:
+def spreadsheet_cell(value: JsonValue) -> JsonValue:
     """Text that a spreadsheet would run as a formula is quoted the way spreadsheets quote it."""
     if not isinstance(value, str):
         return value

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from reenact.analysis.brief import plural
+from reenact.canonical import JsonValue
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.kinds import find_runs, is_folder_of_runs, is_run
@@ -63,7 +64,7 @@ def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
     return Cell("good", "bold green"), Cell(f"{warned}: {artifact} is what it says it is{agrees}")
 
 
-def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(facts: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """Each with a name in words; a place and the number of places are one fact."""
     for name, value in facts.items():
         words = _CAPITAL.sub(" ", name).lower()

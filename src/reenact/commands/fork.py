@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import CheckFailed, Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
 from reenact.forks.change import ForkChange, read_change
@@ -54,7 +54,7 @@ def fork_command(
     words: Sequence[str],
     *,
     at: int | None,
-    change: Mapping[str, Any] | ForkChange | None = None,
+    change: Mapping[str, JsonValue] | ForkChange | None = None,
     output: str | Path | None = None,
     on_miss: OnMiss = "fail",
     standalone: bool = False,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import JsonValue, child_path
 from reenact.comparing.alignment import common_subsequence
 from reenact.comparing.differences import shared_beginning
 
@@ -141,7 +141,7 @@ def _items(left: list[Any], right: list[Any], path: str) -> Iterator[JsonChange]
         one, other = x + 1, y + 1
 
 
-def _key(value: Any) -> str:
+def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
 
 

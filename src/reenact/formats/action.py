@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import child_path, read_json
+from reenact.canonical import JsonValue, child_path, read_json
 from reenact.errors import FormatError
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
@@ -81,7 +81,7 @@ def read_action(data: bytes, file: str) -> Action:
         raise error.at(file=file) from None
 
 
-def action_from_json(value: Any) -> Action:
+def action_from_json(value: JsonValue) -> Action:
     """The action in a decoded value; the record and its ``model`` take no unknown fields."""
     action = CODEC.from_json(value)
     _refuse_extra(action, "$")

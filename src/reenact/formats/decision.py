@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import CheckFailed
 
 PolicyVerdict: TypeAlias = Literal["allow", "review", "deny"]
@@ -25,7 +26,7 @@ class Decision(msgspec.Struct, frozen=True):
 class CallGate(Protocol):
     """What decides about a tool call before it is made."""
 
-    def decide_call(self, name: str, arguments: Any) -> Decision: ...
+    def decide_call(self, name: str, arguments: JsonValue) -> Decision: ...
 
 
 class CallRefused(CheckFailed):

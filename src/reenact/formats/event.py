@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
+
 REMARK: Final = "remark"
 """The type of an event that says no more than another one does in its place."""
 OUTSIDE: Final = ("run_start", "run_end", REMARK)
@@ -128,7 +130,7 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
     order: list[str] = []
 
     @property
-    def failure(self) -> Any:
+    def failure(self) -> JsonValue:
         """What whoever shows runs takes for the failure of an outcome; ``None`` where there is none."""
         if self.data.get("exitCode"):
             return {"type": "exit_code", "message": str(self.data["exitCode"])}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal, TypeAlias
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects.common import Confidence, Milliseconds, Utility
 from reenact.formats.dialects.current import Repo, ToolError
@@ -103,7 +103,7 @@ def write_receipt(receipt: Receipt | LegacyReceipt) -> bytes:
     return text + b"\n"
 
 
-def _has_schema(value: Any) -> bool:
+def _has_schema(value: JsonValue) -> bool:
     if not isinstance(value, dict) or "schema" not in value:
         return False
     schema = _SCHEMA.fullmatch(value["schema"]) if isinstance(value["schema"], str) else None

@@ -15,7 +15,7 @@ import msgspec
 import msgspec.inspect as inspect
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, UnknownVersion
 
 _EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
@@ -133,7 +133,7 @@ def upgrade(
 
 
 @cache
-def _info(kind: Any) -> inspect.Type:
+def _info(kind: object) -> inspect.Type:
     return inspect.type_info(kind)
 
 
@@ -145,7 +145,7 @@ def _structs(info: inspect.Type) -> tuple[inspect.StructType, ...]:
     return ()
 
 
-def _pick(info: inspect.Type, value: dict[str, Any]) -> inspect.StructType | None:
+def _pick(info: inspect.Type, value: dict[str, JsonValue]) -> inspect.StructType | None:
     """The record type that *value* is meant to be."""
     structs = _structs(info)
     for struct in structs:
@@ -162,7 +162,7 @@ def _is_unknown_tag(info: inspect.Type, value: Any) -> bool:
     return isinstance(tag, str) and all(struct.tag != tag for struct in structs)
 
 
-def _fold_extras(info: inspect.Type, value: Any) -> Any:
+def _fold_extras(info: inspect.Type, value: JsonValue) -> JsonValue:
     """*value* with the unknown fields of every record in it moved into its ``extra``."""
     if isinstance(value, dict):
         struct = _pick(info, value)
@@ -184,10 +184,10 @@ def _members(info: inspect.Type, kind: type[_T]) -> list[_T]:
     return [option for option in options if isinstance(option, kind)]
 
 
-def _fold_struct(struct: inspect.StructType, value: dict[str, Any]) -> dict[str, Any]:
+def _fold_struct(struct: inspect.StructType, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     known = {field.encode_name: field.type for field in struct.fields if field.encode_name != _EXTRA}
-    folded: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
+    folded: dict[str, JsonValue] = {}
+    extra: dict[str, JsonValue] = {}
     for key, child in value.items():
         if key in known:
             folded[key] = _fold_extras(known[key], child)

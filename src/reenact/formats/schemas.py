@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.record import Record
 
@@ -70,7 +71,7 @@ SCHEMAS: Final[dict[str, Format]] = {
 }
 
 
-def json_schema(name: str) -> dict[str, Any]:
+def json_schema(name: str) -> dict[str, JsonValue]:
     """The JSON Schema (2020-12) of the format *name*; :class:`UsageError` when there is none."""
     if name not in SCHEMAS:
         raise UsageError(f"no format is called {name!r}; choose from {', '.join(sorted(SCHEMAS))}")

@@ -13,7 +13,7 @@ from binascii import Error as Base64Error
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.lines import Line, read_lines
@@ -151,7 +151,7 @@ def hex_bytes(text: str, size_bytes: int, json_path: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def _object(text: bytes) -> dict[str, JsonValue]:
     value = read_json(text)
     if not isinstance(value, dict):
         raise FormatError("expected an object", json_path="$")

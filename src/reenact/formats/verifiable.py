@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.record import ABSENT, Codec, Record
 
@@ -48,12 +48,12 @@ def subject_digest(subject: dict[str, Any]) -> str:
     return canonical.digest(subject, "jcs")
 
 
-def record_digest(subject: dict[str, Any], profile: str = PROFILE) -> str:
+def record_digest(subject: dict[str, JsonValue], profile: str = PROFILE) -> str:
     """The identity of the record: its subject under a version and a profile."""
     return canonical.digest({"vdr_version": VDR_VERSION, "profile": profile, "subject": subject}, "jcs")
 
 
-def input_digest(subject: dict[str, Any]) -> str:
+def input_digest(subject: dict[str, JsonValue]) -> str:
     """What the model was and saw; absent ``params`` count as null."""
     covered = {
         "model": _part(subject, "model"),
@@ -63,11 +63,11 @@ def input_digest(subject: dict[str, Any]) -> str:
     return canonical.digest(covered, "jcs")
 
 
-def output_digest(subject: dict[str, Any]) -> str:
+def output_digest(subject: dict[str, JsonValue]) -> str:
     return canonical.digest(_part(subject, "output"), "jcs")
 
 
-def receipt_for(subject: dict[str, Any], profile: str = PROFILE) -> Receipt:
+def receipt_for(subject: dict[str, JsonValue], profile: str = PROFILE) -> Receipt:
     """The receipt of *subject*, whose ``model``, ``input`` and ``output`` must be there."""
     return Receipt(
         alg="sha-256",
@@ -119,13 +119,13 @@ def write_verifiable(record: VerifiableRecord) -> bytes:
     return CODEC.to_bytes(record) + b"\n"
 
 
-def _part(subject: dict[str, Any], key: str) -> Any:
+def _part(subject: dict[str, JsonValue], key: str) -> JsonValue:
     if key not in subject:
         raise FormatError("required, but missing", json_path=f"$.subject.{key}")
     return subject[key]
 
 
-def _refuse_version(value: Any) -> None:
+def _refuse_version(value: JsonValue) -> None:
     version = value.get("vdr_version") if isinstance(value, dict) else None
     if isinstance(version, str) and version != VDR_VERSION:
         raise UnknownVersion(

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import yaml
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 
 MAX_BYTES: Final = 1024 * 1024
@@ -96,7 +97,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
     return iter(_LOADER(text).get_event, None)  # as yaml.parse does, without a generator of its own
 
 
-def write_yaml(value: Any) -> bytes:
+def write_yaml(value: JsonValue) -> bytes:
     """*value* as YAML that both a 1.1 and a 1.2 reader take for the same value."""
     canonical.refuse_unholdable(value)
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
@@ -236,7 +237,7 @@ def _resolve(text: str) -> Any:
 class _Dumper(yaml.SafeDumper):
     """Writes no anchors, and quotes text that a reader of either version would take for something else."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the name is the base class's
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the name is the base class's
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:

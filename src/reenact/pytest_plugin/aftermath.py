@@ -59,7 +59,7 @@ class Aftermath:
         """Whoever makes it: the run is over."""
         return self._refusal(f"calling {call.kind} {call.name}")
 
-    def loop_seen(self, loop: Any) -> None:
+    def loop_seen(self, loop: object) -> None:
         """There are no turns to wait for."""
 
     def lane_starting(self, lane: Lane) -> None:

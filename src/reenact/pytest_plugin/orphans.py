@@ -34,7 +34,7 @@ class Orphans:
             output[_OUTPUT] = self._found
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def pytest_testnodedown(self, node: object) -> None:
         """An xdist worker is done; each of them collects everything."""
         self._found = getattr(node, "workeroutput", {}).get(_OUTPUT, self._found)
 

@@ -6,8 +6,9 @@ import logging
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.store.outfile import write_output
 
@@ -54,7 +55,7 @@ def _is_ours(file: Path) -> bool:
     return is_ours
 
 
-def read_project(file: Path) -> dict[str, Any]:
+def read_project(file: Path) -> dict[str, JsonValue]:
     """All tables of *file*."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -14,11 +14,11 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.capture import read_manifest, read_seed
 from reenact.formats.record import ABSENT
@@ -317,7 +317,7 @@ def _prune_payloads(run: FoundRun, now_ms: float) -> bool:
 def pruned_blobs(path: Path) -> list[str]:
     """The digests of the payloads that were taken out of the run at *path*, as its mark says."""
     try:
-        value: Any = read_json(inside(path, PRUNED).read_bytes())
+        value: JsonValue = read_json(inside(path, PRUNED).read_bytes())
     except FileNotFoundError:
         return []
     except FormatError as error:

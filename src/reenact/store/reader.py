@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import is_digest
+from reenact.canonical import JsonValue, is_digest
 from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
 from reenact.formats.event import read_head
@@ -101,7 +101,7 @@ class References:
 
     def _value_at(self, place: _Place) -> _Sized:
         """What stands in an earlier request; a chat of N turns is a chain of N references."""
-        chain: list[dict[str, Any]] = []
+        chain: list[dict[str, JsonValue]] = []
         size_bytes, latest = 0, sys.maxsize
         while (known := self._values.get(place)) is None:
             seq, found, text_bytes = self._find(*place)
@@ -117,7 +117,7 @@ class References:
             size_bytes += known_bytes
         return _continued(found, chain[::-1]), size_bytes, place
 
-    def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, Any, int]:
+    def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, JsonValue, int]:
         """The number of the call's event, what stands at *path* of its request, and how long the text is."""
         seq, text = self._find_call(call_id)
         value = _decode(text)["data"]["request"]

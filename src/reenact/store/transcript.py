@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.canonical import digest_of_bytes
+from reenact.canonical import JsonValue, digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.providers import (
     ModelResponse,
@@ -161,7 +161,7 @@ class _Writer:
         else:
             yield self._outcome(f"outcome of {name}", self._came(data, "value"))
 
-    def _asked(self, data: dict[str, Any]) -> Iterator[_Section]:
+    def _asked(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
         said = list(_messages(self._value(data["request"])))
         before, self._said = self._said, Counter(said)
@@ -172,7 +172,7 @@ class _Writer:
             elif section.said not in self._shown:
                 yield section
 
-    def _answer(self, data: dict[str, Any]) -> str:
+    def _answer(self, data: dict[str, JsonValue]) -> str:
         if data.get("cancelled") or data.get("error") is not None:
             return self._came(data, "response")
         if data.get("modelError") is not None:
@@ -249,7 +249,7 @@ def _plain(value: Any) -> Any:
     return {key: _plain(child) for key, child in value.items()}
 
 
-def _failure(error: Any) -> str:
+def _failure(error: JsonValue) -> str:
     if not isinstance(error, dict) or "type" not in error:
         return f"failed: {_json(error)}"
     name = str(error["type"]).rpartition(":")[2]

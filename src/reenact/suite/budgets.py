@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
@@ -103,7 +104,7 @@ def token_budget(trace: Trace, params: TokenBudget) -> Verdict:
     return verdict(not over, message, observed=counts, events=answers)
 
 
-def _tokens(usage: Any) -> _Tokens | None:
+def _tokens(usage: JsonValue) -> _Tokens | None:
     """Token counts under any of their usual names; ``None`` where there are none."""
     if isinstance(usage, int) and not isinstance(usage, bool):
         return _Tokens(0, 0, 0, usage)

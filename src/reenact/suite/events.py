@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.params import Params
 from reenact.suite.verdict import shorten
@@ -94,7 +95,7 @@ def tools_called(trace: Trace) -> str:
     return f"the tools called were {', '.join(names)}" if names else "no tool was called"
 
 
-def strings_in(value: Any) -> Iterator[str]:
+def strings_in(value: JsonValue) -> Iterator[str]:
     """Every string value inside *value*; keys are not values."""
     if isinstance(value, str):
         yield value

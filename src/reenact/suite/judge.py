@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_type_hints, overload
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.record import Absent
 from reenact.formats.result import AssertionResult, AssertionStatus, Evidence
@@ -89,7 +90,7 @@ def judge(
     assertion: Assertion,
     trace: Trace,
     kinds: Mapping[str, Judge],
-    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+    defaults: Mapping[str, Mapping[str, JsonValue]] | None = None,
     *,
     strict: bool = False,
 ) -> AssertionResult:
@@ -110,7 +111,7 @@ def judge(
 
 
 def _verdict(
-    kind: str, params: dict[str, Any], trace: Trace, kinds: Mapping[str, Judge], strict: bool
+    kind: str, params: dict[str, JsonValue], trace: Trace, kinds: Mapping[str, Judge], strict: bool
 ) -> Verdict:
     """A failed one for an unknown type, a broken parameter, and a function that raises."""
     if kind not in kinds:
@@ -147,12 +148,12 @@ def unknown_params_of(assertion: Assertion, kinds: Mapping[str, Judge]) -> list[
     return unknown_params(params_type(kinds[assertion.type]), _or_empty(assertion.params))
 
 
-def _or_empty(params: dict[str, Any] | Absent | None) -> dict[str, Any]:
+def _or_empty(params: dict[str, JsonValue] | Absent | None) -> dict[str, JsonValue]:
     return params if isinstance(params, dict) else {}
 
 
 def _result(
-    assertion: Assertion, status: AssertionStatus, found: Verdict, params: dict[str, Any]
+    assertion: Assertion, status: AssertionStatus, found: Verdict, params: dict[str, JsonValue]
 ) -> AssertionResult:
     return AssertionResult(
         id=assertion.id,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final, Literal
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, UsageError
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace
@@ -106,7 +106,7 @@ def _refuse_foreign(params: OutputMatchesFormat) -> None:
                 raise UsageError(f"params.{name}: is for {format_name}, not for {params.format}")
 
 
-def _brief(observed: dict[str, Any]) -> str:
+def _brief(observed: dict[str, JsonValue]) -> str:
     return ", ".join(f"{name} {value}" for name, value in observed.items() if name != "sentences") or "valid"
 
 
@@ -126,14 +126,14 @@ def _check_bullets(text: str, params: OutputMatchesFormat) -> tuple[list[str], d
     return problems, {"bullets": len(found), "sentences": sentences}
 
 
-def _check_paragraphs(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
+def _check_paragraphs(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, JsonValue]]:
     found, wanted = len(paragraphs(text)), params.exact_paragraphs
     is_good = found == wanted if wanted is not None else found > 0
     problem = f"{counted(found, 'paragraph')} instead of {'some' if wanted is None else wanted}"
     return [] if is_good else [problem], {"paragraphs": found}
 
 
-def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, Any]]:
+def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, JsonValue]]:
     try:
         value = read_json(text.encode())
     except FormatError as error:

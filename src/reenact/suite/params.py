@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import inspect
 
-from reenact.canonical import child_path
+from reenact.canonical import JsonValue, child_path
 from reenact.errors import UsageError
 
 
@@ -35,7 +35,9 @@ class UnknownName(NamedTuple):
     message: str
 
 
-def read_params(kind: type[P], given: dict[str, Any], path: str = "params", *, strict: bool = False) -> P:
+def read_params(
+    kind: type[P], given: dict[str, JsonValue], path: str = "params", *, strict: bool = False
+) -> P:
     """*given* as *kind*; :class:`UsageError` that names the culprit, with *strict* also an unknown name."""
     try:
         return msgspec.convert(given, kind)
@@ -50,7 +52,7 @@ def read_params(kind: type[P], given: dict[str, Any], path: str = "params", *, s
         raise UsageError(_explain(str(error), path)) from None
 
 
-def unknown_params(kind: type[Any], given: dict[str, Any]) -> list[UnknownName]:
+def unknown_params(kind: type[Any], given: dict[str, JsonValue]) -> list[UnknownName]:
     """The names in *given* that *kind* does not have, at any depth."""
     try:
         msgspec.convert(given, kind)
@@ -86,7 +88,7 @@ def _relax(info: inspect.Type, value: Any, path: str) -> tuple[Any, list[Unknown
     return value, unknown
 
 
-def _takes(info: inspect.Type, value: Any) -> bool:
+def _takes(info: inspect.Type, value: JsonValue) -> bool:
     """Whether a value of this JSON type is what *info* is about; its inside is not looked at."""
     match info:
         case inspect.AnyType():
@@ -124,10 +126,10 @@ _NUMBER: Final = re.compile(r"\s*[-+]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", re.ASCII)
 
 
 def _relax_members(
-    struct: inspect.StructType, value: dict[str, Any], path: str
-) -> tuple[dict[str, Any], list[UnknownName]]:
+    struct: inspect.StructType, value: dict[str, JsonValue], path: str
+) -> tuple[dict[str, JsonValue], list[UnknownName]]:
     fields = {field.encode_name: field for field in struct.fields}
-    members: dict[str, Any] = {}
+    members: dict[str, JsonValue] = {}
     unknown: list[UnknownName] = []
     for key, child in value.items():
         below = child_path(path, key)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.check.integrity.segments import worker_count
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.bundle import SCHEMA_VERSION, FormatProblem, check_bundle
@@ -128,7 +128,7 @@ def save(result: TestResult, trace: dict[str, Any] | None, directory: Path, inde
     return result
 
 
-def hidden_values(trace: dict[str, Any], fields: Iterable[str]) -> list[str]:
+def hidden_values(trace: dict[str, JsonValue], fields: Iterable[str]) -> list[str]:
     """The texts at *fields* of the trace, longest first; a field is a path, or a name at any depth."""
     found: set[str] = set()
     for field in fields:
@@ -138,7 +138,7 @@ def hidden_values(trace: dict[str, Any], fields: Iterable[str]) -> list[str]:
     return sorted(found - {""}, key=lambda text: (-len(text), text))
 
 
-def _find_named(value: Any, name: str) -> Iterable[Any]:
+def _find_named(value: JsonValue, name: str) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         for key, child in value.items():
             yield from [child] if key == name else _find_named(child, name)
@@ -147,7 +147,7 @@ def _find_named(value: Any, name: str) -> Iterable[Any]:
             yield from _find_named(child, name)
 
 
-def _texts(value: Any) -> Iterable[str]:
+def _texts(value: JsonValue) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
@@ -162,7 +163,7 @@ def _values(args: Any, path: str) -> list[Any]:
     return [value for value in values_at(args, path) if value is not None and value is not False]
 
 
-def _holds(value: Any, expected: Any, searcher: Searcher) -> bool:
+def _holds(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
         return searcher.contains(value, expected)
     return same(value, expected)
@@ -172,7 +173,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _is(args: Any, key: str) -> str:
+def _is(args: JsonValue, key: str) -> str:
     found = " and ".join(shorten(value) for value in values_at(args, key)) or "missing"
     is_missing = found != "missing" and not _values(args, key)
     return f"{found}, which counts as missing; ask for it with tool_args" if is_missing else found

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import JsonValue, child_path
 from reenact.errors import UsageError
 from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
@@ -110,7 +110,7 @@ def _stem(word: str) -> str:
 _STEP: Final = re.compile(r"\[(?P<index>\d+|\*)\]|\.?(?P<key>[^.\[\]]+)")
 
 
-def values_at(value: Any, path: str) -> list[Any]:
+def values_at(value: JsonValue, path: str) -> list[JsonValue]:
     """The values at a path such as ``filters.tags[0]`` or ``$.items[*].id``; none where nothing is.
 
     A key that has the whole path for its name goes first.
@@ -123,14 +123,14 @@ def values_at(value: Any, path: str) -> list[Any]:
     return found
 
 
-def has_key(value: Any, key: str) -> bool:
+def has_key(value: JsonValue, key: str) -> bool:
     """Whether an object has the member *key*; a key that begins with ``$`` is a path to something."""
     if key.startswith("$") and not (isinstance(value, dict) and key in value):
         return any(found is not False for found in values_at(value, key))
     return isinstance(value, dict) and key in value
 
 
-def _children(parent: Any, index: str | None, key: str | None) -> Iterator[Any]:
+def _children(parent: JsonValue, index: str | None, key: str | None) -> Iterator[JsonValue]:
     if key == "*" or index == "*":
         yield from parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ()
     elif isinstance(parent, dict) and key in parent:
@@ -152,7 +152,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def includes(value: Any, part: Any) -> bool:
+def includes(value: JsonValue, part: JsonValue) -> bool:
     """Whether *part* is in *value*: objects may have more members; all else must be equal."""
     if isinstance(value, dict) and isinstance(part, dict):
         return all(key in value and includes(value[key], child) for key, child in part.items())
@@ -224,7 +224,7 @@ _TYPES: Final[dict[TypeName, tuple[type, ...]]] = {
 }
 
 
-def matcher_problem(values: list[Any], given: Any, path: str, searcher: Searcher) -> str | None:
+def matcher_problem(values: list[JsonValue], given: JsonValue, path: str, searcher: Searcher) -> str | None:
     """Why none of *values* satisfies the matcher *given* at *path*; ``None`` when one does."""
     matcher = read_params(Matcher, given if isinstance(given, dict) else {"equals": given}, path, strict=True)
     if matcher.exists is False:
@@ -237,7 +237,7 @@ def matcher_problem(values: list[Any], given: Any, path: str, searcher: Searcher
     return f"should {found[0][0]}, is {' and '.join(shorten(value) for value in values)}"
 
 
-def _unmet(value: Any, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
+def _unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
     if matcher.equals is not msgspec.UNSET and not same(value, matcher.equals):
         yield f"be {shorten(matcher.equals)}"
     if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):
@@ -259,7 +259,7 @@ def _out_of_range(value: Any, matcher: Matcher) -> Iterator[str]:
         yield f"be {matcher.max} or less"
 
 
-def _has(value: Any, part: Any, searcher: Searcher) -> bool:
+def _has(value: JsonValue, part: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str):
         return isinstance(part, str) and searcher.contains(value, part)
     return isinstance(value, list) and any(same(item, part) for item in value)

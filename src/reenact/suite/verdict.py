@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.formats.trace import TraceEvent
 
 _NAMED: Final = 5
@@ -50,7 +51,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
 
 
-def shorten(value: Any, characters: int = _SHOWN_CHARACTERS) -> str:
+def shorten(value: JsonValue, characters: int = _SHOWN_CHARACTERS) -> str:
     """A JSON value on one line, cut where it is longer than *characters*."""
     text = msgspec.json.encode(value, order="sorted").decode()
     return text if len(text) <= characters else text[:characters] + "…"

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.testing.answer import Answer, Voice, answer_id, answer_with
 from reenact.testing.http1 import MAX_HEAD_BYTES, BadRequest, Received, read_request, write_answer
@@ -164,7 +165,7 @@ class ScriptedProvider:
         return voice.error(404, f"{received.method} {path}: not something the scripted provider serves")
 
     def _request(
-        self, received: Received, provider: str, wire: Wire | None, body: Any, asked: WireRequest | None
+        self, received: Received, provider: str, wire: Wire | None, body: JsonValue, asked: WireRequest | None
     ) -> Request:
         request = Request(
             number=len(self.requests),

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
+from reenact.canonical import JsonValue
 from reenact.seams.tool import tool
 from reenact.testing.script import Script
 from reenact.testing.turns import Reply, ToolCall
@@ -36,7 +37,7 @@ def track_parcel(parcel: str) -> dict[str, Any]:
     return _PARCELS.get(parcel, {"error": "no such parcel"})
 
 
-def find_order_carelessly(order_id: str) -> dict[str, Any]:
+def find_order_carelessly(order_id: str) -> dict[str, JsonValue]:
     """What somebody's edit made of it: the order's number in small letters."""
     return find_order(order_id.lower())
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from reenact import canonical
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.formats.bundle import SCHEMA_VERSION, Message, Scenario
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
@@ -202,7 +203,7 @@ class _Projection:
             return {"error_type": "exit_code", "message": f"exit code {data['exitCode']}"}
         return {"error_type": "error", "message": ""}
 
-    def _model_request(self, data: dict[str, Any]) -> TraceEntry:
+    def _model_request(self, data: dict[str, JsonValue]) -> TraceEntry:
         if "request" in data and not self._has_asked:
             self._has_asked = True
             self.input_messages = input_messages(self._run.resolved(data["request"]))
@@ -254,7 +255,7 @@ class _Projection:
         return self._calls.get(outcome.data["callId"], _Call("", "unknown", outcome.ts))
 
 
-def _derived_mark(data: dict[str, Any]) -> dict[str, Any]:
+def _derived_mark(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {"derived": True} if data.get("derived") is True else {}
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.formats.bundle import Message
 from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
 from reenact.formats.dialects.turn import Loss
@@ -192,7 +193,7 @@ class DerivedEvents:
                 yield _beside(event, "tool_call", data)
 
 
-def _beside(event: CaptureEvent, kind: str, data: dict[str, Any]) -> CaptureEvent:
+def _beside(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:
     envelope = {name: getattr(event, name) for name in ("version", "captureId", "runId", "seq", "ts")}
     return event_codec.from_json({**envelope, "type": kind, "data": tag(data)})
 

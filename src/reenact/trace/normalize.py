@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Any, Final, TypeVar, get_args
 
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.bundle import (
     ADAPTER,
@@ -178,7 +179,7 @@ def _event(index: int, step: AnyStep, scenario: Scenario, ts: str, calls: Mappin
     )
 
 
-def _data(step: AnyStep) -> dict[str, Any]:
+def _data(step: AnyStep) -> dict[str, JsonValue]:
     """What only a step of this kind says; its JSON is shared, not copied, for scripts may be long."""
     fields = {name: getattr(step, name) for name in _OWN_FIELDS[type(step)]}
     return {name: value for name, value in fields.items() if value is not ABSENT} | step.extra

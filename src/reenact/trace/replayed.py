@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.formats.replay_receipt import ReplayReceipt
 from reenact.formats.trace import Trace, TraceEvent, TraceOutput
 from reenact.trace.model_calls import as_text
@@ -137,7 +138,7 @@ def _findings(receipt: ReplayReceipt) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "live_call_refused", {"kind": refused.kind, "target": refused.target, "frame": refused.frame}
 
 
-def _found_event(trace: Trace, index: int, kind: str, data: dict[str, Any]) -> TraceEvent:
+def _found_event(trace: Trace, index: int, kind: str, data: dict[str, JsonValue]) -> TraceEvent:
     recorded = f"evt-{data.get('eventSeq')}"
     is_known = any(event.event_id == recorded for event in trace.events)
     return msgspec.structs.replace(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from reenact.canonical import JsonValue
 from reenact.formats.bundle import (
     ADAPTER,
     CODEC,
@@ -37,7 +38,7 @@ def bundle_of_trace(trace: Trace) -> Bundled:
     An error of a call that has no step, such as one of a model, names it as ``model_call_id``.
     """
     steps, left_out = [], Counter[str]()
-    calls: set[Any] = set()
+    calls: set[object] = set()
     for event in trace.events:
         call_id = event.data.get("call_id")
         if event.type == "tool_call":
@@ -74,7 +75,7 @@ def bundle_of_trace(trace: Trace) -> Bundled:
     return Bundled(CODEC.from_json(CODEC.to_json(bundle)), dict(left_out))
 
 
-def _scheduler_context(trace: Trace) -> dict[str, Any] | None:
+def _scheduler_context(trace: Trace) -> dict[str, JsonValue] | None:
     """A scheduled run must have one; that of a run that recorded none says what is known."""
     scenario = trace.scenario
     if scenario.trigger == "scheduler" and scenario.scheduler_context is None:
@@ -89,7 +90,7 @@ def _step(event: TraceEvent, trace: Trace, *, is_of_tool: bool) -> AnyStep:
     return _STEP.from_json(fields)
 
 
-def _fields(event: TraceEvent, trace: Trace) -> Iterator[tuple[str, Any]]:
+def _fields(event: TraceEvent, trace: Trace) -> Iterator[tuple[str, JsonValue]]:
     """The step's fields; what the scenario says for it already is left out."""
     yield "type", event.type
     yield "event_id", event.event_id

@@ -11,11 +11,12 @@ from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
+from reenact.canonical import JsonValue
 from reenact.check.artifact import check_artifact
 from reenact.errors import UsageError
 from reenact.viewer.api import Api, ApiAnswer
@@ -70,8 +71,8 @@ def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
     return run | {"header": header}
 
 
-def _turns(api: Api, artifact: Artifact) -> list[Any]:
-    turns: list[Any] = []
+def _turns(api: Api, artifact: Artifact) -> list[JsonValue]:
+    turns: list[JsonValue] = []
     place: int | None = 0
     while place is not None:
         answer = api.conversation(artifact, {"from": str(place)})
@@ -152,6 +153,6 @@ def _digest(text: str) -> str:
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _data(value: Any) -> str:
+def _data(value: JsonValue) -> str:
     """JSON that can stand inside an element: only texts have a ``<``, and there it can be escaped."""
     return msgspec.json.encode(value).decode().replace("<", "\\u003c")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from reenact.canonical import encode, is_double
+from reenact.canonical import JsonValue, encode, is_double
 from reenact.check.actions.capsule import Capsule, Findings, Manifest
 from reenact.check.actions.schema import (
     AnySchema,
@@ -158,7 +158,7 @@ _DATA: Final = ObjectSchema(
 )
 
 
-def _judge(value: Any) -> Findings:
+def _judge(value: JsonValue) -> Findings:
     """The rules that types cannot state; *value* may be anything."""
     action = _object(value)
     output = _object(action.get("output"))
@@ -196,7 +196,7 @@ def _inexact_integers(value: Any) -> Iterator[str]:
         yield from _search_inexact(value, "")
 
 
-def _search_inexact(value: Any, path: str) -> Iterator[str]:
+def _search_inexact(value: JsonValue, path: str) -> Iterator[str]:
     if type(value) is dict:
         for key, child in value.items():
             yield from _search_inexact(child, member_path(path, key))
@@ -211,7 +211,7 @@ _NO_ANSWER: Final = "has neither content nor tool_calls; an action needs one of 
 _NEVER_EMPTY: Final = ("agent_id", "action_id", "occurred_at_unix_ms")
 
 
-def _full_name(model: dict[str, Any]) -> str | None:
+def _full_name(model: dict[str, JsonValue]) -> str | None:
     provider, name = _text(model.get("provider")), _text(model.get("name"))
     if provider is None or name is None:
         return None
@@ -219,7 +219,7 @@ def _full_name(model: dict[str, Any]) -> str | None:
     return f"{provider}/{name}" if version is None else f"{provider}/{name}/{version}"
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: JsonValue) -> dict[str, JsonValue]:
     return value if type(value) is dict else {}
 
 
@@ -227,7 +227,7 @@ def _text(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
-def _length(value: Any) -> int:
+def _length(value: JsonValue) -> int:
     return len(value) if type(value) is list else 0
 
 
@@ -322,7 +322,7 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
     return system + [_message(message) for message in request.messages]
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message) -> dict[str, JsonValue]:
     content = "\n".join(filter(None, map(_words, message.parts)))
     return {"role": message.role, "content": content, **_all_parts(message.parts, Text)}
 
@@ -339,7 +339,7 @@ def _output(response: ModelResponse) -> dict[str, Any]:
     return {key: value for key, value in output.items() if value}
 
 
-def _all_parts(parts: tuple[Part, ...], *plain: type[Part]) -> dict[str, Any]:
+def _all_parts(parts: tuple[Part, ...], *plain: type[Part]) -> dict[str, JsonValue]:
     """Every part as it was, where not all of them are *plain*."""
     if all(isinstance(part, plain) for part in parts):
         return {}
@@ -354,7 +354,7 @@ def _words(part: Part) -> str:
     return ""
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, JsonValue]:
     arguments = call.arguments if call.arguments_text is None else call.arguments_text
     identity = {} if call.id is None else {"id": call.id}
     return {**identity, "name": call.name, "arguments": arguments}

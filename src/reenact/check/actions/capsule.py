@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.check.actions.schema import Accepts, Problem, Schema, compile_schema, to_json_schema, walk
 from reenact.errors import CheckFailed
 from reenact.formats.schemas import DIALECT
@@ -80,9 +81,9 @@ class Capsule:
             problems += walk(self.manifest.output_schema, data, "data", null_is_absent=True)
         return Result("rejected" if _has_error(problems) else "accepted", tuple(problems), data)
 
-    def manifest_json(self) -> dict[str, Any]:
+    def manifest_json(self) -> dict[str, JsonValue]:
         """The manifest as plain JSON, schemas included."""
-        value: dict[str, Any] = msgspec.to_builtins(self.manifest)
+        value: dict[str, JsonValue] = msgspec.to_builtins(self.manifest)
         return value
 
     @cached_property
@@ -99,7 +100,7 @@ class Capsule:
                 "report it to the capsule's author"
             ) from error
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> dict[str, JsonValue]:
         """The JSON Schema (2020-12) of the values it takes; the logic may still refuse some of them."""
         head = {
             "$schema": DIALECT,

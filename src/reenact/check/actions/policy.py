@@ -18,7 +18,7 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.capsule import first_problem
 from reenact.check.actions.schema import is_number
@@ -37,7 +37,7 @@ class NamedCall(NamedTuple):
     """Not always an object: what could not be read as one stands as it was sent."""
 
 
-def call_of(call: Any) -> NamedCall | None:
+def call_of(call: JsonValue) -> NamedCall | None:
     """The call in *call*; ``None`` where it names no tool, or where readers could see different ones.
 
     Taken are ``{"name", "arguments"}``, the same with ``args`` or ``input``, and OpenAI's
@@ -54,11 +54,11 @@ def call_of(call: Any) -> NamedCall | None:
     return NamedCall(name, _decode_arguments(arguments) if type(arguments) is str else arguments)
 
 
-def _is_flat(function: Any) -> bool:
+def _is_flat(function: JsonValue) -> bool:
     return type(function) is dict and "function" not in function
 
 
-def _decode_arguments(text: str) -> Any:
+def _decode_arguments(text: str) -> JsonValue:
     try:
         return read_json(text.encode()) if text else {}
     except (FormatError, UnicodeEncodeError):
@@ -79,7 +79,7 @@ class CompiledRule(NamedTuple):
     names: Callable[[str], bool]
     conditions: tuple[CompiledCondition, ...]
 
-    def applies(self, name: str, arguments: Any) -> str | None:
+    def applies(self, name: str, arguments: JsonValue) -> str | None:
         """Why the rule applies to a call of the tool *name*; ``None`` when it does not."""
         is_strict = self.verdict != "allow"
         if not self.names(name):
@@ -144,7 +144,7 @@ def _compile_condition(argument: str, condition: Condition) -> CompiledCondition
     return CompiledCondition(argument, f"{argument} {words}", tests)
 
 
-def _one_of(wanted: list[Any]) -> Test:
+def _one_of(wanted: list[JsonValue]) -> Test:
     # True is 1 for Python, but not for JSON.
     choices = [(type(choice) is bool, choice) for choice in wanted]
     return lambda leaves: [
@@ -155,7 +155,7 @@ def _one_of(wanted: list[Any]) -> Test:
 def _matches(wanted: str) -> Test:
     pattern = Pattern(wanted)
 
-    def test(leaves: list[Any]) -> Answers:
+    def test(leaves: list[JsonValue]) -> Answers:
         texts = [_text(leaf) for leaf in leaves]
         found = iter(pattern.search([text for text in texts if text is not None]))
         return [None if text is None else next(found) for text in texts]
@@ -210,7 +210,7 @@ _UNREADABLE: Final = object()
 """A leaf of which nothing can be told: something other than an object stands where members are named."""
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: JsonValue) -> Iterator[JsonValue]:
     if isinstance(value, dict):
         for member in value.values():
             yield from _leaves(member)
@@ -267,7 +267,7 @@ class Policy:
         ]
         return _strictest(decisions) or Decision("allow", "no tool call", "the action calls no tool")
 
-    def decide_call(self, name: str, arguments: Any) -> Decision:
+    def decide_call(self, name: str, arguments: JsonValue) -> Decision:
         """About one call of the tool *name*."""
         for rule in self._rules:
             if (why := rule.applies(name, arguments)) is not None:
@@ -278,7 +278,7 @@ class Policy:
         for number, call in enumerate(calls, 1):
             yield self._decide_written(call, f"tool call {number}")
 
-    def _decide_written(self, call: Any, what: str) -> Decision:
+    def _decide_written(self, call: JsonValue, what: str) -> Decision:
         readable = call_of(call)
         if readable is None:
             return Decision("deny", "tool call", f"{what} names no tool, or several")

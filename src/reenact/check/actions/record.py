@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.capsule import Result, first_problem
 from reenact.check.actions.schema import Problem, type_name
@@ -66,7 +67,7 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def check_record(value: Any) -> RecordReport:
+def check_record(value: JsonValue) -> RecordReport:
     """Every claim of a record, checked anew; takes any JSON value whatever."""
     record = _object(value)
     subject, receipt = record.get("subject"), _object(record.get("receipt"))
@@ -119,7 +120,7 @@ def check_pack(values: Iterable[Any]) -> PackingReport:
 _Digest = Callable[[dict[str, Any]], str]
 
 
-def _digests(record: dict[str, Any]) -> dict[str, _Digest]:
+def _digests(record: dict[str, JsonValue]) -> dict[str, _Digest]:
     profile = record.get("profile")
     claimed = profile if isinstance(profile, str) else PROFILE
     return {
@@ -130,7 +131,7 @@ def _digests(record: dict[str, Any]) -> dict[str, _Digest]:
     }
 
 
-def _compute(digest: _Digest, subject: Any) -> str | FormatError:
+def _compute(digest: _Digest, subject: JsonValue) -> str | FormatError:
     if type(subject) is not dict:
         return FormatError("the subject is not an object", json_path="$.subject")
     try:
@@ -139,7 +140,7 @@ def _compute(digest: _Digest, subject: Any) -> str | FormatError:
         return error
 
 
-def _equal(name: str, wanted: str, claimed: Any) -> RecordCheck:
+def _equal(name: str, wanted: str, claimed: JsonValue) -> RecordCheck:
     if claimed == wanted:
         return RecordCheck(name, True)
     return RecordCheck(name, False, f"is {_describe_claim(claimed)}, must be {_describe_claim(wanted)}")
@@ -151,7 +152,7 @@ def _subject(result: Result) -> RecordCheck:
     return RecordCheck("subject", False, f"rejected: {first_problem(result)}")
 
 
-def _digest(name: str, computed: str | FormatError, claimed: Any) -> RecordCheck:
+def _digest(name: str, computed: str | FormatError, claimed: JsonValue) -> RecordCheck:
     if isinstance(computed, FormatError):
         return RecordCheck(name, False, f"cannot be computed: {computed}")
     if computed == claimed:
@@ -159,7 +160,7 @@ def _digest(name: str, computed: str | FormatError, claimed: Any) -> RecordCheck
     return RecordCheck(name, False, f"is {_describe_claim(claimed)}, but {computed} was computed")
 
 
-def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> RecordCheck:
+def _capsule(record: dict[str, JsonValue], receipt: dict[str, JsonValue]) -> RecordCheck:
     """The capsule by which the record was made, where it says so: in its receipt, or beside it."""
     name = "capsule_digest"
     claimed = receipt.get(name, record.get(name))
@@ -172,11 +173,11 @@ def _capsule(record: dict[str, Any], receipt: dict[str, Any]) -> RecordCheck:
     )
 
 
-def _describe_claim(claimed: Any) -> str:
+def _describe_claim(claimed: JsonValue) -> str:
     if claimed is None:
         return "missing"
     return f"{claimed!r:.80}" if type(claimed) is str else type_name(claimed)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: JsonValue) -> dict[str, JsonValue]:
     return value if type(value) is dict else {}

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.check.findings import FindingSeverity
 
 ProblemCode: TypeAlias = Literal[
@@ -135,7 +136,7 @@ def is_number(value: Any) -> bool:
 
 
 def _members(
-    schema: ObjectSchema, value: dict[Any, Any], path: str, null_is_absent: bool
+    schema: ObjectSchema, value: dict[Any, JsonValue], path: str, null_is_absent: bool
 ) -> Iterator[Problem]:
     for field in schema.fields:
         where = member_path(path, field.name)
@@ -150,7 +151,7 @@ def _members(
             yield Problem("unexpected_field", member_path(path, key), "no such field; remove it")
 
 
-def _may_be_null(field: Field, value: dict[Any, Any]) -> bool:
+def _may_be_null(field: Field, value: dict[Any, JsonValue]) -> bool:
     return not field.required and value[field.name] is None
 
 
@@ -179,7 +180,7 @@ _KINDS = {
 }
 
 
-def type_name(value: Any) -> str:
+def type_name(value: JsonValue) -> str:
     """What JSON, or else Python, calls the type of *value*."""
     if value is None:
         return "null"
@@ -221,7 +222,7 @@ def compile_schema(schema: Schema, *, null_is_absent: bool = False) -> Accepts:
             return _is_text
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: JsonValue) -> bool:
     return type(value) is str
 
 
@@ -230,7 +231,7 @@ def _accept_object(schema: ObjectSchema, null_is_absent: bool) -> Accepts:
     fields = {field.name: _accept_field(field, null_is_absent) for field in schema.fields}
     find, extras = fields.get, schema.extras
 
-    def accepts_object(value: Any) -> bool:
+    def accepts_object(value: JsonValue) -> bool:
         if type(value) is not dict:
             return False
         for name in required:
@@ -256,7 +257,7 @@ def _accept_field(field: Field, null_is_absent: bool) -> Accepts:
 
 
 def _accept_array(accepts: Accepts, minimum: int) -> Accepts:
-    def accepts_array(value: Any) -> bool:
+    def accepts_array(value: JsonValue) -> bool:
         if type(value) is not list or len(value) < minimum:
             return False
         for item in value:  # noqa: SIM110 - all() with a generator takes half as long again
@@ -278,7 +279,7 @@ def _accept_number(minimum: float | None, maximum: float | None) -> Accepts:
     return accepts_number
 
 
-def to_json_schema(schema: Schema, *, null_is_absent: bool = False) -> dict[str, Any]:
+def to_json_schema(schema: Schema, *, null_is_absent: bool = False) -> dict[str, JsonValue]:
     """The JSON Schema that allows exactly the values in which the walk finds no problem."""
     return {"description": schema.description, **_keywords(schema, null_is_absent)}
 
@@ -303,7 +304,7 @@ def _keywords(schema: Schema, null_is_absent: bool) -> dict[str, Any]:
             return {}
 
 
-def _object_keywords(schema: ObjectSchema, null_is_absent: bool) -> dict[str, Any]:
+def _object_keywords(schema: ObjectSchema, null_is_absent: bool) -> dict[str, JsonValue]:
     return {
         "type": "object",
         "properties": {field.name: _property(field, null_is_absent) for field in schema.fields},
@@ -312,7 +313,7 @@ def _object_keywords(schema: ObjectSchema, null_is_absent: bool) -> dict[str, An
     }
 
 
-def _property(field: Field, null_is_absent: bool) -> dict[str, Any]:
+def _property(field: Field, null_is_absent: bool) -> dict[str, JsonValue]:
     keywords = _keywords(field.schema, null_is_absent)
     if null_is_absent and not field.required:
         keywords = {"anyOf": [keywords, {"type": "null"}]}

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.check.actions.capsule import Capsule, Result
 from reenact.check.actions.policy import Policy
 from reenact.errors import FormatError
@@ -165,6 +165,6 @@ class ValidationTally:
         return counts | ({"verdicts": dict(self.verdicts.most_common())} if self.verdicts else {})
 
 
-def _model(data: Any) -> str | None:
+def _model(data: JsonValue) -> str | None:
     model = data.get("model_full_name") if type(data) is dict else None
     return model if type(model) is str else None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.formats.seal import SALT_BYTES
 
 _LEAF: Final = b"\x00"
@@ -95,12 +96,12 @@ class Salts:
         return hmac.digest(self._seed, place, "sha256")[:SALT_BYTES]
 
 
-def commitment(name: str, value: Any, salt: bytes) -> bytes:
+def commitment(name: str, value: JsonValue, salt: bytes) -> bytes:
     """What is published of a field whose value is withheld."""
     return sha256(_COMMITMENT + salt + canonical.encode([name, value])).digest()
 
 
-def commitments_of(fields: Mapping[str, Any], salts: Salts) -> dict[str, bytes]:
+def commitments_of(fields: Mapping[str, JsonValue], salts: Salts) -> dict[str, bytes]:
     """The commitments of all fields in the order in which a leaf holds them: by name."""
     return {name: commitment(name, fields[name], salts.of(name)) for name in sorted(fields)}
 

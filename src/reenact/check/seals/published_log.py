@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import child_path, read_json
+from reenact.canonical import JsonValue, child_path, read_json
 from reenact.check.findings import Finding, SealCheck
 from reenact.check.integrity.segments import scan_segments
 from reenact.check.publishing import POLICIES, PolicyName, fields_of
@@ -51,7 +51,7 @@ def published_lines(
     dialect: Dialect[Any],
     policy: PolicyName,
     withhold: Container[int] = (),
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, JsonValue]]:
     """The published log, line by line: what *policy* shows of each sealed line, with its proof."""
     for position, line in enumerate(lines, 1):
         form = getattr(line, policy)
@@ -64,13 +64,13 @@ def published_lines(
             yield from _leaf_lines(leaves, dialect)
 
 
-def _leaf_lines(leaves: Sequence[bytes], dialect: Dialect[Any]) -> Iterator[dict[str, Any]]:
+def _leaf_lines(leaves: Sequence[bytes], dialect: Dialect[Any]) -> Iterator[dict[str, JsonValue]]:
     for start in range(0, len(leaves), _LEAVES_PER_LINE):
         block = b64encode(b"".join(leaves[start : start + _LEAVES_PER_LINE])).decode()
         yield {dialect.tag_field: LEAVES, "from": start + 1, "leaves": block}
 
 
-def _proof(line: SealedLine, position: int, seed: bytes, policy: PolicyName) -> dict[str, Any]:
+def _proof(line: SealedLine, position: int, seed: bytes, policy: PolicyName) -> dict[str, JsonValue]:
     fields, shown = line_fields(line)
     salts = Salts(seed, "log", position)
     opened = {name: salts.of(name).hex() for name in shown[policy]}
@@ -245,7 +245,7 @@ def _leaves(open_stream: _OpenStream, tag_field: str) -> _Leaves:
                 yield block[start : start + HASH_BYTES]
 
 
-def _leaves_in(value: dict[str, Any], first: int) -> bytes:
+def _leaves_in(value: dict[str, JsonValue], first: int) -> bytes:
     if value["from"] != first:
         raise FormatError(f"leaves from {first} on are expected here", json_path="$.from")
     block = base64_bytes(str(value["leaves"]), "$.leaves")

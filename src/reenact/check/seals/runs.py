@@ -15,6 +15,7 @@ import msgspec
 
 from reenact import canonical
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.check.publishing import PolicyName, Publisher, publish_files
 from reenact.check.seals import sealing
 from reenact.check.seals.commitments import TreeName, root_of
@@ -314,7 +315,7 @@ def default_secret(seal_path: Path) -> Path:
 
 def unsealed_lines(
     run: RunLog, policy: PolicyName, withhold: Collection[int] = ()
-) -> Iterator[dict[str, Any] | None]:
+) -> Iterator[dict[str, JsonValue] | None]:
     """The lines of a published log that proves nothing; ``None`` for one of which nothing is shown."""
     seed = secrets.token_bytes(SEED_BYTES)
     publisher = Publisher(run.events(), run.dialect, seed, [policy], run.outputs())
@@ -325,7 +326,7 @@ def unsealed_lines(
 
 def _sealed_lines(
     run: RunLog, policy: PolicyName, withhold: Collection[int], seal_path: Path, secret: Secret
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, JsonValue]]:
     seal = _read_seal(seal_path)
     run.refuse_foreign(seal, seal_path)
     leaves = _verify_leaves([*log_leaves(secret.lines(), secret.seed)], seal.log.lines.root, secret)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.check.publishing import POLICIES, PolicyName, fields_of, forms_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
@@ -52,7 +52,7 @@ def line_fields(line: SealedLine) -> LineFields:
     return LineFields(committed, shown)
 
 
-def event_fields(line: bytes) -> dict[str, Any]:
+def event_fields(line: bytes) -> dict[str, JsonValue]:
     """What a leaf of the events commits to: the fields of the event as it was written."""
     return fields_of(read_json(line))
 
@@ -67,7 +67,7 @@ def event_leaves(lines: Iterable[bytes], seed: bytes) -> Iterator[bytes]:
     return _leaves(map(event_fields, lines), seed, "events")
 
 
-def _leaves(events: Iterable[dict[str, Any]], seed: bytes, tree: TreeName) -> Iterator[bytes]:
+def _leaves(events: Iterable[dict[str, JsonValue]], seed: bytes, tree: TreeName) -> Iterator[bytes]:
     for position, fields in enumerate(events, 1):
         yield leaf_of(commitments_of(fields, Salts(seed, tree, position)).values())
 
@@ -110,14 +110,14 @@ def disclose(
     tree: TreeName,
     position: int,
     *,
-    fields: dict[str, Any],
+    fields: dict[str, JsonValue],
     seed: bytes,
     names: Collection[str],
 ) -> Disclosure:
     """The same, and the values of the fields *names*; a name stands for all below it too."""
     chosen = {field for name in names for field in _matching(fields, name)}
     salts = Salts(seed, tree, position)
-    entries: list[str | tuple[str, str, Any]] = [
+    entries: list[str | tuple[str, str, JsonValue]] = [
         (name, salts.of(name).hex(), fields[name]) if name in chosen else commitment.hex()
         for name, commitment in commitments_of(fields, salts).items()
     ]
@@ -125,7 +125,7 @@ def disclose(
     return Disclosure(disclosure=DISCLOSURE_VERSION, tree=tree, position=position, path=path, fields=entries)
 
 
-def _matching(fields: dict[str, Any], name: str) -> list[str]:
+def _matching(fields: dict[str, JsonValue], name: str) -> list[str]:
     found = [field for field in fields if field == name or field.startswith((f"{name}.", f"{name}["))]
     if not found:
         known = ", ".join(sorted(field for field in fields if field.startswith("$")))

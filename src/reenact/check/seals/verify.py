@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.check.findings import Finding, SealCheck, VerifyReport
 from reenact.check.seals.commitments import commitment, leaf_of, root_by_path
 from reenact.check.seals.keys import is_signed_by, key_id, read_public_key
@@ -113,7 +114,7 @@ def check_disclosure(disclosure: Disclosure, seal: Seal, *, file: str) -> SealCh
     return SealCheck([], facts | {"disclosed": disclosed_fields(disclosure)})
 
 
-def disclosed_fields(disclosure: Disclosure) -> dict[str, Any]:
+def disclosed_fields(disclosure: Disclosure) -> dict[str, JsonValue]:
     """What a disclosure says of its event, by the names of the fields."""
     entries = [] if disclosure.fields is ABSENT else disclosure.fields
     return {entry[0]: entry[2] for entry in entries if not isinstance(entry, str)}

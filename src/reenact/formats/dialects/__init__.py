@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.dialects import current, legacy
 from reenact.formats.dialects.common import HEADER, Dialect, DialectName, UnknownEvent
@@ -16,7 +17,7 @@ DIALECTS: Final[dict[DialectName, Dialect[Any]]] = {
 }
 
 
-def dialect_of(value: Any) -> Dialect[Any]:
+def dialect_of(value: JsonValue) -> Dialect[Any]:
     """The dialect of the decoded line *value*; a header decides before any other name."""
     named = [dialect for dialect in DIALECTS.values() if dialect.name_in(value) is not None]
     for dialect in named:

@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.formats.record import ABSENT, Codec, Count, Record, upgrade
 from reenact.formats.rfc3339 import are_times, verify_time
 
@@ -108,7 +108,7 @@ class Dialect(Generic[E]):
         self.from_bytes(text)
         return text
 
-    def name_in(self, value: Any) -> str | None:
+    def name_in(self, value: JsonValue) -> str | None:
         """The name of the event in the decoded line *value*; ``None`` if it is none of this dialect."""
         name = value.get(self.tag_field) if isinstance(value, dict) else None
         return name if isinstance(name, str) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from reenact.canonical import JsonValue
 from reenact.formats.dialects import Event, current, legacy
 from reenact.formats.dialects.common import Milliseconds
 from reenact.formats.record import ABSENT, Absent, Record
@@ -39,13 +40,15 @@ class Losses(list[Loss]):
             if getattr(self._event, field) is not ABSENT:
                 self.add(field, "the target dialect has no such field")
 
-    def carry(self, fields: dict[str, Any], *taken: str) -> dict[str, Any]:
+    def carry(self, fields: dict[str, JsonValue], *taken: str) -> dict[str, JsonValue]:
         """Unknown *fields* as they are, but for names the target has *taken* itself: those are lost."""
         for field in sorted(fields.keys() & set(taken)):
             self.add(field, "the target dialect uses this name itself")
         return {field: value for field, value in fields.items() if field not in taken}
 
-    def carry_extra(self, event: Record, kind: type[Record], *, but: str | None = None) -> dict[str, Any]:
+    def carry_extra(
+        self, event: Record, kind: type[Record], *, but: str | None = None
+    ) -> dict[str, JsonValue]:
         """The event's unknown fields for an event of *kind*, *but* the one that has found its place there."""
         left = {name: value for name, value in event.extra.items() if name != but}
         return self.carry(left, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError
 from reenact.formats.capture import EVENT_TYPES
 from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legacy
@@ -46,7 +46,7 @@ class ReplayLogSource(WithoutBlobs):
         self.kind: RunKind = "replay-log" if self._dialect.name == "current" else "replay-log-legacy"
         self._ts_ms = 0.0
 
-    def _opening(self) -> dict[str, Any]:
+    def _opening(self) -> dict[str, JsonValue]:
         try:
             value = read_json(self._lines.first_line())
             dialect = dialect_of(value)
@@ -170,7 +170,7 @@ def _named_events(read: Iterable[tuple[int, Event]]) -> Iterator[tuple[str, RunE
         yield f"evt-{number}", event
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: JsonValue) -> JsonValue:
     return value
 
 
@@ -193,7 +193,7 @@ def _time(line: Event) -> str:
     return next((time for name in ("ts", "t", "created_at") if isinstance(time := known(name), str)), "")
 
 
-def _translate(line: Event, tag_field: str) -> tuple[str, dict[str, Any]]:
+def _translate(line: Event, tag_field: str) -> tuple[str, dict[str, JsonValue]]:
     if isinstance(line, ToolCall):
         args = {} if line.params is ABSENT else {"args": line.params}
         return "tool_call", {"callId": call_id(line), "tool": line.tool, "argsHash": line.params_hash, **args}
@@ -238,7 +238,7 @@ def _translate_verification(line: Verification) -> dict[str, Any]:
     return data
 
 
-def _translate_unknown(value: dict[str, Any], tag_field: str) -> tuple[str, dict[str, Any]]:
+def _translate_unknown(value: dict[str, JsonValue], tag_field: str) -> tuple[str, dict[str, JsonValue]]:
     name = str(value.get(tag_field))
     if name == LEAVES:
         return "run_start", {}  # the proof that a published log brings along
@@ -246,7 +246,7 @@ def _translate_unknown(value: dict[str, Any], tag_field: str) -> tuple[str, dict
     return f"other {name}" if name in (*EVENT_TYPES, "verification") else name, _other_facts(value)
 
 
-def _other_facts(value: dict[str, Any]) -> dict[str, Any]:
+def _other_facts(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     facts = {key: value[key] for key in sorted(value) if key not in ("type", "event", "ts", "t")}
     return {"name": str(value.get("step_id", "")), "value": facts}
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.bundle import read_bundle
 from reenact.formats.event import ASKING, REMARK, EventHead, RunEvent
@@ -105,7 +106,7 @@ def _events(trace: Trace) -> Iterator[RunEvent]:
 
 def _translated(
     event: TraceEvent, failures: Mapping[str | None, TraceEvent], returned: set[str | None]
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, JsonValue]]:
     data, call_id = event.data, _call_id(event)
     common = {"callId": call_id, "model": data.get("model"), "provider": data.get("provider")}
     failure = failures.get(call_id) if call_id else None
@@ -140,7 +141,7 @@ def _outcome(data: dict[str, Any], failure: TraceEvent | None) -> dict[str, Any]
     return found | {"ok": data.get("success") is not False}
 
 
-def _failure(event: TraceEvent) -> dict[str, Any]:
+def _failure(event: TraceEvent) -> dict[str, JsonValue]:
     data = event.data
     return {"type": str(data.get("error_type") or "error"), "message": str(data.get("message") or "")}
 
