@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from reenact.check.findings import VerifyReport
     from reenact.check.seals.keys import KeygenReport, keygen
     from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
+    from reenact.commands.doctor import DoctorReport, doctor_command
     from reenact.commands.fork import ForkReport, fork_command
     from reenact.commands.record import RecordingReport, record_command
     from reenact.commands.replay import ReplayReport, replay_command
     from reenact.commands.update import UpdateReport, update_command
-    from reenact.corpus.batches import VerifyRunsReport, verify_runs
+    from reenact.corpus.batches import StatsReport, VerifyRunsReport, stats, verify_runs
     from reenact.corpus.index import IndexReport, index
     from reenact.corpus.query import QueryReport, query
     from reenact.corpus.transfer import (
@@ -55,7 +56,10 @@ if TYPE_CHECKING:
     from reenact.seams.tool import tool
     from reenact.shadowing.experiment import SamplesReport, ShadowReport, fork_samples, shadow
     from reenact.shadowing.steps import StepsReport, shadow_steps
+    from reenact.store.pruning import PruneReport, prune
     from reenact.suite.runner import SuiteReport
+    from reenact.viewer.page import PageReport, write_page
+    from reenact.viewer.server import view
     from reenact.workspace.files import CheckoutReport, FilesReport, checkout, files
 
 # Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
@@ -69,6 +73,7 @@ _HOMES = {
     "DigestMismatch": "errors",
     "Disclosure": "formats.seal",
     "Diverged": "errors",
+    "DoctorReport": "commands.doctor",
     "ExportReport": "exporters.exporting",
     "FileCaptureSink": "recorder.sink",
     "FilesReport": "workspace.files",
@@ -79,6 +84,8 @@ _HOMES = {
     "KeygenReport": "check.seals.keys",
     "LiveCallBlocked": "errors",
     "PackingReport": "corpus.transfer",
+    "PageReport": "viewer.page",
+    "PruneReport": "store.pruning",
     "PublishReport": "check.seals.runs",
     "PullReport": "corpus.transfer",
     "PushReport": "corpus.transfer",
@@ -93,6 +100,7 @@ _HOMES = {
     "SamplesReport": "shadowing.experiment",
     "SealReport": "check.seals.runs",
     "ShadowReport": "shadowing.experiment",
+    "StatsReport": "corpus.batches",
     "StepsReport": "shadowing.steps",
     "StoreError": "errors",
     "StoredRun": "corpus.transfer",
@@ -107,6 +115,7 @@ _HOMES = {
     "convert": "analysis.convert",
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
+    "doctor_command": "commands.doctor",
     "export_runs": "exporters.exporting",
     "files": "workspace.files",
     "fork": "forks.run",
@@ -119,6 +128,7 @@ _HOMES = {
     "open_artifact": "analysis.artifact",
     "pack": "corpus.transfer",
     "prove": "check.seals.runs",
+    "prune": "store.pruning",
     "publish": "check.seals.runs",
     "pull": "corpus.transfer",
     "push": "corpus.transfer",
@@ -131,11 +141,14 @@ _HOMES = {
     "seal": "check.seals.runs",
     "shadow": "shadowing.experiment",
     "shadow_steps": "shadowing.steps",
+    "stats": "corpus.batches",
     "test": "rerun",
     "tool": "seams.tool",
     "update_command": "commands.update",
     "verify": "check.artifact",
     "verify_runs": "corpus.batches",
+    "view": "viewer.server",
+    "write_page": "viewer.page",
 }
 
 __all__ = [
@@ -148,6 +161,7 @@ __all__ = [
     "DigestMismatch",
     "Disclosure",
     "Diverged",
+    "DoctorReport",
     "ExportReport",
     "FileCaptureSink",
     "FilesReport",
@@ -158,6 +172,8 @@ __all__ = [
     "KeygenReport",
     "LiveCallBlocked",
     "PackingReport",
+    "PageReport",
+    "PruneReport",
     "PublishReport",
     "PullReport",
     "PushReport",
@@ -172,6 +188,7 @@ __all__ = [
     "SamplesReport",
     "SealReport",
     "ShadowReport",
+    "StatsReport",
     "StepsReport",
     "StoreError",
     "StoredRun",
@@ -187,6 +204,7 @@ __all__ = [
     "convert",
     "diff",
     "disclose",
+    "doctor_command",
     "export_runs",
     "files",
     "fork",
@@ -199,6 +217,7 @@ __all__ = [
     "open_artifact",
     "pack",
     "prove",
+    "prune",
     "publish",
     "pull",
     "push",
@@ -211,11 +230,14 @@ __all__ = [
     "seal",
     "shadow",
     "shadow_steps",
+    "stats",
     "test",
     "tool",
     "update_command",
     "verify",
     "verify_runs",
+    "view",
+    "write_page",
 ]
 
 

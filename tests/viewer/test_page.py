@@ -6,7 +6,7 @@ import pytest
 
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
-from reenact.viewer.page import write_page
+from reenact.viewer.page import make_page
 from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.static import modules_mark, page_program
 from tests.viewer import recordings
@@ -17,7 +17,7 @@ from tests.viewer.looking import expect, opened, rows
 def shared(runs, tmp_path_factory):
     """The page of the support run, with its divergence."""
     file = tmp_path_factory.mktemp("shared") / "support.html"
-    file.write_bytes(write_page((runs / "support", runs / "support.receipt.json")))
+    file.write_bytes(make_page((runs / "support", runs / "support.receipt.json")))
     return file
 
 
@@ -77,7 +77,7 @@ def test_a_link_into_a_page_works(page, shared):
 def test_a_hostile_page_stays_text(page, runs, tmp_path):
     """Nothing in the data ends its element or runs."""
     file = tmp_path / "hostile.html"
-    file.write_bytes(write_page((runs / "hostile",)))
+    file.write_bytes(make_page((runs / "hostile",)))
     for place in ("", "run/hostile/conversation", "run/hostile/state", "run/hostile/event/15"):
         opened(page, file.as_uri(), place)
     assert page.evaluate("document.querySelectorAll('iframe, svg, img').length") == 0
@@ -85,7 +85,7 @@ def test_a_hostile_page_stays_text(page, runs, tmp_path):
 
 def test_a_page_holds_no_markup_but_its_own(runs):
     """The data has no sign with which markup could begin."""
-    text = write_page((runs / "hostile",)).decode()
+    text = make_page((runs / "hostile",)).decode()
     [data] = re.findall(r'<script type="application/json" id="run">(.*?)</script>', text, re.DOTALL)
     assert "<" not in data
     assert "pwned" in data
@@ -94,7 +94,7 @@ def test_a_page_holds_no_markup_but_its_own(runs):
 
 def test_a_page_does_not_tell_where_the_run_lay(runs):
     """Folders and command lines are the recorder's own."""
-    text = write_page((runs / "support",)).decode()
+    text = make_page((runs / "support",)).decode()
     [data] = re.findall(r'id="run">(.*?)</script>', text, re.DOTALL)
     assert '"command":' not in data
     assert str(runs) not in data
@@ -104,7 +104,7 @@ def test_a_page_has_its_limits(tmp_path):
     """A run that no browser would open from one file is refused."""
     recordings.long_run(tmp_path / "long", 10_001)
     with pytest.raises(UsageError, match="too many for a page"):
-        write_page((tmp_path / "long",))
+        make_page((tmp_path / "long",))
 
 
 def test_the_program_of_a_page_is_made_of_the_viewers_modules():
@@ -115,7 +115,7 @@ def test_the_program_of_a_page_is_made_of_the_viewers_modules():
 
 def test_a_page_refers_to_nothing(runs):
     """Styles and program are in it; nothing is fetched."""
-    text = write_page((runs / "support",)).decode()
+    text = make_page((runs / "support",)).decode()
     assert not re.findall(r"<(?:link|script)[^>]*(?:href|src)=(?!.data:,)", text)
     assert text.index("<meta charset") < text.index("Content-Security-Policy") < text.index("<style>")
     assert text.startswith("<!doctype html>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -135,12 +136,28 @@ def _replay_line(report: RecordingReport, port: int | None) -> str:
     return f"{line} (with your own values for <secret:…>)" if is_redacted else line
 
 
-def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: str) -> None:
-    exit_status = report.exit_status
+def first_line(report: RecordingReport) -> str:
+    """What the first line about a recording says."""
+    if report.notes:
+        return report.notes[0]
+    if report.manifest is None:
+        return f"the capture is not whole: {message_of(report.problem)}" if report.problem else ""
+    return _recorded_line(report, report.manifest, _kinds_of(report))
+
+
+def _kinds_of(report: RecordingReport) -> Mapping[str, int]:
     with open_artifact(report.path) as artifact:
         artifact.index()
-        kinds = artifact.counts().kinds
-    say(f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}")
+        return artifact.counts().kinds
+
+
+def _recorded_line(report: RecordingReport, manifest: CaptureManifest, kinds: Mapping[str, int]) -> str:
+    return f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}"
+
+
+def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: str) -> None:
+    exit_status, kinds = report.exit_status, _kinds_of(report)
+    say(_recorded_line(report, manifest, kinds))
     if exit_status:
         click.echo(f"  the command itself failed, with exit status {exit_status}", err=True)
     if manifest.status != "ok" and manifest.error != f"exit status {exit_status}":

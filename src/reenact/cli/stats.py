@@ -13,8 +13,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import duration, plural
-from reenact.analysis.plot import plot_format, write_plot
-from reenact.analysis.stats import CallStats, Counting, ModelStats, Spread, Stats, histogram
+from reenact.analysis.stats import CallStats, ModelStats, Spread, Stats, histogram
 from reenact.canonical import JsonValue
 from reenact.cli.terminal import (
     INVALID,
@@ -30,7 +29,7 @@ from reenact.cli.terminal import (
     spreadsheet_cell,
     width,
 )
-from reenact.corpus.batches import count_runs
+from reenact.corpus.batches import stats
 from reenact.errors import UsageError
 from reenact.suite.settings import project_prices
 
@@ -40,33 +39,33 @@ _BAR: Final = 40
 _MAX_ROWS: Final = 30
 
 
-def stats_lines(stats: Stats, latencies: Iterable[float]) -> Iterator[TextLine]:
+def stats_lines(counted: Stats, latencies: Iterable[float]) -> Iterator[TextLine]:
     """All of it."""
-    yield from _summary(stats)
-    yield from _call_table(stats.calls)
-    if stats.models:
-        yield from _model_table(stats.models)
+    yield from _summary(counted)
+    yield from _call_table(counted.calls)
+    if counted.models:
+        yield from _model_table(counted.models)
     yield from _latency_chart(latencies)
 
 
-def _summary(stats: Stats) -> Iterator[TextLine]:
-    each = ", ".join(f"{count:,} {status}" for status, count in stats.statuses.items())
-    yield (Cell(plural(stats.runs, "run"), "bold"), Cell(f": {each}"))
-    yield _field("steps", f"{stats.steps:,}")
-    if stats.errors:
-        yield _field("errors", f"{stats.errors:,}, {stats.errors / stats.steps:.1%}", "red")
-    if stats.retries:
-        yield _field("retries", f"{stats.retries:,}", "yellow")
-    for name, spread in (("run time", stats.duration_ms), ("latency", stats.latency_ms)):
+def _summary(counted: Stats) -> Iterator[TextLine]:
+    each = ", ".join(f"{count:,} {status}" for status, count in counted.statuses.items())
+    yield (Cell(plural(counted.runs, "run"), "bold"), Cell(f": {each}"))
+    yield _field("steps", f"{counted.steps:,}")
+    if counted.errors:
+        yield _field("errors", f"{counted.errors:,}, {counted.errors / counted.steps:.1%}", "red")
+    if counted.retries:
+        yield _field("retries", f"{counted.retries:,}", "yellow")
+    for name, spread in (("run time", counted.duration_ms), ("latency", counted.latency_ms)):
         if spread is not None:
             yield _field(name, _spread(spread))
-    if stats.utility is not None:
-        used = stats.utility
+    if counted.utility is not None:
+        used = counted.utility
         yield _field("utility", f"mean {used.mean:.2f}, from {used.min:.2f} to {used.max:.2f}")
-    if stats.tokens.total:
-        yield _field("tokens", f"{stats.tokens.input:,} in, {stats.tokens.output:,} out")
-    if stats.cost is not None:
-        yield _field("cost", f"{stats.cost:.6g}")
+    if counted.tokens.total:
+        yield _field("tokens", f"{counted.tokens.input:,} in, {counted.tokens.output:,} out")
+    if counted.cost is not None:
+        yield _field("cost", f"{counted.cost:.6g}")
 
 
 def _spread(spread: Spread) -> str:
@@ -168,29 +167,29 @@ def command(
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv are two ways to print; choose one")
-    if plot is not None:
-        plot_format(Path(plot))
-    counting = Counting(project_prices(Path.cwd()))
-    bar = partial(progress_bar, least=MANY)
-    problems = count_runs(paths, counting, jobs=jobs, on=on, progress_bar=bar)
-    for problem in problems:
+    report = stats(
+        *paths,
+        prices=project_prices(Path.cwd()),
+        plot=plot,
+        jobs=jobs,
+        on=on,
+        progress_bar=partial(progress_bar, least=MANY),
+    )
+    for problem in report.unreadable:
         say(problem)
-    stats = counting.stats()
     if as_json:
-        click.echo(safe_json(msgspec.to_builtins(stats)))
+        click.echo(safe_json(msgspec.to_builtins(report.stats)))
     elif as_csv:
-        _write_csv(stats, by)
+        _write_csv(report.stats, by)
     else:
         write = printer()
-        for line in stats_lines(stats, counting.latencies()):
+        for line in stats_lines(report.stats, report.latencies_ms):
             write(line)
-    if plot is not None:
-        write_plot(counting, Path(plot))
-    return INVALID if problems else 0
+    return INVALID if report.unreadable else 0
 
 
-def _write_csv(stats: Stats, by: str) -> None:
-    rows = [dict(_flatten(row)) for row in msgspec.to_builtins(getattr(stats, _TABLES[by]))]
+def _write_csv(counted: Stats, by: str) -> None:
+    rows = [dict(_flatten(row)) for row in msgspec.to_builtins(getattr(counted, _TABLES[by]))]
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()

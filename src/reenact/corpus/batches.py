@@ -14,7 +14,8 @@ import msgspec
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import neat
 from reenact.analysis.index import Tokens
-from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, count_run, mean_utility
+from reenact.analysis.plot import plot_format, write_plot
+from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, Stats, count_run, mean_utility
 from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
@@ -32,13 +33,40 @@ from reenact.workers import map_batches
 _BATCH: Final = 64
 
 
-def count_runs(
-    paths: Sequence[str],
-    counting: Counting,
-    *,
+class StatsReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What was counted over runs."""
+
+    stats: Stats
+    latencies_ms: list[float]
+    """How long each call took that took time."""
+    unreadable: list[str]
+    """What could not be read, and why; everything else is counted."""
+
+
+def stats(
+    *paths: str | Path,
+    prices: Mapping[str, Price] | None = None,
+    plot: str | Path | None = None,
     jobs: int = 1,
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
+) -> StatsReport:
+    """Count over one run, all runs in folders, or the corpus that :func:`reenact.index` made of them.
+
+    *prices* turns tokens into money; *plot* is a ``.png`` or ``.svg`` that charts are written to. *jobs*
+    processes share the work (0: one per core), or *on* ``ray`` its tasks.
+    """
+    if plot is not None:
+        plot_format(Path(plot))  # what is wrong with it is said before anything is read
+    counting = Counting(prices)
+    unreadable = _count_runs([*map(str, paths)], counting, jobs=jobs, on=on, progress_bar=progress_bar)
+    if plot is not None:
+        write_plot(counting, Path(plot))
+    return StatsReport(counting.stats(), [*counting.latencies()], unreadable)
+
+
+def _count_runs(
+    paths: Sequence[str], counting: Counting, *, jobs: int, on: str | None, progress_bar: ProgressBar
 ) -> list[str]:
     """Take up all runs in *paths*, or in the one corpus that they name; what could not be read, and why."""
     corpora = [path for path in paths if is_corpus(Path(path))]

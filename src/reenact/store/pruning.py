@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -26,6 +27,7 @@ from reenact.formats.seal import payload_of, read_envelope, read_seal
 from reenact.store.blobs import PRUNED
 from reenact.store.durable import sync_folder, unwritable
 from reenact.store.paths import inside
+from reenact.store.project import find_project_file, read_project
 from reenact.store.rundir import BLOBS, MANIFEST, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT
 
@@ -100,12 +102,124 @@ class PrunePlan(msgspec.Struct, frozen=True):
 
 
 class PruneReport(msgspec.Struct, frozen=True):
-    """What was taken away."""
+    """What was taken away, or would be."""
 
-    removed: list[FoundRun]
+    done: bool
+    """Whether anything was changed at all."""
+    payloads_only: bool
+    going: list[FoundRun]
+    """What is gone, or would go; the oldest first."""
+    staying: list[FoundRun]
+    sealed: list[FoundRun]
+    """Runs that would go, but for their seal."""
+    recording: list[Path]
     changed: list[Path]
     """Runs that were recorded anew, or taken up, since the plan was made; they are left alone."""
     failed: list[Unreadable]
+    """What could not be read, or not removed."""
+
+
+_AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(B|[kKMGT]B?|)")
+_BYTES: Final = {"": 1, "B": 1, "K": 1000, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def prune(
+    *folders: str | Path,
+    older_than: str | None = None,
+    keep: int | None = None,
+    max_size: str | None = None,
+    status: Collection[Status] = (),
+    payloads: bool = False,
+    sealed: bool = False,
+    remove: bool = False,
+) -> PruneReport:
+    """Take away the captures in *folders* that need not be kept; without *remove* only say which.
+
+    A run goes if it ended longer ago than *older_than* (``30d``), is not among the newest *keep*, or is
+    beyond *max_size* (``500MB``) counted from the newest; with *status*, only runs of these are looked at.
+    Without any of these, the table ``[prune]`` of the nearest ``reenact.toml`` decides. With *payloads*,
+    large payloads go and the events stay. Sealed runs stay unless *sealed* says otherwise.
+    """
+    if older_than is None and keep is None and max_size is None and not status:
+        settings = _project_settings(Path.cwd())
+        older_than, keep, max_size = settings.older_than, settings.keep, settings.max_size
+        status, payloads = settings.status, payloads or settings.payloads
+    retention = Retention(
+        older_than_s=None if older_than is None else _seconds(older_than),
+        keep=keep,
+        max_bytes=None if max_size is None else _bytes(max_size),
+        statuses=status,
+        payloads_only=payloads,
+        sealed=sealed,
+    )
+    now_ms = time.time() * 1000
+    plan = plan_prune(map(Path, folders), retention, now_ms=now_ms)
+    report = PruneReport(
+        done=remove,
+        payloads_only=payloads,
+        going=[] if remove else plan.going,
+        staying=plan.staying,
+        sealed=plan.sealed,
+        recording=plan.recording,
+        changed=[],
+        failed=[*plan.unreadable],
+    )
+    if remove:
+        carry_out(plan, report, now_ms=now_ms)
+    return report
+
+
+def _seconds(age: str) -> float:
+    found = _AGE.fullmatch(age.strip())
+    if found is None:
+        raise UsageError(f"{age!r} is no age; write a number and s, m, h, d or w, as 30d")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text!r} is no size; write a number and B, kB, MB, GB or TB, as 500MB")
+    return int(float(found[1]) * _BYTES[found[2].removesuffix("B").upper() or "B"])
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    """The table ``[prune]`` of ``reenact.toml``."""
+
+    older_than: str | None = None
+    keep: int | None = None
+    max_size: str | None = None
+    status: tuple[Status, ...] = ()
+    payloads: bool = False
+
+
+_EXPECTED: Final = {
+    "older_than": 'an age such as "30d"',
+    "keep": "a count",
+    "max_size": 'a size such as "500MB"',
+    "status": f"a list of {', '.join(STATUSES)}",
+    "payloads": "true or false",
+}
+
+
+def _project_settings(start: Path) -> _Settings:
+    """Those of the nearest ``reenact.toml``; what is wrong with them is said with its place."""
+    file = find_project_file(start)
+    table = {} if file is None else read_project(file).get("prune", {})
+    if not isinstance(table, dict):
+        raise FormatError("expected a table", file=str(file), json_path="$.prune")
+    for name, value in table.items():
+        try:
+            if name not in _EXPECTED:
+                reason = f"is unknown; the table has {', '.join(_EXPECTED)}"
+                raise FormatError(reason, file=str(file), json_path=f"$.prune.{name}")
+            msgspec.convert({name: value}, _Settings)
+        except msgspec.ValidationError:
+            reason = f"expected {_EXPECTED[name]}"
+            raise FormatError(reason, file=str(file), json_path=f"$.prune.{name}") from None
+    return msgspec.convert(table, _Settings)
 
 
 def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) -> PrunePlan:
@@ -266,22 +380,20 @@ def _size_of(path: Path) -> int:
     return sum(found.st_size for found in files if stat.S_ISREG(found.st_mode))
 
 
-def prune(plan: PrunePlan, *, now_ms: float) -> PruneReport:
-    """Take away what *plan* says, as far as it is still what the plan was made for."""
-    report = PruneReport([], [], [])
+def carry_out(plan: PrunePlan, report: PruneReport, *, now_ms: float) -> None:
+    """Take away what *plan* says, as far as it is still what the plan was made for; *report* says what."""
     for left in plan.leftovers:
         rmtree(left, ignore_errors=True)
     for run in plan.going:
         try:
             is_gone = _prune_payloads(run, now_ms) if plan.retention.payloads_only else _remove(run)
             if is_gone:
-                report.removed.append(run)
+                report.going.append(run)
             else:
                 report.changed.append(run.path)
         except (StoreError, OSError) as error:
             reason = str(error) if isinstance(error, StoreError) else error.strerror or str(error)
             report.failed.append(Unreadable(run.path, reason))
-    return report
 
 
 def _remove(run: FoundRun) -> bool:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -19,21 +20,57 @@ from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.canonical import JsonValue
 from reenact.check.artifact import check_artifact
 from reenact.errors import UsageError
+from reenact.store.outfile import write_output
 from reenact.viewer.api import Api, ApiAnswer
 from reenact.viewer.jobs import can_verify
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import INDEX, page_program, static_files
 
 MAX_STEPS: Final = 10_000
+_PUBLISHABLE: Final = ("capture", "replay-log", "replay-log-legacy")
 
 
-def kind_of(path: Path) -> str:
-    """What the artifact in *path* calls itself."""
+class PageReport(msgspec.Struct, frozen=True):
+    """A page that was written."""
+
+    page: str
+    size_bytes: int
+    full: bool
+    """Whether it holds all that was recorded."""
+
+
+def write_page(*paths: str | Path, out: str | Path, full: bool = False) -> PageReport:
+    """Put one run into the page *out*, which needs no server: to look at, or to send to others.
+
+    The run is published first, without what is private in it, unless the page is to hold it in *full*. With
+    *full*, the replay receipts in *paths* go into it too.
+    """
+    runs = tuple(map(Path, paths))
+    if full:
+        text = make_page(runs)
+    elif len(runs) > 1:
+        raise UsageError(f"{runs[1]}: a page for others holds one run alone; name one, or add --full")
+    else:
+        with TemporaryDirectory() as folder:
+            text = make_page((_publish(runs[0], Path(folder)),))
+    write_output(Path(out), text)
+    return PageReport(str(out), len(text), full)
+
+
+def _publish(path: Path, folder: Path) -> Path:
+    """The run in *path* as others may read it, in a log in *folder*; a published log stays what it is."""
+    from reenact.check.seals.runs import publish  # cryptography is slow to import
+
     with open_artifact(path) as artifact:
-        return artifact.header().kind
+        kind = artifact.header().kind
+    if kind not in _PUBLISHABLE:
+        raise UsageError(f"{path}: only captures and logs can be published; share all of it with --full")
+    file = folder / f"{path.absolute().stem}.jsonl"
+    publish(path, file)
+    return file
 
 
-def write_page(paths: tuple[Path, ...]) -> bytes:
+def make_page(paths: tuple[Path, ...]) -> bytes:
     """The page of the one run in *paths*, with the replay receipts that are there."""
     shelf = Shelf(paths)
     try:

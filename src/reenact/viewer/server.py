@@ -8,7 +8,9 @@ A page of another site can make the browser send requests to loopback, by its ow
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -20,8 +22,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reenact.errors import ReenactError, UsageError
+from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.store.peer import LOOPBACK_NAMES, is_other_user
+from reenact.suite.settings import Price
 from reenact.viewer.api import Api
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import INDEX, media_type, static_files
@@ -128,6 +131,25 @@ def _json(value: object, status: int = 200) -> Response:
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 7335
 """Links to events stay good from one day to the next as long as it is free."""
+
+
+def view(
+    *paths: str | Path,
+    port: int | None = None,
+    prices: Mapping[str, Price] | None = None,
+    on_start: Callable[[str, int], None] | None = None,
+) -> None:
+    """Show the runs in *paths* in the browser until Ctrl-C, on this machine alone.
+
+    *on_start* is told the address, and how many runs there are, once it answers.
+    """
+    shelf = Shelf(tuple(map(Path, paths)), prices)
+    with closing(shelf), suppress(KeyboardInterrupt):
+        if not shelf.ids:
+            raise StoreError(f"{paths[0]}: is a receipt; name the run that was replayed beside it")
+        listener = bind(port)
+        told = (address(listener), len(shelf.ids))
+        serve(viewer_app(shelf), listener, on_start=lambda: on_start(*told) if on_start else None)
 
 
 def bind(port: int | None) -> socket.socket:
