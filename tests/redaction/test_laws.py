@@ -140,12 +140,11 @@ def test_redacted_json_is_canonical_and_stays_as_it_is(profile: str, value: obje
 
 
 @settings(deadline=None)
-@given(data=bodies, url=texts)
-def test_redacted_bytes_and_urls_stay_as_they_are(data: bytes, url: str) -> None:
-    """Binary data and URLs follow the same law."""
+@given(data=bodies)
+def test_redacted_bytes_stay_as_they_are(data: bytes) -> None:
+    """Binary data follows the same law."""
     redactor = redactors["default"]
     assert redactor.redact_bytes(redactor.redact_bytes(data)) == redactor.redact_bytes(data)
-    assert redactor.redact_url(redactor.redact_url(url)) == redactor.redact_url(url)
 
 
 @profiles

@@ -80,7 +80,7 @@ def test_the_count_tells_how_many_values_were_replaced(redactor: Redactor) -> No
     )
     assert redactor.count == 2
     redactor.redact_json(redacted)
-    redactor.redact_headers([("Authorization", "Bearer plain"), ("Accept", "*/*")])
+    redactor.redact_header_object({"Authorization": "Bearer plain", "Accept": "*/*"})
     assert redactor.count == 3
 
 

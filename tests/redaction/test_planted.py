@@ -102,7 +102,6 @@ def test_no_secret_header_survives(profile: str, name: str) -> None:
     """Requests and responses, as pairs, by name, as a list of objects, and inside a tool's arguments."""
     redactor = REDACTORS[profile]
     value = "sid=correct-horse" if name == "cookie" else "correct-horse"
-    assert "correct-horse" not in str(redactor.redact_headers([(name, value)]))
     assert b"correct-horse" not in redactor.redact_header_object({name: value})
     for spelled in (name, name.title(), name.upper()):
         for headers in (
@@ -172,7 +171,7 @@ URLS = {
 def test_a_password_in_a_url_may_hold_any_sign(profile: str, url: str) -> None:
     """People do not escape them."""
     redactor = REDACTORS[profile]
-    for redacted in (redactor.redact_url(url), redactor.redact_text(f"connect to {url} now")):
+    for redacted in (redactor.redact_text(url), redactor.redact_text(f"connect to {url} now")):
         assert "9word" not in redacted
         assert "bob:<secret:" in redacted
 
@@ -182,7 +181,7 @@ def test_a_password_in_a_url_may_hold_any_sign(profile: str, url: str) -> None:
 )
 def test_a_port_is_no_password(url: str) -> None:
     """What stands behind it may hold an at sign."""
-    assert REDACTORS["default"].redact_url(url) == url
+    assert REDACTORS["default"].redact_text(url) == url
 
 
 PEM = (
@@ -230,7 +229,7 @@ def test_an_ordinary_header_keeps_its_value(name: str) -> None:
     """Clients act on limits and counts."""
     redactor = REDACTORS["default"]
     value = ORDINARY_HEADERS[name]
-    assert redactor.redact_headers([(name, value)]) == [(name, value)]
+    assert json.loads(redactor.redact_header_object({name: value})) == {name: value}
     text = json.dumps({"headers": [{name: value}]}, separators=(",", ":")).encode()
     assert redactor.redact_json(text) == text
 

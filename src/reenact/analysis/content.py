@@ -68,7 +68,7 @@ class _Reading:
             raw = self._source.raw(seq)
             yield raw | {"data": self._whole(raw["data"])} if "data" in raw else raw
 
-    def _change(self, event: RunEvent) -> dict[str, Any]:
+    def _change(self, event: RunEvent) -> dict[str, JsonValue]:
         return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
 
     def _first(self, event: RunEvent, names: tuple[str, ...]) -> Any:
@@ -174,7 +174,7 @@ _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
 
 
-def _conversation_content(said: ConversationView) -> dict[str, Any]:
+def _conversation_content(said: ConversationView) -> dict[str, JsonValue]:
     members = {
         "model": said.model,
         "system": said.system,

@@ -153,7 +153,7 @@ def _account(response: Any) -> str:
     return ", ".join([*([brief(response["text"])] if response.get("text") else []), *calls])
 
 
-def _last_word(value: Any) -> Any:
+def _last_word(value: JsonValue) -> JsonValue:
     while isinstance(value, list | dict):
         if isinstance(value, list):
             inner = value[-1:]

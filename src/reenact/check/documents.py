@@ -7,7 +7,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.canonical import is_digest, read_json
+from reenact.canonical import JsonValue, is_digest, read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import check_record
 from reenact.check.actions.validation import validate_stream
@@ -177,11 +177,13 @@ def _pack(stream: BufferedReader, file: str) -> _Checked:
         findings += report.findings(file, line)
         if report.record_digest is not None:
             digests.add(report.record_digest)
-    facts: dict[str, Any] = {"records": count}
+    facts: dict[str, JsonValue] = {"records": count}
     return findings, facts if findings else facts | {"pack": verifiable.pack_digest(digests)}
 
 
-def _records(stream: BufferedReader, file: str, findings: list[Finding]) -> Iterator[tuple[int | None, Any]]:
+def _records(
+    stream: BufferedReader, file: str, findings: list[Finding]
+) -> Iterator[tuple[int | None, JsonValue]]:
     if stream.peek(1)[:1] == b"[":
         yield from ((None, record) for record in read_json(stream.read(), "jcs"))
         return

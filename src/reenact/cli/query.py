@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from reenact.analysis.brief import plural
+from reenact.canonical import JsonValue
 from reenact.cli.terminal import (
     A_PATH,
     INVALID,
@@ -98,7 +99,7 @@ def _print_csv(result: QueryResult) -> None:
         writer.writerow([spreadsheet_cell(_cell(value)) for value in row])
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: JsonValue) -> JsonValue:
     plain = _as_json(value)
     return safe_json(plain, indent=None) if isinstance(plain, dict | list | bool) else plain
 

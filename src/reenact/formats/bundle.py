@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from reenact.canonical import child_path, read_json
+from reenact.canonical import JsonValue, child_path, read_json
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
@@ -166,7 +166,7 @@ def write_bundle(bundle: Bundle) -> bytes:
     return msgspec.json.format(CODEC.to_bytes(bundle), indent=2) + b"\n"
 
 
-def refuse_version(value: Any, what: str) -> None:
+def refuse_version(value: JsonValue, what: str) -> None:
     """Raise for a ``schema_version`` that is malformed or of a later major; a missing one is not judged."""
     if not isinstance(value, dict) or "schema_version" not in value:
         return
@@ -182,7 +182,7 @@ def refuse_version(value: Any, what: str) -> None:
         )
 
 
-def version_text(version: Any) -> Any:
+def version_text(version: JsonValue) -> JsonValue:
     """A version that was written without quotes, 0.1, as the text it stands for; anything else as it is."""
     return repr(version) if type(version) is float else version
 
@@ -221,7 +221,7 @@ def _check_clauses(value: Any) -> Iterator[FormatProblem]:
         yield from clause(value)
 
 
-def _check_keys(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_keys(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     for key in _REQUIRED:
         if key not in value:
             yield _missing("$", key)
@@ -273,7 +273,7 @@ def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[FormatProblem
         yield from _check_call(step.get("call_id"), kind, path, calls)
 
 
-def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[FormatProblem]:
+def _check_step_fields(step: dict[str, JsonValue], kind: str, path: str) -> Iterator[FormatProblem]:
     for key, expected in _REQUIRED_IN_STEP.get(kind, {}).items():
         if step.get(key) is None:
             yield _missing(path, key)
@@ -281,7 +281,7 @@ def _check_step_fields(step: dict[str, Any], kind: str, path: str) -> Iterator[F
             yield _wrong_type(child_path(path, key), _NAMES[expected], step[key])
 
 
-def _check_call(call_id: Any, kind: str, path: str, calls: set[str]) -> Iterator[FormatProblem]:
+def _check_call(call_id: JsonValue, kind: str, path: str, calls: set[str]) -> Iterator[FormatProblem]:
     if not isinstance(call_id, str):
         return
     if kind == "tool_call":
@@ -303,7 +303,7 @@ def _check_final_output(value: dict[str, Any]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="missing_field", json_path="$.final_output.content", message=message)
 
 
-def _check_metrics(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_metrics(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     metrics = value.get("metrics", {"timing_ms_total": 0})
     if not isinstance(metrics, dict):
         yield _wrong_type("$.metrics", "an object", metrics)
@@ -334,7 +334,7 @@ def _check_event_ids(value: dict[str, Any]) -> Iterator[FormatProblem]:
         seen.add(name)
 
 
-def _check_adapter(value: Any) -> Iterator[FormatProblem]:
+def _check_adapter(value: JsonValue) -> Iterator[FormatProblem]:
     adapter = value.get("adapter") if isinstance(value, dict) else ADAPTER
     if adapter != ADAPTER:
         found = "missing" if adapter is None else f"{adapter!r:.60}"
@@ -361,7 +361,7 @@ def _missing(path: str, key: str) -> FormatProblem:
     )
 
 
-def _wrong_type(path: str, expected: str, value: Any) -> FormatProblem:
+def _wrong_type(path: str, expected: str, value: JsonValue) -> FormatProblem:
     return FormatProblem(
         code="wrong_type", json_path=path, message=f"must be {expected}, not {_NAMES[type(value)]}"
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.comparing.differences import Difference
 from reenact.formats.volatile import VolatileRule
 
@@ -130,7 +131,7 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         return lines
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ReplayDivergence:
+    def from_json(cls, value: dict[str, JsonValue]) -> ReplayDivergence:
         """The divergence that :meth:`to_json` wrote."""
         return msgspec.convert(value, cls)
 

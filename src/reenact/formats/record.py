@@ -154,7 +154,7 @@ def _pick(info: inspect.Type, value: dict[str, JsonValue]) -> inspect.StructType
     return None
 
 
-def _is_unknown_tag(info: inspect.Type, value: Any) -> bool:
+def _is_unknown_tag(info: inspect.Type, value: JsonValue) -> bool:
     structs = _structs(info)
     if not isinstance(value, dict) or not structs or structs[0].tag_field is None:
         return False

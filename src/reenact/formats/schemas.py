@@ -80,7 +80,7 @@ def json_schema(name: str) -> dict[str, JsonValue]:
     return describe(name, kind, entry)
 
 
-def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
+def describe(name: str, kind: JsonValue, entry: Format) -> dict[str, JsonValue]:
     """The schema of *kind* under the title *name*; unknown fields are allowed where readers keep them."""
     generated = msgspec.json.schema(kind)
     definitions = generated.pop("$defs", {})
@@ -93,7 +93,7 @@ def describe(name: str, kind: Any, entry: Format) -> dict[str, Any]:
         "title": name,
         "description": entry.summary,
     }
-    body: dict[str, Any] = _tidy(generated)
+    body: dict[str, JsonValue] = _tidy(generated)
     tidied = {defined: _tidy(definitions[defined]) for defined in sorted(definitions)}
     for closed in entry.closed:
         tidied[closed]["additionalProperties"] = False

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union,
 
 import msgspec
 
-from reenact.canonical import child_path
+from reenact.canonical import JsonValue, child_path
 from reenact.errors import FormatError
 from reenact.formats.bundle import FormatProblem, Message, Scenario, StepText, refuse_version, version_text
 from reenact.formats.record import ABSENT, Absent, Codec, Record
@@ -160,7 +160,7 @@ def _plain_forms(value: Any) -> Any:
     return _with_texts(plain, "id", "title")
 
 
-def _with_texts(value: dict[str, Any], *keys: str) -> dict[str, Any]:
+def _with_texts(value: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
     """*value* with the text of a number wherever one stands for a name."""
     return value | {key: str(value[key]) for key in keys if type(value.get(key)) in (int, float)}
 
@@ -251,7 +251,7 @@ def _codec(kind: Any) -> Codec[Any]:
     return Codec(kind)
 
 
-def _check_members(record: type[Record], value: dict[str, Any], path: str) -> Iterator[FormatProblem]:
+def _check_members(record: type[Record], value: dict[str, JsonValue], path: str) -> Iterator[FormatProblem]:
     fields = _fields(record)
     for name, field in fields.items():
         if name in value:
@@ -297,7 +297,7 @@ def _check_source(value: dict[str, Any]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="ambiguous_source", json_path="$.adapter_input", message=message)
 
 
-def _check_mode(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_mode(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     if value.get("mode") == "live":
         message = "nothing is run live here; the recorded run is judged"
         yield FormatProblem(code="live_mode", json_path="$.mode", message=message, severity="warning")

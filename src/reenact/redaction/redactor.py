@@ -17,8 +17,7 @@ from reenact.errors import UsageError
 from reenact.redaction.edits import apply, in_order, moved
 from reenact.redaction.families import Rule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
-from reenact.redaction.placeholder import Placeholders, placeholder_spans, unquoted_placeholders
-from reenact.redaction.places import url_edits
+from reenact.redaction.placeholder import Placeholders
 from reenact.redaction.prefilter import Profile, compiled
 from reenact.redaction.text import TextRules
 
@@ -104,13 +103,6 @@ class Redactor:
             return list(chunks)
         return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
 
-    def redact_headers(self, headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """HTTP headers in their order; names are kept, and so are scheme words and cookie names."""
-        return [
-            (name, self._counted(value, self._text.redact_member(name, value, in_header=True)))
-            for name, value in headers
-        ]
-
     def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
         """HTTP headers by their names, as canonical JSON; clients send nearly the same with every call."""
         members = [self._redact_known_header(name, headers[name]) for name in sorted(headers)]
@@ -122,13 +114,6 @@ class Redactor:
         """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
         redacted = self._text.redact_arguments(arguments)
         return [self._counted(old, new) for old, new in zip(arguments, redacted, strict=True)]
-
-    def redact_url(self, url: str) -> str:
-        """A URL without user information, secret parameters and tokens."""
-        plain = apply(url, unquoted_placeholders(url))
-        if self._text.by_name:
-            plain = apply(plain, in_order(url_edits(plain, self._placeholders), placeholder_spans(plain)))
-        return self._counted(url, self._text.redact(plain))
 
     def _counted(self, before: AnyStr, after: AnyStr) -> AnyStr:
         """*after*, or *before* itself if they are equal."""

@@ -143,7 +143,7 @@ class _Writer:
     def _value(self, stored: Any) -> Any:
         return _plain(self._log.resolved(stored))
 
-    def _came(self, data: dict[str, Any], member: str) -> str:
+    def _came(self, data: dict[str, JsonValue], member: str) -> str:
         if data.get("cancelled"):
             return "cancelled"
         if data.get("error") is not None:
@@ -152,7 +152,7 @@ class _Writer:
             return _json(self._value(data["pieces"]))
         return _json(self._value(data.get(member)))
 
-    def _outside(self, data: dict[str, Any]) -> Iterator[_Section]:
+    def _outside(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         name = f"{data['source']} {data['key']}"
         if "request" in data:
             request = self._value(data["request"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.formats.bundle import SCHEMA_VERSION
 from reenact.formats.testcase import (
     AdapterInput,
@@ -75,7 +76,7 @@ def _about_tools(trace: Trace) -> Iterator[Assertion]:
         yield _assertion(f"retries-{tool}", "retry_policy_respected", retries)
 
 
-def _step(event: TraceEvent) -> dict[str, Any]:
+def _step(event: TraceEvent) -> dict[str, JsonValue]:
     """The call with its arguments, unless they are too long to be read in a test."""
     step = {"tool": event.data.get("tool")}
     args = event.data.get("args")

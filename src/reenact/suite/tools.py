@@ -169,7 +169,7 @@ def _holds(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
     return same(value, expected)
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

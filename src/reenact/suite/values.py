@@ -265,7 +265,7 @@ def _has(value: JsonValue, part: JsonValue, searcher: Searcher) -> bool:
     return isinstance(value, list) and any(same(item, part) for item in value)
 
 
-def _is_of_type(value: Any, name: TypeName) -> bool:
+def _is_of_type(value: JsonValue, name: TypeName) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     return isinstance(value, _TYPES[name])

@@ -45,7 +45,7 @@ def model_request(request: Any) -> ModelRequest | None:
     return read_request(urlsplit(request["url"]).path, request.get("body"))
 
 
-def input_messages(request: Any) -> list[Message]:
+def input_messages(request: JsonValue) -> list[Message]:
     """The conversation that a resolved request carries; empty where it is no known wire format."""
     asked = model_request(request)
     if asked is None:

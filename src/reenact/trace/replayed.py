@@ -84,7 +84,7 @@ def _replacement_events(divergence: dict[str, Any], trace: Trace, event_id: str)
     return [event_at_the_end(trace, event_id, observed["type"], {"call_id": event_id, **known})]
 
 
-def event_at_the_end(trace: Trace, event_id: str, kind: str, data: dict[str, Any]) -> TraceEvent:
+def event_at_the_end(trace: Trace, event_id: str, kind: str, data: dict[str, JsonValue]) -> TraceEvent:
     """An event that the recording does not have, at its last moment; who adds it numbers it."""
     return TraceEvent(
         event_id=event_id,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.capture import (
     EVENT_LOG_NAME,
@@ -141,7 +142,7 @@ class _Skeleton:
         )
 
 
-def _started(event: current.SessionStart) -> dict[str, Any]:
+def _started(event: current.SessionStart) -> dict[str, JsonValue]:
     line = current.DIALECT.to_json(event)
     return _unknown({name: line[name] for name in line if name not in ("type", "ts", "session_id")})
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.formats import capture
 from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.formats.dialects import current
@@ -132,7 +133,7 @@ class _Projection:
                     self._lose("details", "of a side effect a replay log has the tag alone")
         return []
 
-    def _plan_step(self, lane: str | Absent) -> dict[str, Any]:
+    def _plan_step(self, lane: str | Absent) -> dict[str, JsonValue]:
         """The step of the plan in which a call in *lane* was made: that of the nearest task above it."""
         within = [name for name in self._steps if isinstance(lane, str) and LaneName(lane).is_within(name)]
         return {"plan_step_id": self._steps[max(within, key=len)]} if within else {}

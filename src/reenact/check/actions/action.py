@@ -223,7 +223,7 @@ def _object(value: JsonValue) -> dict[str, JsonValue]:
     return value if type(value) is dict else {}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: JsonValue) -> str | None:
     return value if type(value) is str else None
 
 
@@ -313,7 +313,7 @@ def _params(sent: dict[str, Any]) -> dict[str, Any]:
     return {**given, "sent": beyond} if beyond else given
 
 
-def _tools(request: ModelRequest) -> dict[str, Any]:
+def _tools(request: ModelRequest) -> dict[str, JsonValue]:
     return {"tools": [tool.to_json() for tool in request.tools]} if request.tools else {}
 
 
@@ -360,7 +360,7 @@ def _call(call: ToolCall) -> dict[str, JsonValue]:
     return {**identity, "name": call.name, "arguments": arguments}
 
 
-def _usage(usage: Usage | None) -> dict[str, Any]:
+def _usage(usage: Usage | None) -> dict[str, JsonValue]:
     counts = (
         {} if usage is None else {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     )

@@ -69,7 +69,7 @@ class Capsule:
     def _accepts_output(self) -> Accepts:
         return compile_schema(self.manifest.output_schema, null_is_absent=True)
 
-    def execute(self, value: Any) -> Result:
+    def execute(self, value: JsonValue) -> Result:
         """The result for any JSON value whatever; problems of the input come before the logic's own."""
         findings = self._run(value)
         own, data = findings.problems, findings.data

@@ -115,7 +115,7 @@ class CompiledCondition(NamedTuple):
     """For the reason of a decision; the policy's words, never the argument's."""
     tests: tuple[Test, ...]
 
-    def applies(self, arguments: Any, *, is_strict: bool) -> bool:
+    def applies(self, arguments: JsonValue, *, is_strict: bool) -> bool:
         """Whether it holds of every leaf, or, when *is_strict*, is not false of one."""
         try:
             leaves = list(
@@ -274,7 +274,7 @@ class Policy:
                 return Decision(rule.verdict, rule.id, f"{name}: {rule.reason or why}")
         return Decision(self._default, "default", f"{name}: no rule names this call")
 
-    def _decide_calls(self, calls: list[Any]) -> Iterator[Decision]:
+    def _decide_calls(self, calls: list[JsonValue]) -> Iterator[Decision]:
         for number, call in enumerate(calls, 1):
             yield self._decide_written(call, f"tool call {number}")
 

@@ -130,7 +130,7 @@ def walk(schema: Schema, value: Any, path: str = "", *, null_is_absent: bool = F
             yield Problem("invalid_type", path, f"must be {_KINDS[type(schema)]}, not {type_name(value)}")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: JsonValue) -> bool:
     """Whether JSON could hold *value* as a number."""
     return type(value) is int or (type(value) is float and math.isfinite(value))
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import are_digests, encode_clean, is_digest, read_json
+from reenact.canonical import JsonValue, are_digests, encode_clean, is_digest, read_json
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
@@ -363,7 +363,7 @@ class _LogCheck:
         self._last_event = 1
         self._last_time: str | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, JsonValue]:
         return {
             "events": self._events,
             "toolCalls": self._calls,

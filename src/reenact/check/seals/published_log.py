@@ -138,7 +138,9 @@ def lists_leaves(value: Any, tag_field: str) -> bool:
     return is_list and value[tag_field] == LEAVES and type(value["from"]) is int
 
 
-def _open_commitments(entries: list[str | tuple[str, str]], shown: dict[str, Any]) -> tuple[bytes, list[str]]:
+def _open_commitments(
+    entries: list[str | tuple[str, str]], shown: dict[str, JsonValue]
+) -> tuple[bytes, list[str]]:
     """The leaf of a line's commitments, and the members of the line that none of them covers."""
     commitments: list[bytes] = []
     proved: set[str] = set()

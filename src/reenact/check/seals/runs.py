@@ -232,7 +232,7 @@ class RunLog:
             else:
                 yield from self._capture_events(self.capture, progress)
 
-    def outputs(self) -> Iterator[Any]:
+    def outputs(self) -> Iterator[JsonValue]:
         """What the tools of a capture returned; a log has only the hash of it."""
         if self.capture is None:
             return

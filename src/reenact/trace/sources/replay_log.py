@@ -225,14 +225,14 @@ def _translate_result(line: ToolResult) -> dict[str, Any]:
     return data | ({"exitCode": exit_code} if exit_code and isinstance(exit_code, int | str) else {})
 
 
-def _translate_verification(line: Verification) -> dict[str, Any]:
+def _translate_verification(line: Verification) -> dict[str, JsonValue]:
     if isinstance(line, current.Verification):
         commands, codes, took_ms = [line.command], [line.exit_code], _or_none(line.duration_ms)
     else:
         commands, codes, took_ms = line.commands, line.exit_codes, None
     delta = _or_none(line.verification_delta)
     facts = {"commands": commands, "exitCodes": codes, "delta": delta}
-    data: dict[str, Any] = {"name": "; ".join(commands), "value": facts, "latencyMs": took_ms}
+    data: dict[str, JsonValue] = {"name": "; ".join(commands), "value": facts, "latencyMs": took_ms}
     if any(codes):
         data["error"] = {"type": "exit_code", "message": ", ".join(map(str, codes))}
     return data
@@ -260,7 +260,7 @@ def _or_none(value: Any) -> Any:
     return None if value is ABSENT else value
 
 
-def _milliseconds(time: Any) -> float | None:
+def _milliseconds(time: JsonValue) -> float | None:
     if not isinstance(time, str):
         return None
     try:

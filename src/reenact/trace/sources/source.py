@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats.event import EventHead, RunEvent
 from reenact.formats.record import Absent
@@ -72,7 +73,7 @@ class WithoutBlobs:
 
     file: str
 
-    def resolved(self, value: Any) -> Any:
+    def resolved(self, value: JsonValue) -> JsonValue:
         return value
 
     def find_alone(self, seq: int) -> None:
