@@ -52,8 +52,10 @@ class Call(msgspec.Struct, frozen=True):
     """Makes the answer that says nothing, for lenient replay; without it only a tool has one, ``None``."""
     ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
     """Has a model asked otherwise from now on; ``None`` where that says the same. Only a model call can."""
-    may_leave_first: bool = False
-    """It may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is."""
+    may_leave_first: Callable[[], bool] | None = None
+    """Whether it may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is.
+
+    A function because only a recording asks."""
 
 
 class OtherCall(msgspec.Struct, frozen=True):
@@ -88,6 +90,9 @@ class Step(Protocol):
     exact: Any
     """The same outcome in a form redaction cannot look into, such as compressed bytes; recorded, and given
     back in replay, only where redaction found nothing in the outcome itself."""
+
+    leaves_first: bool
+    """Whether the seam is to say when the live call is on its way."""
 
     def left(self) -> None:
         """A live call that may leave first is on its way: nobody waits for what is done now."""
@@ -489,11 +494,12 @@ def outside() -> AbstractContextManager[None]:
 class _Off:
     """The step outside any run: the seam makes its call and nobody looks."""
 
-    __slots__ = ("answer", "call_id", "exact", "facts", "live")
+    __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
 
     def __init__(self) -> None:
         self.call_id = ""
         self.live = True
+        self.leaves_first = False
         self.answer: Any = None
         self.facts: dict[str, Any] = {}
         self.exact: Any = None
@@ -617,6 +623,11 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         if lane is None:
             return nullcontext()
         return running_in(lane.inside(self._step.call_id, self._ordinal))
+
+    @property
+    def lane(self) -> Lane | None:
+        """In which the call is made; ``None`` outside any run. To be asked when it is entered."""
+        return self._lane
 
     def note(self, text: str) -> None:
         """Tell the run something about this call."""

@@ -29,7 +29,7 @@ class Asking:
 
     def __init__(self, number: int, *, may_leave_first: bool) -> None:
         request = {"body": {"messages": [PROMPT, f"question {number}"]}}
-        call = Call("llm", "", request, is_json=True, may_leave_first=may_leave_first)
+        call = Call("llm", "", request, is_json=True, may_leave_first=lambda: may_leave_first)
         self._crossing = crossing(call, streaming=True)
         self._step = self._crossing.__enter__()
         self._number = number

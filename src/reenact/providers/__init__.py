@@ -18,7 +18,14 @@ from reenact.providers.meaning import (
     ToolResult,
     Usage,
 )
-from reenact.providers.registry import read_request, read_response, recognise, request_fields, response_fields
+from reenact.providers.registry import (
+    read_conversation,
+    read_request,
+    read_response,
+    recognise,
+    request_fields,
+    response_fields,
+)
 from reenact.providers.told import read_told_request, read_told_response
 from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
@@ -45,6 +52,7 @@ __all__ = [
     "ask_otherwise",
     "derive_tool_results",
     "pair_tool_results",
+    "read_conversation",
     "read_request",
     "read_response",
     "read_told_request",

@@ -50,13 +50,13 @@ _SENT_ONCE: Final = frozenset({"role", "id", "type", "name", "index", "format"})
 
 
 def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    return path_segments(url_path)[-2:] == ["chat", "completions"] and isinstance(body.get("messages"), list)
+    return path_segments(url_path)[-2:] == ("chat", "completions") and isinstance(body.get("messages"), list)
 
 
 def model_in(url_path: str) -> str | None:
     """Azure names the deployment in the path."""
     segments = path_segments(url_path)
-    return unquote(segments[-3]) if segments[-4:-3] == ["deployments"] else None
+    return unquote(segments[-3]) if segments[-4:-3] == ("deployments",) else None
 
 
 def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001 - all wires have this shape

@@ -53,7 +53,7 @@ _ENDED: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 
 
 def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    if path_segments(url_path)[-1:] != ["responses"]:
+    if path_segments(url_path)[-1:] != ("responses",):
         return False
     has_input = isinstance(body.get("input"), str | list)
     return (has_input and "model" in body) or any(body.get(key) for key in _WITHOUT_INPUT)

@@ -13,6 +13,7 @@ import codecs
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -177,9 +178,10 @@ def _unwrapped(payload: dict[str, Any]) -> Any:
         return None
 
 
-def path_segments(url_path: str) -> list[str]:
-    """The path without its query, split at slashes, empty segments left out."""
-    return list(filter(None, url_path.partition("?")[0].split("/")))
+@lru_cache(maxsize=256)
+def path_segments(url_path: str) -> tuple[str, ...]:
+    """The path without its query, split at slashes, empty segments left out; every wire format asks."""
+    return tuple(filter(None, url_path.partition("?")[0].split("/")))
 
 
 def last_segment(url_path: str) -> str:

@@ -164,6 +164,12 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
     return fields
 
 
+def read_conversation(url_path: str, body: Any) -> Conversation | None:
+    """What a request asks, without digests of it; ``None`` when it is no model call."""
+    wire = _wire_of(url_path, body)
+    return wire.read_conversation(body) if wire is not None else None
+
+
 def read_request(url_path: str, body: Any) -> ModelRequest | None:
     """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
     wire = _wire_of(url_path, body)

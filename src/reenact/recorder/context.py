@@ -264,8 +264,8 @@ class CaptureContext:
                 self._events.append(b"tool_call", encode_clean(data))
             elif kind != "llm":
                 self._record_outside_call(call, data)
-            elif call.may_leave_first and self._may_defer:
-                step.is_deferred = True
+            elif call.may_leave_first is not None and self._may_defer and call.may_leave_first():
+                step.leaves_first = step.is_deferred = True
                 self._events.defer(lambda: self._record_model_call(step, data))
             else:
                 self._record_model_call(step, data)

@@ -36,6 +36,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     call_id: str
     lane: Lane
     live: bool = True
+    leaves_first: bool = False
     answer: Any = None
     facts: dict[str, Any] = {}
     exact: Any = None

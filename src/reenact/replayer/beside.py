@@ -59,10 +59,10 @@ class BesideCalls:
 class EmptyStep:
     """A call beside the run that nothing recorded can answer."""
 
-    __slots__ = ("answer", "call_id", "exact", "facts", "live")
+    __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
 
     def __init__(self, call: Call) -> None:
-        self.live = False
+        self.live = self.leaves_first = False
         self.call_id = ""
         self.answer: Any = empty_answer(call.name.partition(" ")[0])
         self.exact: Any = None

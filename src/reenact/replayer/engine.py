@@ -698,6 +698,7 @@ class ReplayStep:
         "call_id",
         "exact",
         "facts",
+        "leaves_first",
         "live",
     )
 
@@ -715,6 +716,7 @@ class ReplayStep:
         self._early = early
         self._lane = lane
         self.live = is_live
+        self.leaves_first = False
         self.call_id = ""
         self._is_unmatched = False
         if recorded is not None:

@@ -24,7 +24,7 @@ from reenact.providers import (
     Text,
     ToolCall,
     ToolResult,
-    read_request,
+    read_conversation,
     read_response,
     read_told_request,
     read_told_response,
@@ -46,6 +46,7 @@ _OUTSIDE: Final = ("network", "process", "file")
 UNREADABLE_EVENT: Final = "an event that says something else than events do"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
+_PROVIDERS: Final = frozenset(get_args(Provider))
 
 
 def transcript_of(log: EventReader) -> bytes:
@@ -102,6 +103,10 @@ class _Writer:
         self._log = log
         self._said: Counter[_Section] = Counter()
         """What the latest request to a model said, and how often."""
+        self._known: dict[tuple[str, str], _Section] = {}
+        """The same by title and text: the next request repeats most of it."""
+        self._has_references = self._has_marks = False
+        """Whether the event may refer to what is stored elsewhere; whether values may keep Python types."""
         self._shown: set[_Said] = set()
         """What models answered and tools gave, which the next request says again."""
         self._names: dict[str, str] = {}
@@ -110,6 +115,8 @@ class _Writer:
     def sections(self) -> Iterator[_Section]:
         for line in self._log.lines():
             try:
+                self._has_references = b"$" in line
+                self._has_marks = b"$py" in line or b"$blob" in line or self._has_marks
                 event = _decode(line)
                 yield from self._event(event["type"], event["data"])
             except _UNREADABLE:
@@ -141,7 +148,10 @@ class _Writer:
         return section
 
     def _value(self, stored: Any) -> Any:
-        return _plain(self._log.resolved(stored))
+        if not self._has_references:
+            return stored
+        value = self._log.resolved(stored)
+        return _plain(value) if self._has_marks else value
 
     def _came(self, data: dict[str, JsonValue], member: str) -> str:
         if data.get("cancelled"):
@@ -163,7 +173,9 @@ class _Writer:
 
     def _asked(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
-        said = list(_messages(self._value(data["request"])))
+        messages = list(_messages(self._value(data["request"])))
+        known = {one: self._known.get(one) or _section(*one) for one in messages}
+        said, self._known = [known[one] for one in messages], known
         before, self._said = self._said, Counter(said)
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
         for section in said:
@@ -190,16 +202,16 @@ class _Writer:
             return read_told_response(str(data.get("provider")), answer)
         chunks = pieces if isinstance(pieces, list) else [body]
         text = "".join(chunk for chunk in chunks if isinstance(chunk, str))
-        if data.get("provider") not in get_args(Provider) or not text:
+        if data.get("provider") not in _PROVIDERS or not text:
             return None
         return read_response(data["provider"], 200, {}, text.encode("utf-8", "surrogateescape"))
 
 
-def _messages(request: Any) -> Iterator[_Section]:
-    """What a request says to the model, a section per message."""
+def _messages(request: Any) -> Iterator[tuple[str, str]]:
+    """What a request says to the model: title and text of each message."""
     is_http = isinstance(request, dict) and isinstance(request.get("url"), str)
     asked = (
-        read_request(urlsplit(request["url"]).path, request.get("body"))
+        read_conversation(urlsplit(request["url"]).path, request.get("body"))
         if is_http
         else read_told_request(request)
     )
@@ -207,12 +219,12 @@ def _messages(request: Any) -> Iterator[_Section]:
         yield from _items(request.get("body", request) if isinstance(request, dict) else request)
         return
     if asked.system:
-        yield _section("system", asked.system)
+        yield "system", asked.system
     for message in asked.messages:
-        yield _section(message.role, "\n".join(filter(None, map(_part, message.parts))))
+        yield message.role, "\n".join(filter(None, map(_part, message.parts)))
 
 
-def _items(body: Any) -> Iterator[_Section]:
+def _items(body: Any) -> Iterator[tuple[str, str]]:
     """What a request of an unknown kind says: lists of objects item by item, because they grow."""
     lists = (
         {key: value for key, value in body.items() if isinstance(value, list)}
@@ -221,9 +233,9 @@ def _items(body: Any) -> Iterator[_Section]:
     )
     rest = {key: value for key, value in body.items() if key not in lists} if lists else body
     if rest or not lists:
-        yield _section("asked", _json(rest))
+        yield "asked", _json(rest)
     for key, items in lists.items():
-        yield from (_section(key, _json(item)) for item in items)
+        yield from ((key, _json(item)) for item in items)
 
 
 def _part(part: Part) -> str:

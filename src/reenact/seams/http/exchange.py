@@ -7,12 +7,12 @@ A whole answer is one outcome; a stream's answer begins with its head, and its c
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final
 
-from reenact.boundary import Context, OtherCall, crossing, current_lane
+from reenact.boundary import Context, OtherCall, Step, crossing, current_lane
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import Decode, Head, Undecodable, decoder, from_piece, text_or_bytes, to_piece
 from reenact.seams.http.request import RequestMeaning, Sent
@@ -43,13 +43,13 @@ class Exchange:
         *,
         is_streamed: bool,
         is_decoded: bool = False,
-        may_leave_first: bool = False,
+        may_leave_first: Callable[[], bool] | None = None,
         is_elsewhere: bool = False,
     ) -> None:
         """*is_decoded*: the client hands over bodies with their content coding undone already.
 
-        *may_leave_first*: the client says by :meth:`left` when the request is on its way, which is at once; a
-        call that asks a model is recorded then, while the model reads it.
+        *may_leave_first* tells whether the client would say by :meth:`left` when the request is on its way,
+        which is at once; a call that asks a model is recorded then, while the model reads it.
         *is_elsewhere*: the call is passed on for another program.
         """
         self._asked = RequestMeaning.by(sent)
@@ -58,7 +58,6 @@ class Exchange:
             may_leave_first=may_leave_first, is_elsewhere=is_elsewhere, ask_otherwise=self._ask_otherwise
         )
         self._crossing = crossing(call, streaming=True)
-        self.may_leave_first = call.may_leave_first
         self.is_streamed = is_streamed
         self._is_decoded = is_decoded
         self.sent_instead: Sent | None = None
@@ -84,7 +83,7 @@ class Exchange:
             return None
         self._asked, undo = other
         self.sent_instead = self._asked.sent
-        call = self._asked.call(may_leave_first=False, is_elsewhere=self._is_elsewhere)
+        call = self._asked.call(may_leave_first=None, is_elsewhere=self._is_elsewhere)
         return OtherCall(call, undo)
 
     def open(self) -> None:
@@ -95,22 +94,26 @@ class Exchange:
         """The same on an event loop."""
         self._entered(await self._crossing.__aenter__())
 
-    def _entered(self, step: Any) -> None:
+    def _entered(self, step: Step) -> None:
         self._step = step
-        if step.live and (lane := current_lane()) is not None:
+        if step.live and (lane := self._crossing.lane) is not None:
             self._identity = lane.context, step.call_id
             _under_way.add(self._identity)
 
     @property
     def live(self) -> bool:
-        live: bool = self._step.live
-        return live
+        return self._step.live
 
     # What a live exchange is told
 
     def working(self) -> AbstractContextManager[None]:
         """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
         return _Working(self, self._crossing.inside())
+
+    @property
+    def leaves_first(self) -> bool:
+        """Whether to say when the whole request is on its way."""
+        return self._step.leaves_first
 
     def left(self) -> None:
         """The whole request is on its way."""

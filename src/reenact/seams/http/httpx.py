@@ -150,9 +150,13 @@ class _Transport:
         return self._read(response, exchange)
 
     def _exchange(self, request: Any, body: bytes) -> Exchange:
-        leaves_at_once = len(body) <= _AT_ONCE_BYTES and self._is_connected(request.url)
-        sent = _sent(request, body)
-        return Exchange(sent, is_streamed=_is_streamed.get(), may_leave_first=leaves_at_once)
+        url = request.url
+        text = str(url.copy_with(fragment=None) if url.fragment else url)
+        return Exchange(
+            Sent(request.method, text, headers_from_wire(request.headers.raw), body),
+            is_streamed=_is_streamed.get(),
+            may_leave_first=lambda: len(body) <= _AT_ONCE_BYTES and self._is_connected(url),
+        )
 
     def _is_connected(self, url: Any) -> bool:
         """Whether a connection to there stands already and is free."""
@@ -177,7 +181,7 @@ class _Transport:
                 extensions=request.extensions,
             )
             return
-        if not exchange.may_leave_first:
+        if not exchange.leaves_first:
             yield request
             return
         body = request.stream
@@ -204,11 +208,6 @@ class _Transport:
                 "reason_phrase": head.reason.encode("latin-1"),
             },
         )
-
-
-def _sent(request: Any, body: bytes) -> Sent:
-    url = str(request.url.copy_with(fragment=None) if request.url.fragment else request.url)
-    return Sent(request.method, url, headers_from_wire(request.headers.raw), body)
 
 
 def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:

@@ -83,7 +83,7 @@ class RequestMeaning(NamedTuple):
     def call(
         self,
         *,
-        may_leave_first: bool,
+        may_leave_first: Callable[[], bool] | None,
         is_elsewhere: bool = False,
         ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
     ) -> Call:
@@ -102,7 +102,7 @@ class RequestMeaning(NamedTuple):
             is_background=beside is not None and beside.is_background,
             empty=self.empty_answer,
             ask_otherwise=ask_otherwise if self.provider is not None else None,
-            may_leave_first=may_leave_first and self.provider is not None,
+            may_leave_first=may_leave_first if self.provider is not None else None,
         )
 
     def empty_answer(self) -> dict[str, Any] | None:

@@ -197,9 +197,12 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         module = original(name, globals, locals, fromlist, level)
         # Some libraries import within their functions, hundreds of times in one model call: they are known
         # by name, and get what they imported.
-        if not globals or globals.get("__name__") in libraries or not _open.holds(globals):
-            return module
-        return _open.imported(module, fromlist or ())
+        try:
+            if globals["__name__"] in libraries:  # type: ignore[index]  # else it has no namespace
+                return module
+        except (TypeError, KeyError):
+            pass
+        return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for
 
