@@ -2,11 +2,12 @@
 // docs/formats. It needs Node and nothing else: json.mjs reads and writes canonical JSON, schema.mjs stands for the
 // JSON Schema library that your language has. `node conformance/js/verify.mjs [KIT]` runs the cases of its formats and
 // names the others; judge.mjs runs those.
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Refused, canonical, digest, hash, isHash, linesOf, parse } from "./json.mjs";
 import { equal, isObject, schemaProblem } from "./schema.mjs";
+import { blobPath, eventsOf, treesIn, verifyFiles } from "./files.mjs";
 
 export const found = (code, line = null, path = null, severity = "error") => ({ code, line, path, severity });
 export const warned = (code, line = null, path = null) => found(code, line, path, "warning");
@@ -107,8 +108,6 @@ export function verifyLog(file, schemas, lenient = false) {
 // Capture directories
 
 const CODES = { second: "second_call", again: "second_outcome", alone: "outcome_without_call", open: "no_outcome" };
-const OWN_FILES = ["manifest.json", "recovered.json", "blobs", "events.jsonl", "parts"];
-const blobPath = (directory, name) => join(directory, "blobs", "sha256", name.slice(7, 9), name.slice(9));
 
 function readManifest(directory, schemas, findings) {
   try {
@@ -137,7 +136,8 @@ export function verifyCapture(directory, schemas) {
   const find = (code, entry) => findings.push(found(code, entry?.line ?? null));
   const manifest = readManifest(directory, schemas, findings);
   if (manifest?.leadsOut) throw new Refused("a path leads out of the directory");
-  const bytes = readFileSync(join(directory, "events.jsonl"));
+  const homes = [directory];
+  const bytes = eventsOf(directory, manifest, homes);
   const events = [];
   for (const [line, text] of linesOf(bytes)) {
     try {
@@ -175,27 +175,9 @@ export function verifyCapture(directory, schemas) {
     if (told.some((text) => text.startsWith("recording failed"))) find("recording_failed");
     if (existsSync(join(directory, "recovered.json")) && manifest.error !== "interrupted") find("recovered_mark");
   }
-  return [...findings, ...verifyFiles(directory, events)];
-}
-
-const blobsIn = (value) => (isObject(value) && typeof value.$blob === "string" ? [value.$blob] : []).concat(
-  isObject(value) || Array.isArray(value) ? Object.values(value).flatMap(blobsIn) : []);
-
-function verifyFiles(directory, events) {
-  const home = join(directory, "blobs", "sha256");
-  const entries = existsSync(home) ? readdirSync(home, { withFileTypes: true }) : [];
-  const folders = entries.filter((entry) => entry.isDirectory());
-  const stored = folders.flatMap(({ name }) => readdirSync(join(home, name)).map((rest) => `sha256:${name}${rest}`));
-  const names = readdirSync(directory).filter((name) => !name.startsWith(".tmp-"));
-  const extra = names.filter((name) => !OWN_FILES.includes(name)).length + entries.length - folders.length;
-  const findings = Array.from({ length: extra }, () => warned("extra_file"));
-  if (names.includes("parts")) findings.push(found("parts_left"));
-  const used = new Map(events.toReversed().flatMap(({ line, event }) => blobsIn(event).map((name) => [name, line])));
-  for (const [name, line] of used) {
-    if (!stored.includes(name)) findings.push(found("blob_missing", line));
-    else if (hash(readFileSync(blobPath(directory, name))) !== name) findings.push(found("blob_damaged", line));
-  }
-  return [...findings, ...stored.filter((name) => !used.has(name)).map(() => warned("blob_unused"))];
+  const trees = new Map(events.toReversed().flatMap((entry) => treesIn(entry).map((tree) => [tree, entry.line])));
+  if (manifest?.workspaceEnd && !trees.has(manifest.workspaceEnd)) trees.set(manifest.workspaceEnd, end.line);
+  return [...findings, ...verifyFiles(homes, events, trees)];
 }
 
 // What the payloads of calls stand for: blobs, texts, and members of earlier requests.
@@ -235,7 +217,7 @@ function verifyPayloads(directory, wanted) {
 
 // The cases of these formats, when this file is run and not imported
 
-export const FORMATS = ["canonical-json", "capture", "payload", "replay-log", "replay-log-legacy"];
+export const FORMATS = ["canonical-json", "capture", "fork", "payload", "replay-log", "replay-log-legacy", "workspace"];
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { report, runCanonical, runCases, schemas } = await import("./kit.mjs");

@@ -28,6 +28,7 @@ from conformance.make.seal import seal_cases
 from conformance.make.sealed import disclosure_cases, published_cases
 from conformance.make.test_case import test_case_cases
 from conformance.make.trace import trace_cases
+from conformance.make.workspace import fork_cases, workspace_cases
 from reenact.check.actions.action import ACTION
 from reenact.formats.schemas import SCHEMAS, json_schema
 
@@ -39,6 +40,8 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "replay-receipt": replay_receipt_cases,
     "capture": capture_cases,
     "payload": payload_cases,
+    "workspace": workspace_cases,
+    "fork": fork_cases,
     "bundle": bundle_cases,
     "trace": trace_cases,
     "action": action_cases,

@@ -383,11 +383,10 @@ class RunDir:
     def open_events(self) -> BinaryIO:
         """All events; of a fork those it shares with its parent come first, under its own ids."""
         log = self.event_log()
-        own = open_inside(self.path, log.event_log_path)
         if log.fork is None or not log.fork.is_part:
-            return own
+            return open_inside(self.path, log.event_log_path)
         parent = self._parent_of(log.fork)
-        with own, parent.open_events() as shared:
+        with open_inside(self.path, log.event_log_path) as own, parent.open_events() as shared:
             return join_events(
                 shared, own, log.fork.parent, was=parent.event_log().ids, now=log.ids, fork=self.path
             )
