@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,33 @@ def test_another_agent_is_no_fork(parent: Path) -> None:
     with pytest.raises(reenact.Diverged, match=r"the call at event 4 .* was not made"):
         forked(parent, agent=lambda: ask("hello"), at=8, change={"replace": 1})
     assert [each.name for each in parent.parent.iterdir()] == ["parent"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"set": {"$.password": "correct-horse", "$.word": ["tellme-not"]}},
+        {"replace": {"password": "correct-horse", "word": "tellme-not"}},
+        {"error": "ValueError: password='correct-horse' tellme-not"},
+    ],
+)
+def test_a_secret_in_the_change_is_hidden(tmp_path: Path, change: Any) -> None:
+    """In what is told of the change as in the changed event; a name may stand in the path."""
+
+    @reenact.tool
+    def account() -> Any:
+        return {"password": "", "word": ""}
+
+    with reenact.capture(tmp_path / "parent"):
+        account()
+    fork = reenact.fork(
+        tmp_path / "parent", output=tmp_path / "fork", change=change, at=2, redact=["tellme-not"]
+    )
+    with fork, suppress(ValueError):
+        account()
+    files = [file.read_bytes() for file in (tmp_path / "fork").rglob("*") if file.is_file()]
+    assert any(b"<secret:" in file for file in files)
+    assert not any(b"correct-horse" in file or b"tellme-not" in file for file in files)
 
 
 def test_the_output_is_left_as_it_is(parent: Path) -> None:

@@ -211,6 +211,7 @@ PASSWORD_PLACES: dict[str, Callable[[str], str]] = {
     "raw headers": lambda value: repr([(b"date", b"x"), (b"session", value.encode())]),
     "place": lambda value: repr((b"location", f"/ok?access_token={quote_plus(value)}&x=1".encode())),
     "place, at the end": lambda value: repr((b"location", f"/ok?access_token={quote_plus(value)}".encode())),
+    "printed": lambda value: f"final password={value}x-!\n",
     "export": lambda value: f"export DB_PASSWORD={value}\n",
     "dockerfile": lambda value: f"FROM x\nENV DB_PASSWORD={value}\n",
     "dotenv with signs": lambda value: f"# settings\nAPI_TOKEN=a1(b)2;c{{d}}{value}\nPORT=5432\n",

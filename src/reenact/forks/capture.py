@@ -67,7 +67,17 @@ class ForkHalf(Half, frozen=True, kw_only=True):
 class ForkedCapture:
     """The capture of a fork of *parent*, made beside *place* until it is whole."""
 
-    def __init__(self, parent: Path, place: Path, plan: ForkPlan, *, standalone: bool = False) -> None:
+    def __init__(
+        self,
+        parent: Path,
+        place: Path,
+        plan: ForkPlan,
+        *,
+        standalone: bool = False,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        """*secrets* are hidden in what is told of the change, as in every event."""
+        self._secrets = secrets
         self._parent = parent.absolute()
         self.place = place.absolute()
         self._plan = plan
@@ -163,7 +173,7 @@ class ForkedCapture:
         redaction = self.reader.manifest.redaction
         salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
         text = encode_clean(msgspec.to_builtins(change))
-        return _decode(make_redactor(redaction.profile, (), salt).redact_json(text))
+        return _decode(make_redactor(redaction.profile, self._secrets, salt).redact_json(text))
 
     def _keep_blobs(self, lines: Sequence[bytes], *, is_whole: bool) -> None:
         """Those that its own events need, and no others."""

@@ -23,7 +23,7 @@ from reenact.providers import RequestChange
 from reenact.redaction import Redactor
 from reenact.replayer.allow import AllowLike, read_allow
 from reenact.replayer.source import RecordedCall, ReplaySource
-from reenact.run.redact import Redact
+from reenact.run.redact import Redact, profile_and_secrets
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import read_rules
 from reenact.seams.stdlib.written import Written, watched_by
@@ -211,7 +211,8 @@ class InProcessFork(ForkRun):
         standalone: bool = False,
         **options: Any,
     ) -> None:
-        self._capture = ForkedCapture(Path(path), output, plan, standalone=standalone)
+        _, secrets = profile_and_secrets(options.get("redact"))
+        self._capture = ForkedCapture(Path(path), output, plan, standalone=standalone, secrets=secrets)
         self.path = output
         self.shares: ForkShares | None = None
         """How calls were answered; known after the block."""

@@ -462,7 +462,8 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
     elif found["closed"] is not None:
         is_value = value.isdigit() and holds_numbers(name)
     else:
-        is_variable = found["joint"] == "=" and (strict or name.isupper() or name.startswith("--"))
+        is_certain = strict or name.isupper() or name.startswith("--") or is_lone_value(value)
+        is_variable = found["joint"] == "=" and is_certain
         is_value = looks_secret(value) or (is_variable and _is_word(value))
     if not is_value:
         return None
