@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
+from reenact.store import rundir
 from reenact.store.durable import Durability
 from reenact.store.rundir import Recording, RunDir, RunState, reopen_for_recovery
 
@@ -381,6 +383,20 @@ def test_a_manifest_that_names_no_journal_is_refused(
     recording.finish(manifest)
     with pytest.raises(error):
         RunDir.open(recording.path).open_events()
+
+
+def test_what_could_not_be_begun_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that was there stays."""
+
+    def fail(fd: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(rundir, "write_all", fail)
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises(StoreError, match="No space left"):
+            RunDir.create(tmp_path / name, SEED)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
 
 
 def test_a_damaged_claim_is_refused(tmp_path: Path) -> None:

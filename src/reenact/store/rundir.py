@@ -255,6 +255,7 @@ class RunDir:
         """
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
+        was_there = path.is_dir()
         # What the command has looked at before its processes began is in the blobs already.
         make_empty_folder(path, besides=[RECORDING_LOCK, BLOBS] if is_claimed else [])
         # Of several processes that found the directory empty, one makes the journal.
@@ -264,6 +265,9 @@ class RunDir:
         except StoreError:
             journal.close()
             journal.path.unlink(missing_ok=True)
+            if not was_there:
+                with suppress(OSError):
+                    path.rmdir()
             raise
         try:
             if durability == "disk":
