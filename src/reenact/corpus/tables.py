@@ -19,7 +19,9 @@ from reenact.formats.result import TestError, read_result
 from reenact.formats.rfc3339 import moment
 from reenact.providers import ModelRequest
 from reenact.providers.meaning import Media, Message, Other, Part, Text, ToolCall, ToolResult
+from reenact.store.objects import address_in
 from reenact.trace.model_calls import model_request, model_response
+from reenact.trace.sources.capture import CaptureSource, FinishedCapture
 from reenact.trace.sources.source import Header, RunSource
 from reenact.values.tags import plain
 
@@ -325,9 +327,8 @@ def _add_unreadable(source: CorpusSource, problem: str, into: TableRows) -> None
 
 
 def _read_run(source: CorpusSource, into: TableRows, wanted: NeededRows) -> SourceReading:
-    with open_artifact(source.path) as artifact:
+    with _open_run(source.path) as artifact:
         header = artifact.header()
-        artifact.index()
         if "runs" in wanted.tables:
             _add_run(source, artifact, header, into, with_output=wanted.payloads)
         if "calls" in wanted.tables:
@@ -339,6 +340,19 @@ def _read_run(source: CorpusSource, into: TableRows, wanted: NeededRows) -> Sour
         problem = None if artifact.problem is None else _describe_problem(source, artifact.problem)
         is_final = problem is None and header.state in (None, "complete", "recovered")
         return SourceReading(problem, is_final)
+
+
+def _open_run(path: str) -> Artifact:
+    """The run in *path*, read whole; by the faster way where nothing is odd about it."""
+    capture = FinishedCapture.load(Path(path)) if address_in(path) is None else None
+    if capture is not None:
+        artifact = Artifact(capture)
+        artifact.index()
+        if artifact.problem is None:
+            return artifact
+    artifact = open_artifact(path)
+    artifact.index()
+    return artifact
 
 
 def _add_run(
@@ -410,7 +424,7 @@ def _add_calls(source: CorpusSource, artifact: Artifact, into: TableRows, *, wit
     rows["utility"] += _known(index.utility)
     rows["lane"] += [lanes[number] for number in index.lane]
     rows["parent_seq"] += [index.seq[place] if place >= 0 else None for place in index.parent]
-    retried = find_retries(artifact)
+    retried = find_retries(artifact) if index.state_counts["error"] else ()
     rows["is_retry"] += [place in retried for place in range(count)]
     payloads = (
         _payloads(artifact.source, index, kind, into) if with_payloads else [(None, None, None)] * count
@@ -442,28 +456,40 @@ def _payloads(
         if kind != "tool" or began is None:
             found.append((None, None, _payload(source, error, into)))
             continue
-        arguments = _payload(source, began.data.get("args"), into)
-        found.append(
-            (arguments, _payload(source, outcome.get("result"), into), _payload(source, error, into))
-        )
+        arguments = _payload(source, began.data.get("args"), into, began.seq)
+        result = _payload(source, outcome.get("result"), into, index.outcome_seq[place])
+        found.append((arguments, result, _payload(source, error, into)))
     return found
 
 
-def _payload(source: RunSource, value: Any, into: TableRows) -> str | None:
-    """A payload as JSON text; ``None`` where there is none, or what it refers to is gone."""
+def _payload(source: RunSource, value: Any, into: TableRows, seq: int = 0) -> str | None:
+    """A payload as JSON text; ``None`` where there is none, or what it refers to is gone.
+
+    *seq* is the event that it stands in, where that is known.
+    """
     if value is None:
         return None
+    if seq and _marks(source, seq) == 0:
+        return _json(value, into)
     try:
         return _json(plain(source.resolved(value)), into)
     except (FormatError, StoreError):
         return None
 
 
+def _marks(run: RunSource, seq: int) -> int | None:
+    """How many marks of ours stand in an event, where that can be told without looking through it."""
+    return run.count_marks(seq) if isinstance(run, FinishedCapture) else None
+
+
 def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, with_data: bool) -> None:
     run, damage = artifact.source, artifact.problem
+    if isinstance(run, FinishedCapture):
+        _add_stored_events(source.name, run, into, with_data=with_data)
+        return
     last = run.count if damage is None or damage.line is None else damage.line - 1
     for seq in range(1, last + 1):
-        event = run.event(seq)
+        event = run.stored_event(seq) if isinstance(run, CaptureSource) else run.event(seq)
         if event is None:
             continue
         head = event.head()
@@ -482,6 +508,21 @@ def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, wi
         )
 
 
+def _add_stored_events(name: str, run: FinishedCapture, into: TableRows, *, with_data: bool) -> None:
+    """The same, column by column, with the texts as they are written."""
+    rows, heads = into.rows["events"], run.heads
+    rows["run"] += [name] * len(heads)
+    rows["seq"] += range(1, len(heads) + 1)
+    rows["at"] += [_time(head.ts) for head in heads]
+    rows["type"] += [head.type for head in heads]
+    rows["name"] += [_text(head.name) or None for head in heads]
+    rows["call_id"] += [_text(head.data.callId) for head in heads]
+    rows["lane"] += [_text(head.data.lane) for head in heads]
+    texts = (run.data_text(seq) for seq in range(1, len(heads) + 1)) if with_data else ()
+    rows["data"] += [into.add_text(text) for text in texts] if with_data else [None] * len(heads)
+    into.text_bytes += 200 * len(heads)
+
+
 # Messages
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
@@ -498,7 +539,7 @@ def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> 
         seq, lane = index.seq[place], index.lane[place]
         began = run.event(seq)
         assert began is not None
-        sent, is_shared = _sent(run, began.data)
+        sent, is_shared = _sent(run, began.data, _marks(run, seq))
         new: list[Message] = []
         if sent is not None:
             if sent.system and sent.system != system.get(lane):
@@ -514,8 +555,8 @@ def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> 
             _add_parts(source.name, seq, "answer", [answer] if answer.parts else [], into)
 
 
-def _sent(run: RunSource, data: dict[str, Any]) -> tuple[ModelRequest | None, bool]:
-    """What a request says, and whether only what no earlier one of the run has said."""
+def _sent(run: RunSource, data: dict[str, Any], marks: int | None) -> tuple[ModelRequest | None, bool]:
+    """What a request with so many *marks* says, and whether only what no earlier one of the run has said."""
     try:
         request = data.get("request")
         if isinstance(request, dict) and "$blob" in request:
@@ -527,7 +568,9 @@ def _sent(run: RunSource, data: dict[str, Any]) -> tuple[ModelRequest | None, bo
         shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
         body = {key: value for key, value in body.items() if key != "tools"}
         body |= {key: body[key].get("then", []) for key in shared}
-        return model_request(run.resolved(request | {"body": body})), bool(shared)
+        request = request | {"body": body}
+        has_more = marks != len(shared)
+        return model_request(run.resolved(request) if has_more else request), bool(shared)
     except (FormatError, StoreError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False  # what it refers to is gone; `events` has the request as it is stored
 
@@ -537,7 +580,9 @@ def _answer(run: RunSource, seq: int) -> Message:
     data = event.data if event is not None else {}
     parts: tuple[Part, ...] = ()
     try:
-        response, pieces = run.resolved(data.get("response")), run.resolved(data.get("pieces"))
+        response, pieces = data.get("response"), data.get("pieces")
+        if _marks(run, seq) != 0:
+            response, pieces = run.resolved(response), run.resolved(pieces)
         said = model_response(str(data.get("provider")), response, ABSENT if pieces is None else pieces)
         if said is not None:
             parts = said.parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,13 +14,21 @@ import msgspec
 
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
-from reenact.formats.capture import event_codec, read_manifest, read_seed
+from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
 from reenact.store.reader import CaptureReader, References
-from reenact.store.rundir import RunDir, RunState
+from reenact.store.rundir import (
+    EVENTS,
+    MANIFEST,
+    OPEN_MANIFEST,
+    RECORDING_LOCK,
+    RECOVERED,
+    RunDir,
+    RunState,
+)
 from reenact.trace.model_calls import DerivedEvents
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
 from reenact.values.tags import plain
@@ -104,9 +113,13 @@ class _EventSource(ABC):
     def raw(self, seq: int) -> Any:
         return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
 
-    def event(self, seq: int) -> RunEvent:
+    def stored_event(self, seq: int) -> RunEvent:
+        """The event *seq* as it stands in the file."""
         event: RunEvent = self._decoded(read_event, self._lines.line(seq), seq)
         return event
+
+    def event(self, seq: int) -> RunEvent:
+        return self.stored_event(seq)
 
     @abstractmethod
     def blob(self, digest: object) -> bytes: ...
@@ -182,6 +195,9 @@ class CaptureSource(_EventSource):
         if state in (RunState.OPEN, RunState.INTERRUPTED):
             return self._of_seed(state)
         manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / "manifest.json"))
+        return self._of_manifest(manifest, state)
+
+    def _of_manifest(self, manifest: CaptureManifest, state: RunState) -> Header:
         ends = self._read_ends()
         return Header(
             path=self.path,
@@ -235,7 +251,7 @@ class CaptureSource(_EventSource):
         return self._run.blobs.get(digest)
 
     def event(self, seq: int) -> RunEvent:
-        event = super().event(seq)
+        event = self.stored_event(seq)
         if event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
             with suppress(FormatError, StoreError):  # whoever asks for the files is told why
                 return self._with_changed_files(event)
@@ -261,6 +277,115 @@ class CaptureSource(_EventSource):
 
     def _file_content(self, entry: TreeEntry) -> bytes:
         return b"(as git has it)\n" if entry.git else self.blob(entry.digest)
+
+
+class _LinesInMemory:
+    """What a source needs of a file of lines, of one that is read at once."""
+
+    def __init__(self, text: bytes) -> None:
+        self.texts = text.split(b"\n")[:-1]
+        self.size_bytes = self.read_bytes = len(text)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def line(self, number: int) -> bytes:
+        return self.texts[number - 1]
+
+    def first_line(self) -> bytes:
+        return self.texts[0] if self.texts else b""
+
+    def last_line(self) -> bytes:
+        return self.texts[-1] if self.texts else b""
+
+    def close(self) -> None:
+        """There is nothing open."""
+
+
+class FinishedCapture(CaptureSource):
+    """A finished capture for those who read many: both files at once, each line as seldom as can be."""
+
+    def __init__(self, directory: Path, manifest: CaptureManifest, state: RunState, events: bytes) -> None:
+        self.path, self.file = str(directory), str(directory / EVENTS)
+        self._run = RunDir(directory)
+        self._manifest = manifest
+        self._state = state
+        self._texts = _LinesInMemory(events)
+        self._lines = self._texts  # type: ignore[assignment]  # as much of a file as is asked here
+        self._asked_at = {}
+        self.resolved = References(self._find_call, self.blob, file=self.file).resolved
+        self._events: dict[int, RunEvent] = {}
+        self.heads: list[EventHead] = []
+
+    @classmethod
+    def load(cls, directory: Path) -> FinishedCapture | None:
+        """The capture in *directory*; ``None`` where it is not of the plain form, whole or not."""
+        folder = str(directory)
+        try:
+            names = {*os.listdir(folder)}
+            if not {MANIFEST, EVENTS} <= names or names & {OPEN_MANIFEST, RECORDING_LOCK}:
+                return None
+            manifest = read_manifest(_read_file(f"{folder}/{MANIFEST}"), file=MANIFEST)
+            events = _read_file(f"{folder}/{EVENTS}")
+        except (FormatError, OSError):
+            return None
+        is_plain = manifest.fork is ABSENT and manifest.eventLogPath == EVENTS
+        if not is_plain or b"\r" in events or not events.startswith(b"{") or not events.endswith(b"\n"):
+            return None
+        state = RunState.RECOVERED if RECOVERED in names else RunState.COMPLETE
+        return cls(directory, manifest, state, events)
+
+    def header(self) -> Header:
+        return self._of_manifest(self._manifest, self._state)
+
+    @property
+    def count(self) -> int:
+        return len(self.heads)
+
+    @property
+    def read_bytes(self) -> int:
+        return self.size_bytes if self.heads else 0
+
+    def read_on(self) -> Iterator[EventHead]:
+        for number, text in enumerate(self._texts.texts if not self.heads else (), 1):
+            try:
+                head = read_head(text)
+            except _UNREADABLE as error:
+                raise FormatError(str(error), file=self.file, line=number) from None
+            if head.seq != number:
+                reason = f"expected {number}, found {head.seq}"
+                raise FormatError(reason, file=self.file, line=number, json_path="$.seq")
+            if (call_id := head.request_call_id) is not None:
+                self._asked_at.setdefault(call_id, number)
+            self.heads.append(head)
+            yield head
+
+    def stored_event(self, seq: int) -> RunEvent:
+        found = self._events.get(seq)
+        if found is None:
+            found = self._events[seq] = super().stored_event(seq)
+        return found
+
+    def count_marks(self, seq: int) -> int:
+        """How many members of the event *seq* may refer to something or name a Python type."""
+        return self._texts.line(seq).count(b'"$')
+
+    def data_text(self, seq: int) -> str:
+        """The data of the event *seq*, as it is written."""
+        return bytes(_read_data(self._texts.line(seq)).data).decode()
+
+
+class _EventData(msgspec.Struct):
+    data: msgspec.Raw
+
+
+_read_data: Final = msgspec.json.Decoder(_EventData).decode
+
+
+def _read_file(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(fd, "rb", buffering=0) as stream:
+        return stream.readall()
 
 
 class EventsSource(_EventSource):
