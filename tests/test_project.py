@@ -402,6 +402,7 @@ EXECUTED = (
     "docs/howto/record-and-replay.md",
     "docs/howto/update-and-review.md",
     "docs/howto/volatile-values.md",
+    "docs/exporting.md",
     "docs/importing.md",
     "docs/howto/workspaces.md",
 )

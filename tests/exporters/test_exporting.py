@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import atif
 import httpx
@@ -118,7 +120,7 @@ def test_many_runs_get_a_file_each_and_losses_are_told(tmp_path):
     [
         (["none", "--to", "atif", "-o", "o"], 2, "No such file or directory"),
         (["empty", "--to", "atif", "-o", "o"], 3, "there is no capture in it"),
-        (["empty", "--to", "sft", "-o", "o"], 3, "sft"),
+        (["empty", "--to", "none", "-o", "o"], 3, "none"),
         (["broken", "--to", "atif", "-o", "o"], 2, "broken"),
     ],
 )
@@ -131,3 +133,79 @@ def test_wrong_usage_and_broken_runs_are_told(tmp_path, words, status, said):
     done = run_command("export", *words, cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert said in done.stderr
+
+
+def span_attributes(span: dict[str, Any]) -> dict[str, Any]:
+    return {each["key"]: next(iter(each["value"].values())) for each in span["attributes"]}
+
+
+def test_spans_have_what_the_conventions_ask_for(tmp_path, recorded):
+    """One trace: the run, its model calls with their messages, its tools, its requests."""
+    run, _, _ = recorded
+    report = reenact.export_runs(run, "otlp", tmp_path / "it.json")
+    assert report.runs[0].losses == []
+    (resource,) = json.loads((tmp_path / "it.json").read_text())["resourceSpans"]
+    root, *spans = resource["scopeSpans"][0]["spans"]
+    known = [span_attributes(span) for span in spans]
+    named = sorted(each.get("gen_ai.operation.name") or each["http.request.method"] for each in known)
+    assert named == ["POST", "POST", "chat", "chat", "execute_tool"]
+    assert {span["parentSpanId"] for span in spans} == {root["spanId"]}
+    assert all(int(span["endTimeUnixNano"]) >= int(span["startTimeUnixNano"]) for span in [root, *spans])
+    asked = next(each for each in known if each.get("gen_ai.operation.name") == "chat")
+    assert json.loads(asked["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": MESSAGES[0]["content"]}]}
+    ]
+    (answer,) = json.loads(asked["gen_ai.output.messages"])
+    assert [part["type"] for part in answer["parts"]] == ["text", "tool_call"]
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert span_attributes(root)["reenact.events_hash"] == manifest["integrity"]["eventsHash"]
+
+
+def test_spans_that_were_exported_can_be_imported(tmp_path, recorded):
+    """As many model calls, tool calls and results as before."""
+    run, _, _ = recorded
+    reenact.export_runs(run, "otlp", tmp_path / "it.json")
+    (again,) = reenact.import_runs(tmp_path / "it.json", tmp_path / "again").runs
+    counts = again.counts
+    assert (counts.model_calls, counts.tool_calls, counts.tool_results, again.losses) == (2, 1, 1, [])
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Takes spans, or refuses them as it is told."""
+
+    taken: ClassVar[list[Any]] = []
+    answer: ClassVar[tuple[int, bytes]] = (200, b"{}")
+
+    def do_POST(self) -> None:
+        self.taken.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        status, body = self.answer
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"{}"), None),
+        ((503, b""), "refused the spans with status 503"),
+        ((200, b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "no"}}'), "rejected 2 spans: no"),
+    ],
+)
+def test_spans_are_sent_to_a_collector(recorded, answer, said):
+    """What it does not take is a run that failed."""
+    run, _, _ = recorded
+    Collector.taken.clear()
+    Collector.answer = answer
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/v1/traces"
+        report = reenact.export_runs(run, "otlp", address)
+        server.shutdown()
+    assert len(Collector.taken) == 1
+    assert [failed.reason.partition(": the collector ")[2] for failed in report.failed] == (
+        [] if said is None else [said]
+    )

@@ -37,6 +37,7 @@ def verify(
     seal: str | Path | None = None,
     key: str | Path | None = None,
     against: str | Path | None = None,
+    runs: str | Path | None = None,
     lenient: bool = False,
     published: bool = False,
     jobs: int | None = 1,
@@ -45,11 +46,23 @@ def verify(
     """Check that the artifact in *path* is what it says it is.
 
     Any artifact is checked by itself. A log or a capture is compared with its *receipt*, with its *seal*
-    under the signer's public *key*, or with another log (*against*). Problems are findings of the report; an
-    error is raised only where *path* cannot be read at all. *jobs* is how many processes may work: 0 for one
-    per core, ``None`` for that if the file is large.
+    under the signer's public *key*, or with another log (*against*). The rows of a dataset are derived again
+    from their runs, which are where the rows say or, if they are not, in the folder *runs*. Problems are
+    findings of the report; an error is raised only where *path* cannot be read at all. *jobs* is how many
+    processes may work: 0 for one per core, ``None`` for that if the file is large.
     """
     path = Path(path)
+    if kind_of(path) == "dataset":
+        if receipt or seal or key or against:
+            raise UsageError(
+                f"{path}: is a dataset; receipts, seals and logs belong to the runs it is made of"
+            )
+        from reenact.check.datasets import check_dataset  # redaction is slow to import
+
+        with progress_bar(size_bytes(path), "tracing rows") as progress:
+            return check_dataset(path, runs=None if runs is None else Path(runs), progress=progress)
+    if runs is not None:
+        raise UsageError(f"{path}: is no dataset; only the rows of one come from other runs")
     processes = worker_count(jobs, is_much=size_bytes(path) >= _MANY_BYTES)
     with progress_bar(size_bytes(path), "verifying") as progress:
         report = check_artifact(

@@ -13,7 +13,7 @@ from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.formats.yaml_text import read_yaml
 from reenact.store.remote import is_folder_of_remote_runs, is_remote, list_remote, local_path, remote_name
-from reenact.store.rundir import EVENTS
+from reenact.store.rundir import EVENTS, RunDir
 
 ArtifactKind: TypeAlias = Literal[
     "capture",
@@ -31,8 +31,13 @@ ArtifactKind: TypeAlias = Literal[
     "test result",
     "suite summary",
     "policy",
+    "dataset",
 ]
 
+DATASET_SCHEMA: Final = "reenact.dataset.v1"
+"""What the provenance of every row of a dataset is called."""
+PARQUET_MAGIC: Final = b"PAR1"
+_DATASET_SUFFIXES: Final = (".jsonl", ".parquet")
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
 
@@ -45,8 +50,24 @@ _RUNS: Final = ("events", "replay log", "bundle", "trace")
 
 def size_bytes(path: Path) -> int:
     """How much there is to read in the artifact in *path*; 0 where there is none."""
+    if path.is_dir() and not (path / EVENTS).exists():
+        return sum(file.stat().st_size for file in dataset_files(path))
     file = path / EVENTS if path.is_dir() else path
     return file.stat().st_size if file.exists() else 0
+
+
+def dataset_files(path: Path) -> list[Path]:
+    """The files of a dataset: *path* itself, or those in the folder that hold rows of ours."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.suffix in _DATASET_SUFFIXES and file.is_file())
+    return [file for file in found if _begins_with_row(file)]
+
+
+def _begins_with_row(file: Path) -> bool:
+    with file.open("rb") as stream:
+        head = stream.readline(MAX_LINE_BYTES + 2)
+    return head.startswith(PARQUET_MAGIC) or DATASET_SCHEMA.encode() in head
 
 
 def kind_of(path: Path) -> ArtifactKind:
@@ -64,12 +85,14 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
     A file of lines is what its first good line is; one with none is taken for a damaged log.
     """
     if path.is_dir():
-        return "capture"
+        return "dataset" if not RunDir(path).is_capture and dataset_files(path) else "capture"
     if path.suffix in _YAML_SUFFIXES:
         document = read_yaml(path.read_bytes(), str(path))
         return _kind(document.value, has_lines=False, file=str(path))
     with path.open("rb") as stream:
         head = stream.readline(MAX_LINE_BYTES + 2)
+        if head.startswith(PARQUET_MAGIC):
+            return "dataset"
         value = _value(head)
         has_lines = value is not None and bool(stream.read(1))
         if value is None and path.suffix in _LINE_SUFFIXES:
@@ -117,7 +140,13 @@ def _schema(value: dict[str, JsonValue]) -> str:
     return schema if isinstance(schema, str) else ""
 
 
+def _provenance(value: dict[str, Any]) -> dict[str, Any]:
+    told = value.get("provenance")
+    return told if isinstance(told, dict) else {}
+
+
 _SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
+    "dataset": lambda value: _schema(_provenance(value)).startswith("reenact.dataset."),
     "receipt": lambda value: (
         _schema(value).startswith("openagents.receipt.") or {"session_id", "final_confidence"} <= value.keys()
     ),
@@ -142,7 +171,7 @@ _SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
 def _unknown(file: str) -> FormatError:
     known = (
         "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal, disclosure, test case, "
-        "test result or policy"
+        "test result, policy or dataset"
     )
     return FormatError(f"is no artifact that reenact knows; name {known}", file=file)
 

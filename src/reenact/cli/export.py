@@ -1,36 +1,107 @@
-"""``reenact export``: runs as what other tools read."""
+"""``reenact export``: runs as what other tools and trainers read."""
 
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import click
 import msgspec
 
+from reenact.analysis.brief import plural
 from reenact.cli.terminal import INVALID, printable, progress_bar, say
-from reenact.exporters.exporting import EXPORT_FORMATS, ExportFormat, export_runs
+from reenact.exporters.datasets import Dedupe, read_splits
+from reenact.exporters.exporting import EXPORT_FORMATS, ExportFormat, ExportReport, export_runs
+from reenact.formats.capture import RedactionProfile
+from reenact.redaction import PROFILES
+from reenact.trace.to_rows import Reasoning
 
 
 @click.command("export")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="What to write.")
-@click.option("-o", "--out", metavar="OUT", required=True, help="A file for one run, a folder for several.")
+@click.option(
+    "-o", "--out", metavar="OUT", required=True, help="A file; a folder; for otlp also an http address."
+)
+@click.option("--status", metavar="STATUS", multiple=True, help="Only runs that ended so: ok or error.")
+@click.option("--test", metavar="FILE", help="Only runs that pass this test.yaml; pairs are ranked by it.")
+@click.option("--min-utility", metavar="N", type=float, help="Only runs whose steps are rated N or more.")
+@click.option(
+    "--min-delta", metavar="N", type=int, help="Only runs whose verifications fixed N tests or more."
+)
+@click.option("--redact", type=click.Choice(PROFILES), default="none", help="Hide more than the run does.")
+@click.option(
+    "--reasoning", type=click.Choice(get_args(Reasoning)), default="drop", help="Of models, in rows [drop]."
+)
+@click.option("--split", metavar="SHARES", help="Such as train=0.9,test=0.1: one file each in OUT.")
+@click.option(
+    "--dedupe", type=click.Choice(get_args(Dedupe)), default="exact", help="Which rows are left out [exact]."
+)
+@click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar="REENACT_ALLOW_CODE",
+    help="Run the Python files that reenact.toml names for assertions.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(paths: tuple[str, ...], to: ExportFormat, out: str, as_json: bool) -> int:
-    """Write runs as what other tools read.
+def command(
+    paths: tuple[str, ...],
+    to: ExportFormat,
+    out: str,
+    status: tuple[str, ...],
+    test: str | None,
+    min_utility: float | None,
+    min_delta: int | None,
+    redact: RedactionProfile,
+    reasoning: Reasoning,
+    split: str | None,
+    dedupe: Dedupe,
+    allow_code: bool,
+    as_json: bool,
+) -> int:
+    """Write runs as what other tools and trainers read.
 
-    PATH is a capture, or a folder with captures at any depth. Each file names the capture that it was made
-    of. What the format cannot hold is told on stderr. The exit status is 2 where a run could not be read.
+    PATH is a capture, or a folder with captures at any depth. atif, har and otlp give one file a run; sft,
+    preference and parquet give rows, each with the run and the events it was made of, which verify traces
+    back. What cannot be written is told on stderr. The exit status is 2 where a run could not be read.
     """
-    report = export_runs(paths, to, out, progress_bar=lambda total, what: progress_bar(total, what, least=20))
+    report = export_runs(
+        paths,
+        to,
+        out,
+        status=status,
+        test=test,
+        min_utility=min_utility,
+        min_verification_delta=min_delta,
+        redact=redact,
+        reasoning=reasoning,
+        split=None if split is None else read_splits(split),
+        dedupe=dedupe,
+        allow_code=allow_code,
+        progress_bar=lambda total, what: progress_bar(total, what, least=20),
+    )
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False))
     else:
-        for run in report.runs:
-            click.echo(printable(f"{run.out}  from {run.path}"))
-            for loss in run.losses:
-                what = loss.event if loss.field is None else f"{loss.event}.{loss.field}"
-                say(f"{run.path}: not in the {to}: {what} (first at event {loss.line}): {loss.reason}")
+        _tell(report)
     for failed in report.failed:
         say(f"{failed.path}: {failed.reason}" if failed.path not in failed.reason else failed.reason)
     return INVALID if report.failed else 0
+
+
+def _tell(report: ExportReport) -> None:
+    if report.dataset is None:
+        for run in report.runs:
+            click.echo(printable(f"{run.out}  from {run.path}"))
+    else:
+        for file, rows in report.dataset.files.items():
+            click.echo(printable(f"{file}  {plural(rows, 'row')}"))
+        if report.dataset.duplicates:
+            click.echo(f"left out: {plural(report.dataset.duplicates, 'duplicate')}")
+    for reason, count in report.left_out.items():
+        click.echo(printable(f"left out: {plural(count, 'run')}, {reason}"))
+    for run in report.runs:
+        for loss in run.losses:
+            what = loss.event if loss.field is None else f"{loss.event}.{loss.field}"
+            place = "" if loss.line is None else f" (first at event {loss.line})"
+            say(f"{run.path}: not in the {report.to}: {what}{place}: {loss.reason}")

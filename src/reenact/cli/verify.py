@@ -117,6 +117,7 @@ def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
     type=A_PATH,
     help="Compare with another log.",
 )
+@click.option("--runs", metavar="DIR", type=A_PATH, help="Where the runs of a dataset are, if they moved.")
 @click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
 @click.option("--published", is_flag=True, help="The log is a published one: its calls need no params.")
 @click.option(
@@ -130,6 +131,7 @@ def command(
     seal: Path | None,
     key: Path | None,
     against: Path | None,
+    runs: Path | None,
     lenient: bool,
     published: bool,
     jobs: int | None,
@@ -139,10 +141,10 @@ def command(
     """Check that an artifact is what it says it is.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
-    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary or
-    a policy; or a folder of runs, each of which is checked. Every problem is printed with its place. The exit
-    status is 0 when there is none but warnings, 1 when something does not agree, and 2 when PATH, or a run in
-    it, cannot be read at all.
+    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary, a
+    policy, or a dataset of export, each row of which is traced back to its run; or a folder of runs, each of
+    which is checked. Every problem is printed with its place. The exit status is 0 when there is none but
+    warnings, 1 when something does not agree, and 2 when PATH, or a run in it, cannot be read at all.
     """
     if _is_folder_of_runs(path):
         if receipt or seal or key or against:
@@ -156,6 +158,7 @@ def command(
         seal=seal,
         key=key,
         against=against,
+        runs=runs,
         lenient=lenient,
         published=published,
         jobs=jobs,

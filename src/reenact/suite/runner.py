@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -38,13 +38,16 @@ from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
 from reenact.store.outfile import write_output
 from reenact.store.project import PROJECT_FILE
+from reenact.store.reader import CaptureReader
 from reenact.suite.files import RunInFiles, allow_commands, command_succeeds_in_workspace
 from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
 from reenact.suite.settings import Settings, find_settings
 from reenact.suite.source import ReplayForTest, read_trace_of
 from reenact.suite.values import values_at
 from reenact.suite.verdict import shorten
+from reenact.trace.from_run import trace_of_run
 from reenact.trace.normalize import rfc3339
+from reenact.trace.sources.capture import read_capture
 from reenact.workers import map_batches
 
 TEST_FILE_NAME: Final = "test.yaml"
@@ -259,12 +262,7 @@ def run_suite(
     Commands that tests name are run by *replay*, those of assertions by *run_in_files*; both are functions of
     a module, because they travel to other processes. The rest is as in :func:`reenact.rerun.test`.
     """
-    settings = find_settings(Path.cwd())
-    if settings.assertions and not allow_code:
-        raise UsageError(
-            f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
-            "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
-        )
+    settings = project_settings(allow_code=allow_code)
     output_directory = None if out is None else Path(out)
     plan = Plan(
         f"run-{secrets.token_hex(4)}",
@@ -295,6 +293,17 @@ def run_suite(
         duration_ms=round((finished_at - started_at).total_seconds() * 1000, 3),
     )
     return SuiteReport(summary, outcomes)
+
+
+def project_settings(*, allow_code: bool) -> Settings:
+    """What the project says about its tests; where that names code, only if it may be run."""
+    settings = find_settings(Path.cwd())
+    if settings.assertions and not allow_code:
+        raise UsageError(
+            f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
+            "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
+        )
+    return settings
 
 
 def run_tests(
@@ -378,6 +387,16 @@ def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
     names = (case.id, case.name, str(file))
     has_name = plan.name is None or any(plan.name.casefold() in name.casefold() for name in names)
     return has_name and (not plan.tags or not set(plan.tags).isdisjoint(case.tags or ()))
+
+
+def judge_capture(
+    file: Path, reader: CaptureReader, *, allow_code: bool = False
+) -> Literal["passed", "failed"]:
+    """What the assertions of the test *file* say of a run, whichever run the file itself names."""
+    plan = Plan("export", project_settings(allow_code=allow_code))
+    case = read_with_warnings(file.read_bytes(), str(file)).case
+    trace = trace_of_run(read_capture(reader), case=case, trace_id=case.id, test_run_id=plan.test_run_id)
+    return "passed" if verdict(_judge_all(case, trace, plan)) == "pass" else "failed"
 
 
 def _judge_all(case: TestCase, trace: Trace, plan: Plan) -> list[AssertionResult]:

@@ -1,0 +1,308 @@
+"""A run as spans of OpenTelemetry, by its semantic conventions for generative AI, in OTLP's JSON.
+
+Ids are made of the capture's own, so that a run that is sent twice is the same trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from reenact._version import __version__
+from reenact.errors import StoreError
+from reenact.formats import capture
+from reenact.formats.dialects.turn import Loss
+from reenact.formats.record import ABSENT
+from reenact.providers import (
+    Media,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from reenact.store.reader import CaptureReader
+from reenact.trace.model_calls import DerivedEvents, as_text, request_of, response_of, usage_of
+from reenact.trace.to_rows import find_seal
+from reenact.values.tags import plain
+
+_INTERNAL: Final = 1
+_CLIENT: Final = 3
+_FAILED: Final = 2
+_NS_PER_MS: Final = 1_000_000
+_TIMEOUT_S: Final = 30
+_PROVIDERS: Final = {
+    "openai_chat": "openai",
+    "openai_responses": "openai",
+    "gemini": "gcp.gemini",
+}
+_USAGE: Final = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cached_input_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+_PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+
+
+def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, Any]:
+    """One request to a collector; the span of the run names the capture that it was made of."""
+    writing = _Writing(reader, lose)
+    derived = DerivedEvents(reader)
+    for recorded in reader.events():
+        for event in derived.around(recorded):
+            writing.event(event)
+    scope = {"name": "reenact", "version": __version__}
+    resource = {"attributes": _attributes({"service.name": "reenact", "telemetry.sdk.name": "reenact"})}
+    spans = writing.finish()
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
+
+
+def send(endpoint: str, document: bytes) -> None:
+    """Post a request to a collector, as OTLP over HTTP; raises where it is not taken."""
+    import httpx2  # slow to import
+
+    try:
+        answer = httpx2.post(
+            endpoint, content=document, headers={"content-type": "application/json"}, timeout=_TIMEOUT_S
+        )
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        reason = str(error) or type(error).__name__
+        raise StoreError(f"{endpoint}: the collector cannot be reached: {reason}") from None
+    if answer.status_code >= 300:
+        raise StoreError(f"{endpoint}: the collector refused the spans with status {answer.status_code}")
+    try:
+        refused = (msgspec.json.decode(answer.content) if answer.content else {}).get("partialSuccess") or {}
+    except (msgspec.DecodeError, AttributeError):
+        return
+    if count := int(refused.get("rejectedSpans") or 0):
+        told = refused.get("errorMessage") or "it does not say why"
+        raise StoreError(f"{endpoint}: the collector rejected {count} spans: {told}")
+
+
+def _hex_id(text: str, size_bytes: int) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size_bytes]
+
+
+def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _any_value(value)} for key, value in values.items() if value is not None]
+
+
+def _any_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    return {"arrayValue": {"values": [_any_value(each) for each in value]}}
+
+
+class _Writing:
+    def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
+        self._reader = reader
+        self._lose = lose
+        self._trace = _hex_id(reader.manifest.captureId, 16)
+        self._root = _hex_id(f"{reader.manifest.captureId} run", 8)
+        self._spans: list[dict[str, Any]] = []
+        self._open: dict[str, tuple[capture.CaptureEvent, dict[str, Any]]] = {}
+        """By call id: the event that asked, and its span."""
+        self._first_ms: float | None = None
+        self._last_ms: float = 0.0
+
+    def event(self, event: capture.CaptureEvent) -> None:
+        self._first_ms = event.ts if self._first_ms is None else self._first_ms
+        self._last_ms = max(self._last_ms, event.ts)
+        if isinstance(event, capture.LlmRequest):
+            self._begin(event, self._asked(event), f"chat {event.data.model}", _CLIENT)
+        elif isinstance(event, capture.ToolCall):
+            name = event.data.tool
+            self._begin(event, self._called(event), f"execute_tool {name}", _INTERNAL)
+        elif isinstance(event, capture.LlmResponse | capture.ToolResult):
+            self._end(event)
+        elif isinstance(event, capture.Nondeterministic) and event.data.source == "network":
+            self._network(event)
+        elif isinstance(event, capture.StateMutation | capture.Nondeterministic):
+            tag = str(type(event).__struct_config__.tag)
+            self._lose(Loss(event.seq, tag, None, "the conventions have no span for it"))
+
+    def _begin(self, event: Any, attributes: dict[str, Any], name: str, kind: int) -> None:
+        data = event.data
+        lane = None if data.lane is ABSENT else data.lane
+        known = attributes | {"reenact.event": event.seq, "reenact.lane": lane}
+        parent = self._open.get(str(data.parent)) if data.parent is not ABSENT else None
+        span = {
+            "traceId": self._trace,
+            "spanId": _hex_id(f"{self._trace} {event.seq} {data.callId}", 8),
+            "parentSpanId": parent[1]["spanId"] if parent else self._root,
+            "name": name,
+            "kind": kind,
+            "startTimeUnixNano": _nano(event.ts),
+            "attributes": _attributes(known),
+        }
+        self._open[str(data.callId)] = event, span
+
+    def _end(self, event: capture.LlmResponse | capture.ToolResult | capture.Nondeterministic) -> None:
+        begun = self._open.pop(str(event.data.callId), None)
+        if begun is None:
+            return
+        asked, span = begun
+        failure = None if event.data.error is ABSENT else plain(self._reader.resolved(event.data.error))
+        told: dict[str, Any] = {"reenact.outcome_event": event.seq}
+        if isinstance(event, capture.LlmResponse):
+            failure = failure if failure is not None else event.data.extra.get("modelError")
+            told |= self._answered(event)
+        elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
+            told["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))
+        elif isinstance(event, capture.Nondeterministic):
+            answer = None if event.data.value is ABSENT else plain(self._reader.resolved(event.data.value))
+            told["http.response.status_code"] = answer.get("status") if isinstance(answer, dict) else None
+        span["endTimeUnixNano"] = _nano(max(event.ts, asked.ts))
+        if failure is not None:
+            facts = failure if isinstance(failure, dict) else {"message": str(failure)}
+            told["error.type"] = str(facts.get("type") or "error")
+            span["status"] = {"code": _FAILED, "message": str(facts.get("message") or "")}
+        span["attributes"] += _attributes(told)
+        self._spans.append(span)
+
+    def _network(self, event: capture.Nondeterministic) -> None:
+        if event.data.request is not ABSENT and str(event.data.callId) not in self._open:
+            asked = plain(self._reader.resolved(event.data.request))
+            asked = asked if isinstance(asked, dict) else {}
+            method = str(asked.get("method") or "HTTP")
+            known = {"http.request.method": method, "url.full": asked.get("url")}
+            self._begin(event, known, method, _CLIENT)
+        else:
+            self._end(event)
+
+    def _asked(self, event: capture.LlmRequest) -> dict[str, Any]:
+        request = request_of(self._reader, event)
+        provider = _PROVIDERS.get(event.data.provider, event.data.provider)
+        known = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": event.data.model,
+        }
+        if request is None:
+            self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
+            return known
+        return known | _request_attributes(request)
+
+    def _answered(self, event: capture.LlmResponse) -> dict[str, Any]:
+        told: dict[str, Any] = {"gen_ai.response.model": event.data.model}
+        if event.data.stopReason is not None:
+            told["gen_ai.response.finish_reasons"] = [event.data.stopReason]
+        for name, count in (usage_of(event.data.usage) or {}).items():
+            if name in _USAGE:
+                told[_USAGE[name]] = count
+        response = response_of(self._reader, event)
+        return told if response is None else told | _response_attributes(response, event.data.stopReason)
+
+    def _called(self, event: capture.ToolCall) -> dict[str, Any]:
+        return {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": event.data.tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": event.data.callId,
+            "gen_ai.tool.call.arguments": _json(plain(self._reader.resolved(event.data.args))),
+        }
+
+    def finish(self) -> list[dict[str, Any]]:
+        """All spans, that of the run first."""
+        for asked, span in self._open.values():
+            tag = str(type(asked).__struct_config__.tag)
+            self._lose(Loss(asked.seq, tag, None, "it was never answered; its span ends with the run"))
+            span["endTimeUnixNano"] = _nano(self._last_ms)
+            self._spans.append(span)
+        manifest = self._reader.manifest
+        known = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.conversation.id": manifest.runId,
+            "reenact.capture_id": manifest.captureId,
+            "reenact.events_hash": manifest.integrity.eventsHash,
+            "reenact.event_count": manifest.eventCount,
+            "reenact.redaction": manifest.redaction.profile,
+            "reenact.seal": find_seal(self._reader.path) or None,
+        }
+        root: dict[str, Any] = {
+            "traceId": self._trace,
+            "spanId": self._root,
+            "name": "invoke_agent",
+            "kind": _INTERNAL,
+            "startTimeUnixNano": _nano(self._first_ms or manifest.createdAt),
+            "endTimeUnixNano": _nano(self._last_ms or manifest.createdAt),
+            "attributes": _attributes(known),
+        }
+        if manifest.status != "ok":
+            failed = "the run failed" if manifest.error is ABSENT else manifest.error
+            root["status"] = {"code": _FAILED, "message": failed}
+        return [root, *self._spans]
+
+
+def _request_attributes(request: ModelRequest) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        f"gen_ai.request.{name}": request.params[name]
+        for name in _PARAMS
+        if isinstance(request.params.get(name), int | float)
+    }
+    if request.system:
+        told["gen_ai.system_instructions"] = _json([{"type": "text", "content": request.system}])
+    messages = [{"role": each.role, "parts": _parts(each.parts)} for each in request.messages]
+    told["gen_ai.input.messages"] = _json(messages)
+    if request.tools:
+        tools = [
+            {
+                "type": "function",
+                "name": each.name,
+                "description": each.description,
+                "parameters": each.schema,
+            }
+            for each in request.tools
+        ]
+        told["gen_ai.tool.definitions"] = _json(tools)
+    return told
+
+
+def _response_attributes(response: ModelResponse, stop_reason: str | None) -> dict[str, Any]:
+    message = {"role": "assistant", "parts": _parts(response.parts), "finish_reason": stop_reason or ""}
+    return {"gen_ai.response.id": response.id, "gen_ai.output.messages": _json([message])}
+
+
+def _parts(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    if isinstance(part, Text | Refusal):
+        return {"type": "text", "content": part.text}
+    if isinstance(part, Thinking):
+        return {"type": "reasoning", "content": part.text}
+    if isinstance(part, ToolCall):
+        arguments = part.arguments if part.arguments_text is None else part.arguments_text
+        return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": arguments}
+    if isinstance(part, ToolResult):
+        return {"type": "tool_call_response", "id": part.call_id, "response": part.content}
+    if isinstance(part, Media):
+        return {
+            "type": "uri",
+            "mime_type": part.media_type,
+            "uri": part.url or part.file_id or part.digest or "",
+        }
+    return {"type": part.type, **{key: value for key, value in part.value.items() if key != "type"}}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _nano(time_ms: float) -> str:
+    return str(int(time_ms * _NS_PER_MS))
