@@ -9,7 +9,7 @@ PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
 JS     := $(VENV)/js-tools
 
-.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray lint bench format pins screenshots quick docs test-pythons test-oldest
+.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray test-producers lint bench format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -80,6 +80,18 @@ test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
 	REENACT_RAY=1 $(BIN)/python -m pytest -q -rs -n 0 tests/corpus/test_ray.py
 
+# The tools that write what `import` reads, each run for real (a gigabyte, with the agents from npm); and Hugging
+# Face's reader of what `export` writes. They are kept apart, because some of them are pytest plugins too.
+PRODUCERS := $(VENV)/producers
+$(PRODUCERS): $(READY) requirements/producers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PRODUCERS) \
+	  -r requirements/producers.txt
+	touch $(PRODUCERS)
+
+test-producers: $(READY) $(PRODUCERS)
+	REENACT_PRODUCERS=$(PRODUCERS) REENACT_NPM_AGENTS=$(VENV)/npm-agents \
+	  $(BIN)/python -m pytest -q -rs -n 0 tests/producers
+
 # Small agents on many frameworks, each in an environment of its own (20 GB): ONLY=crewai,dspy tries some of them.
 # It takes a C compiler for the later date, and Node, Go, curl, git and Chromium for those that need them.
 test-frameworks: $(READY)
@@ -146,5 +158,6 @@ pins: $(READY)
 	$(COMPILE) 3.11 --output-file requirements/docs.txt requirements/docs.in
 	$(COMPILE) 3.11 --output-file requirements/oldest.txt requirements/oldest.in
 	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/ray.txt requirements/ray.in
+	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/producers.txt requirements/producers.in
 	for each in $(PYTHONS); do $(COMPILE) $$each --constraint requirements/dev.txt \
 	  --output-file requirements/dev-$$each.txt requirements/dev.in; done

@@ -299,7 +299,7 @@ def test_base_requirements_are_the_packages_own():
 
 TARGETS = (
     *("setup", "setup-browser", "demo", "docs", "quick", "test", "test-agents", "lint"),
-    *("test-pythons", "test-oldest", "test-ray"),
+    *("test-pythons", "test-oldest", "test-ray", "test-producers"),
     *("bench", "format", "pins", "screenshots"),
 )
 

@@ -2,8 +2,8 @@
 
     python -m tests.importers.make_fixtures NAME…
 
-Each tool must be installed, see ``requirements/producers.in``; agents come from npm. Two of the tools,
-pytest-recording and cassetter, cannot be installed together.
+Each tool must be installed, see ``requirements/producers.in``; agents come from npm. What they write goes
+to ``REENACT_FIXTURES`` where that names a folder: ``make test-producers`` does so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from reenact.testing import Reply, Request, Script, ScriptedProvider, ToolCall
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(os.environ.get("REENACT_FIXTURES") or Path(__file__).parent / "fixtures")
 LONGEST = 300
 """Of a text that is kept."""
 PORT = 8765
@@ -32,14 +32,20 @@ def pytest_recording() -> None:
     """A project's tests and their cassettes."""
     folder = FIXTURES / "pytest-recording"
     shutil.rmtree(folder / "cassettes", ignore_errors=True)
+    program = Path(__file__).parent / "fixtures" / "pytest-recording" / "test_agent.py"
+    if not (folder / program.name).exists():
+        folder.mkdir(parents=True)
+        shutil.copy(program, folder)
     answers = {"How warm is it in Oslo?": "21 degrees", "One?": "1", "Two?": "2"} | {
         f"Where is {city}?": f"{city} is in Europe" for city in ("rome", "Oslo")
     }
     script = Script.by_text({question: [Reply(text)] for question, text in answers.items()})
     with ScriptedProvider(script, port=PORT):
-        words = ["-m", "pytest", "-q", "-n", "0", "-p", "recording", "--record-mode=all", "--noconftest"]
+        words = ["-m", "pytest", "-q", "-p", "pytest_recording.plugin", "--record-mode=all", "--noconftest"]
         options = ["-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={folder}", str(folder)]
-        subprocess.run([sys.executable, *words, *options], check=True, cwd=folder)
+        # Other recorders are plugins too, with options of the same names.
+        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        subprocess.run([sys.executable, *words, *options], check=True, cwd=folder, env=environment)
 
 
 def cassetter() -> None:
@@ -294,6 +300,56 @@ def opentelemetry() -> None:
         (FIXTURES / f"otlp-{name}.json").write_text(json.dumps(told, indent=1) + "\n")
 
 
+def inspect() -> None:
+    """An evaluation of two samples, with the model that Inspect brings for tests; one of its tools fails."""
+    from inspect_ai import Task  # type: ignore[import-not-found]
+    from inspect_ai import eval as evaluate
+    from inspect_ai.dataset import Sample  # type: ignore[import-not-found]
+    from inspect_ai.log import read_eval_log_samples  # type: ignore[import-not-found]
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model  # type: ignore[import-not-found]
+    from inspect_ai.scorer import includes  # type: ignore[import-not-found]
+    from inspect_ai.solver import generate, system_message, use_tools  # type: ignore[import-not-found]
+    from inspect_ai.tool import ToolError, tool  # type: ignore[import-not-found]
+
+    @tool  # type: ignore[untyped-decorator]
+    def weather() -> Any:
+        async def execute(place: str) -> str:
+            """Tell the weather.
+
+            Args:
+                place: Where.
+            """
+            if place == "nowhere":
+                raise ToolError("there is no such place")
+            return f"21 degrees in {place}"
+
+        return execute
+
+    def say(text: str) -> Any:
+        return ModelOutput.from_content("mockllm/model", text)
+
+    def call(place: str) -> Any:
+        return ModelOutput.for_tool_call("mockllm/model", "weather", {"place": place})
+
+    outputs = [call("Oslo"), say("It is 21 degrees."), call("nowhere"), say("I cannot tell.")]
+    for output in outputs:
+        output.usage = ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
+    samples = [
+        Sample(input="How warm is it in Oslo?", target="21", id="oslo"),
+        Sample(input="How warm is it nowhere?", target="cannot", id="nowhere"),
+    ]
+    solver = [system_message("Be brief."), use_tools(weather()), generate()]
+    task = Task(dataset=samples, solver=solver, scorer=includes(), name="warm")
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    shutil.rmtree(HOME, ignore_errors=True)
+    evaluate(task, model=model, log_dir=str(HOME), display="none", max_samples=1)
+    [log] = HOME.glob("*.eval")
+    shutil.copy(log, FIXTURES / "inspect.eval")
+    found = read_eval_log_samples(str(log), resolve_attachments="full")
+    told = [sample.model_dump(mode="json", exclude_none=True) for sample in found]
+    (FIXTURES / "inspect-samples.txt").write_text(json.dumps(shorten(told), indent=1) + "\n")
+
+
 PRODUCERS: dict[str, Callable[[], None]] = {
     "pytest-recording": pytest_recording,
     "cassetter": cassetter,
@@ -304,6 +360,7 @@ PRODUCERS: dict[str, Callable[[], None]] = {
     "pi": pi,
     "mini-swe-agent": mini_swe_agent,
     "opentelemetry": opentelemetry,
+    "inspect": inspect,
 }
 
 if __name__ == "__main__":

@@ -41,6 +41,10 @@ def look_at(path: str) -> None:
     with reenact.open_artifact(path) as artifact:
         for step in list(artifact.steps())[:5]:
             artifact.detail(step.seq)
+    rows = Path(f"{path}.rows.jsonl")
+    assert reenact.export_runs(path, "sft", rows, reasoning="keep").failed == []
+    assert reenact.verify(rows).is_good if rows.stat().st_size else True
+    assert reenact.export_runs(path, "otlp", rows).failed == []
 
 
 def import_all(source: Path, out: Path, **options: Any) -> Any:

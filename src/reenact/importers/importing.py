@@ -31,7 +31,7 @@ PLUGINS: Final = "reenact.importers"
 """The group of entry points under which other packages name their importers."""
 _BUILT_IN: Final = (
     "vcr", "har", "codex-trace", "claude-code", "codex", "pi", "gemini-cli", "opencode", "atif", "swe-agent",
-    "otlp", "langsmith", "langfuse",
+    "inspect", "otlp", "langsmith", "langfuse",
 )  # fmt: skip
 """In the order in which they are asked; the module of each has its name."""
 _HEAD_BYTES: Final = 64 * 1024

@@ -230,6 +230,8 @@ class _Reading:
         """By lane: calls that the latest told answer asks for and that were not made yet."""
         self._latest: dict[str, str] = {}
         """By lane: the latest told call."""
+        self._unfit: set[str] = set()
+        """Told calls whose conversation cannot be a row; nor can what goes on with it."""
         self._waiting: dict[str, tuple[str, ToolCall]] = {}
         """By id of a told tool call: the model call that asked for it, and what it is there."""
 
@@ -259,6 +261,7 @@ class _Reading:
         try:
             self._put(asked, answered, request, response)
         except _Unfit as unfit:
+            self._unfit.add(asked.data.callId)
             self._lose(Loss(asked.seq, "llm_request", None, str(unfit)))
         except FormatError as error:
             self._lose(Loss(asked.seq, "llm_request", None, f"it cannot be a row: {error.reason}"))
@@ -268,7 +271,10 @@ class _Reading:
     ) -> None:
         stored = None if asked.data.request is ABSENT else self._reader.resolved(asked.data.request)
         is_told = isinstance(stored, dict) and "url" not in stored
-        before = self._told.get(str(stored.get("after"))) if isinstance(stored, dict) and is_told else None
+        after = str(stored.get("after")) if isinstance(stored, dict) and is_told else ""
+        if after in self._unfit:
+            raise _Unfit("it goes on with a conversation that cannot be a row")
+        before = self._told.get(after)
         new = _chat_messages(request)
         answer = _assistant(response.parts)
         if is_told:
@@ -277,7 +283,8 @@ class _Reading:
         if answer is None:
             if is_told:
                 self._told[asked.data.callId] = said
-            raise _Unfit("the answer is empty")
+            self._lose(Loss(answered.seq, "llm_response", None, "the answer is empty"))
+            return
         digests = message_digests(said)
         parent, length = self._parent_of(said, digests)
         if parent is not None:  # with the reasoning that answers had and histories do not repeat
@@ -320,8 +327,14 @@ class _Reading:
         content = None if stored is ABSENT else plain(self._reader.resolved(stored))
         if not data.ok and isinstance(content, dict) and isinstance(content.get("message"), str):
             content = content["message"]
+        try:
+            told = _tool_message(content, call.id, call.name)
+        except _Unfit as unfit:
+            self._unfit.add(model_call)
+            self._lose(Loss(event.seq, "tool_result", "result", str(unfit)))
+            return
         if model_call in self._told:
-            self._told[model_call] = [*self._told[model_call], _tool_message(content, call.id, call.name)]
+            self._told[model_call] = [*self._told[model_call], told]
 
 
 def _continued(before: list[ChatMessage], new: list[ChatMessage]) -> list[ChatMessage]:
@@ -415,7 +428,7 @@ def _result_text(content: Any) -> str:
         ]
         if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
             return "\n".join(map(str, texts))
-        if any(isinstance(part, dict) and part.get("type") in _MEDIA for part in content):
+        if any(isinstance(part, dict) and str(part.get("type")) in _MEDIA for part in content):
             raise _Unfit("a tool gave an image or a document, whose bytes chat messages do not carry")
     return as_text(content)
 

@@ -1,0 +1,242 @@
+"""Logs of Inspect (``.eval`` and its JSON): one run for each sample and epoch, by Inspect's own reader.
+
+The file has no specification but the package ``inspect_ai``, which comes with ``reenact[inspect]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reenact.errors import FormatError, UsageError
+from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
+from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.turns import TranscriptTurns
+
+_ZIP: Final = b"PK\x03\x04"
+_MODEL: Final = frozenset({
+    "uuid", "span_id", "timestamp", "working_start", "metadata", "pending", "event", "model", "role", "input",
+    "input_refs", "tools", "tool_choice", "config", "output", "retries", "error", "error_message", "cache",
+    "call", "completed", "working_time", "traceback", "traceback_ansi", "style",
+})  # fmt: skip
+_TOOL: Final = frozenset({
+    "uuid", "span_id", "timestamp", "working_start", "metadata", "pending", "event", "type", "id", "function",
+    "arguments", "internal", "view", "result", "truncated", "error", "events", "completed", "working_time",
+    "agent", "agent_span_id", "failed", "message_id",
+})  # fmt: skip
+_MESSAGE: Final = frozenset({
+    "id", "content", "source", "metadata", "role", "tool_calls", "tool_call_id", "function", "error", "model",
+    "internal",
+})  # fmt: skip
+_USAGE: Final = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "input_tokens_cache_read": "cachedInputTokens",
+    "input_tokens_cache_write": "cacheWriteTokens",
+    "reasoning_tokens": "reasoningTokens",
+}
+
+
+def _recognises(source: ForeignSource) -> bool:
+    if source.head.startswith(_ZIP):
+        return b"_journal/start.json" in source.head or source.path.suffix == ".eval"
+    return source.head.lstrip().startswith(b"{") and source.has("status", "eval", "eval_id", "task_id")
+
+
+def _read(source: ForeignSource, runs: Runs) -> None:
+    source.read()  # its digest, before somebody else reads it
+    count = 0
+    try:
+        for sample in samples_of(source):
+            count += 1
+            import_sample(runs, sample)
+    except (UsageError, FormatError):
+        raise
+    except Exception as error:  # whatever the reader finds in a file that was cut off
+        reason = str(error) or type(error).__name__
+        if not count:
+            raise FormatError(f"no log of Inspect: {reason}", file=source.name) from None
+        runs.lose(f"the samples behind it cannot be read: {reason}")
+    if not count:
+        raise FormatError("there is no sample in it", file=source.name)
+
+
+def samples_of(source: ForeignSource) -> Iterator[dict[str, Any]]:
+    """The samples as plain JSON, one at a time, with what was kept apart of them in its place."""
+    try:
+        from inspect_ai.log import read_eval_log_samples  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise UsageError(
+            f"{source.name}: logs of Inspect are read by its own package; install it with: "
+            "pip install 'reenact[inspect]'"
+        ) from None
+    found = read_eval_log_samples(str(source.path), all_samples_required=False, resolve_attachments="full")
+    for sample in found:
+        yield sample.model_dump(mode="json", exclude_none=True)
+
+
+def import_sample(runs: Runs, sample: dict[str, Any]) -> None:
+    """One run, of what the log has of a sample."""
+    name = f"{sample.get('id')}-{sample.get('epoch', 1)}"
+    run = runs.open(name, started_ms=iso_ms(sample.get("started_at")))
+    run.missing("requests as they were sent")
+    reading = _Reading(run)
+    for number, event in enumerate(sample.get("events") or (), 1):
+        run.attempt(None, reading.event, event, number)
+    reading.turns.finish()
+    known = ("id", "epoch", "target", "scores", "metadata", "uuid", "model_usage", "total_time", "limit")
+    run.note("sample", {key: sample[key] for key in known if key in sample})
+    error = sample.get("error")
+    if isinstance(error, dict):
+        run.error = str(error.get("message") or "error")
+
+
+class _Reading:
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self.turns = TranscriptTurns(run)
+        self._lanes: dict[str, str] = {}
+        """By the span of an agent: its lane."""
+        self._parents: dict[str, str] = {}
+        """By span: the one around it."""
+        self._children: dict[str, int] = {}
+        self._told: dict[str, list[str]] = {}
+        """By lane: the messages that its latest model call was given and gave."""
+        self._asked: set[str] = set()
+        """Tool calls that an answer asks for."""
+        self._answered: set[str] = set()
+        """Tool calls whose result was told."""
+
+    def event(self, event: dict[str, Any], number: int) -> None:
+        kind = event.get("event")
+        if kind == "span_begin":
+            self._begin_span(event)
+        if kind == "model":
+            self._model(event, number)
+        elif kind == "tool":
+            self._tool(event)
+        else:
+            self.turns.flush(self._lane_of(event))
+            details = {key: value for key, value in event.items() if key not in ("event", "uuid")}
+            time_ms = iso_ms(event.get("timestamp"))
+            self._run.note(str(kind), details, time_ms=time_ms, lane=self._lane_of(event))
+
+    def _begin_span(self, event: dict[str, Any]) -> None:
+        span, parent = str(event.get("id")), str(event.get("parent_id"))
+        self._parents[span] = parent
+        if event.get("type") == "agent":
+            around = self._lane_at(parent)
+            number = self._children.get(around, 0)
+            self._children[around] = number + 1
+            # The agent that a task is made of goes on with the task's own conversation.
+            self._lanes[span] = f"{around}.{number}" if self._told else around
+
+    def _lane_of(self, event: dict[str, Any]) -> str:
+        return self._lane_at(str(event.get("span_id")))
+
+    def _lane_at(self, span: str) -> str:
+        seen: set[str] = set()
+        while span not in self._lanes and span in self._parents and span not in seen:
+            seen.add(span)
+            span = self._parents[span]
+        return self._lanes.get(span, "0")
+
+    def _model(self, event: dict[str, Any], number: int) -> None:
+        run, lane = self._run, self._lane_of(event)
+        run.check_fields("model", event, _MODEL)
+        time_ms = iso_ms(event.get("timestamp"))
+        given = [message for message in event.get("input") or () if isinstance(message, dict)]
+        self._say(given, time_ms, lane)
+        told = event.get("output")
+        output: dict[str, Any] = told if isinstance(told, dict) else {}
+        choices = output.get("choices") or [{}]
+        message = choices[0].get("message") or {}
+        run.check_fields("message", message, _MESSAGE)
+        text, reasoning = _parts(message.get("content"))
+        tools = [_tool_request(call) for call in message.get("tool_calls") or ()]
+        self._asked.update(str(tool.id) for tool in tools)
+        failed = event.get("error") or output.get("error")
+        self.turns.answer(
+            str(event.get("uuid") or number),
+            text=text,
+            reasoning=reasoning,
+            tools=tools,
+            provider=str(event.get("model") or "unknown").partition("/")[0],
+            model=output.get("model") or event.get("model"),
+            usage=usage_counts(output.get("usage"), _USAGE),
+            stop_reason=choices[0].get("stop_reason"),
+            error=None if not failed else str(failed),
+            time_ms=iso_ms(event.get("completed")) or time_ms,
+            lane=lane,
+        )
+        self._told[lane] = [_identity(each) for each in [*given, message]]
+
+    def _say(self, given: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
+        """What is new to the model since its answer before."""
+        before = self._told.get(lane, [])
+        shared = 0
+        for message, known in zip(given, before, strict=False):
+            if _identity(message) != known:
+                break
+            shared += 1
+        for message in given[shared:]:
+            self._run.check_fields("message", message, _MESSAGE)
+            role, call_id = str(message.get("role") or "user"), message.get("tool_call_id")
+            if role == "tool" and str(call_id) in self._asked:
+                if str(call_id) not in self._answered:
+                    self._result(str(call_id), message.get("content"), message.get("error"), time_ms, lane)
+            else:
+                self.turns.say(role, message.get("content"), time_ms, lane)
+
+    def _tool(self, event: dict[str, Any]) -> None:
+        run, lane, own_id = self._run, self._lane_of(event), str(event.get("id"))
+        run.check_fields("tool", event, _TOOL)
+        started_ms, ended_ms = iso_ms(event.get("timestamp")), iso_ms(event.get("completed"))
+        if own_id not in self._asked:  # a solver called it, not a model
+            self.turns.flush(lane)
+            self._asked.add(own_id)
+            run.tool_call(
+                own_id, str(event.get("function")), event.get("arguments"), time_ms=started_ms, lane=lane
+            )
+        if event.get("pending") is not True:
+            self._result(own_id, event.get("result"), event.get("error"), ended_ms, lane)
+
+    def _result(self, own_id: str, result: Any, error: Any, time_ms: float | None, lane: str) -> None:
+        self._answered.add(own_id)
+        is_error = isinstance(error, dict)
+        told = error.get("message") if is_error else result
+        self.turns.result(own_id, told, is_error=is_error, time_ms=time_ms, lane=lane)
+
+
+def _identity(message: dict[str, Any]) -> str:
+    own = message.get("id")
+    return own if isinstance(own, str) else repr(message)
+
+
+def _parts(content: Any) -> tuple[str, str]:
+    """Text and reasoning."""
+    if isinstance(content, str):
+        return content, ""
+    texts, reasoning = [], []
+    for part in content if isinstance(content, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text":
+            texts.append(str(part.get("text") or ""))
+        elif kind == "reasoning":
+            reasoning.append(str(part.get("reasoning") or ""))
+    return "\n".join(texts), "\n".join(reasoning)
+
+
+def _tool_request(call: dict[str, Any]) -> ToolRequest:
+    return ToolRequest(str(call.get("function")), call.get("arguments"), str(call.get("id")))
+
+
+IMPORTER: Final = Importer(
+    name="inspect",
+    title="logs of Inspect",
+    version=1,
+    fidelity="tools",
+    recognises=_recognises,
+    read=_read,
+    holds_many=True,
+)

@@ -1,0 +1,8 @@
+"""Other people's tools, run by ``make test-producers`` alone: installing them takes a registry."""
+
+import os
+
+FOLDER = os.environ.get("REENACT_PRODUCERS", "")
+"""Where those from PyPI are installed, apart from the environment of the tests."""
+
+collect_ignore_glob = [] if FOLDER else ["test_*.py"]
