@@ -390,3 +390,43 @@ def test_a_project_of_pytest_recording_moves_with_one_command(tmp_path):
     )
     assert "4 replayed" in tested.stdout, tested.stdout + tested.stderr
     assert "4 passed" in tested.stdout
+
+
+@pytest.mark.parametrize("name", ["cassetter.yaml", "pytest-recording/cassettes/test_agent"])
+def test_a_large_cassette_is_read_piece_by_piece(tmp_path, monkeypatch, name):
+    """With the same calls as one that is read as a whole; aliases lead to what was read before."""
+    source = FIXTURES / name
+    whole = reenact.import_runs(source, tmp_path / "whole").runs
+    monkeypatch.setattr("reenact.importers.vcr._LARGE_BYTES", 0)
+    pieces = reenact.import_runs(source, tmp_path / "pieces").runs
+    assert [(run.counts, run.losses, run.unknown) for run in pieces] == [
+        (run.counts, run.losses, run.unknown) for run in whole
+    ]
+    for one, other in zip(whole, pieces, strict=True):
+        assert called(Path(one.path)) == called(Path(other.path))
+
+
+def called(run: Path) -> list[Any]:
+    """What was asked and answered, in any order: cassetter does not write calls as they were made."""
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    kinds = ("request", "response", "value", "pieces")
+    return sorted(
+        json.dumps([event["data"].get(kind) for kind in kinds])
+        for event in events
+        if event["type"] != "run_end"
+    )
+
+
+def test_what_can_be_read_of_a_large_cassette_is_read(tmp_path, monkeypatch):
+    """Up to the line where it was cut off; a list is no cassette of today."""
+    monkeypatch.setattr("reenact.importers.vcr._LARGE_BYTES", 0)
+    answer = "  response: {status: {code: 200, message: OK}}\n"
+    part = f"- request: &a {{method: GET, uri: 'http://x.test/1'}}\n{answer}"
+    again = f"- request: *a\n{answer}"
+    cut = tmp_path / "cut.yaml"
+    cut.write_text(f"version: 1\ninteractions:\n{part}{again}- request: {{method: GET\n")
+    (run,) = reenact.import_runs(cut, tmp_path / "cut").runs
+    assert (run.counts.requests, len(run.losses), run.losses[0].line) == (2, 1, 8)
+    listed = tmp_path / "listed.yaml"
+    listed.write_text("interactions: nothing\nrequest: 1\n")
+    assert reenact.import_runs(listed, tmp_path / "listed").verdict == "nothing"

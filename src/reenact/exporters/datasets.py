@@ -566,7 +566,8 @@ def dataset_card(
         features.append({"name": "provenance", "struct": [*sources, *told]})
     else:
         features.append({"name": "provenance", "struct": _card_fields(SftProvenance)})
-    files = [{"split": name, "path": f"{name}.jsonl"} for name in counts]
+    # A split without rows would keep Hugging Face from reading the others.
+    files = [{"split": name, "path": f"{name}.jsonl"} for name, count in counts.items() if count]
     head = {
         "configs": [{"config_name": "default", "data_files": files}],
         "dataset_info": {"features": features},

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from reenact._version import __version__
-from reenact.boundary import Call, Lane, entered, running_in
+from reenact.boundary import Lane, entered, running_in
 from reenact.errors import StoreError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -71,8 +71,9 @@ class ToolRequest(msgspec.Struct, frozen=True):
     id: str | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
-        named = {"name": self.name, "arguments": self.arguments}
-        return named if self.id is None else {"id": self.id, **named}
+        # In canonical order, so that an answer can be written as it is.
+        own = {} if self.id is None else {"id": self.id}
+        return {"arguments": self.arguments, **own, "name": self.name}
 
 
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +131,8 @@ class ImportSource(Protocol):
     name: str
     started_ms: int
     """When it was last changed, for sources that tell no times."""
+    is_json: bool
+    """Whether all that was read of it so far is JSON to the letter."""
 
     def identity(self) -> ImportedSource:
         """Name, size and digest, when all of it has been read."""
@@ -303,10 +306,14 @@ class RunBuilder:
         before = self._latest_model.get(turn.lane)
         if before is not None:
             request["after"] = before
-        named = {"provider": _name_of(turn.provider), "model": _name_of(turn.model)}
-        call = Call("llm", turn.model, request, facts={**named, "derived": True})
-        step = self._context.step(call, self._lane(turn.lane))
-        self._latest_model[turn.lane] = step.call_id
+        call_id = self._latest_model[turn.lane] = self._context.new_call_id()
+        named: dict[str, JsonValue] = {
+            "callId": call_id,
+            "derived": True,
+            "model": _name_of(turn.model),
+            "provider": _name_of(turn.provider),
+        }
+        self._tell("llm_request", named | {"lane": turn.lane, "request": request})
         self.at(turn.answered_ms)
         answer: dict[str, JsonValue] = {}
         if turn.reasoning:
@@ -315,14 +322,11 @@ class RunBuilder:
             answer["text"] = turn.text
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
-        step.answer = answer
         stopped = None if turn.stop_reason is None else _name_of(turn.stop_reason)
-        step.facts = {
-            **named, "stopReason": stopped, "usage": turn.usage or None, "derived": True
-        }  # fmt: skip
+        named |= {"response": answer, "stopReason": stopped, "usage": turn.usage or None}
         if turn.error is not None:
-            step.facts["modelError"] = {"type": "error", "message": turn.error}
-        step.close(None)
+            named["modelError"] = {"type": "error", "message": turn.error}
+        self._tell("llm_response", named)
         if turn.text:
             self.final_output = turn.text
 
@@ -335,9 +339,12 @@ class RunBuilder:
         self._told_ids.add(own_id)
         self.counts.tool_calls += 1
         self.at(time_ms)
-        call = Call("tool", _name_of(tool), args, facts={"derived": True})
-        step = self._context.step(call, self._lane(lane))
-        self._open_tools[own_id] = step.call_id, lane
+        call_id = self._context.new_call_id()
+        self._tell(
+            "tool_call",
+            {"args": args, "callId": call_id, "derived": True, "lane": lane, "tool": _name_of(tool)},
+        )
+        self._open_tools[own_id] = call_id, lane
         return True
 
     def tool_result(
@@ -363,7 +370,7 @@ class RunBuilder:
             outcome["error"] = {"type": "ToolError", "message": message}
         else:
             outcome["result"] = result
-        self._context.record_event("tool_result", outcome)
+        self._tell("tool_result", outcome)
         return True
 
     def is_open(self, own_id: str) -> bool:
@@ -375,7 +382,10 @@ class RunBuilder:
         self.counts.notes += 1
         self.at(time_ms)
         told = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
-        self._context.record_event("state_mutation", told)
+        self._tell("state_mutation", told)
+
+    def _tell(self, event_type: str, data: dict[str, JsonValue]) -> None:
+        self._context.record_told(event_type, data, is_json=self._source.is_json)
 
     def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)

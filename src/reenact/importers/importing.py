@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -44,12 +45,15 @@ _SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache
 _decode: Final = msgspec.json.Decoder().decode
 
 
-def read_value(text: bytes) -> Any:
-    """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none."""
+def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> Any:
+    """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none.
+
+    *on_odd* is told where it holds what JSON does not have.
+    """
     try:
         return _decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        pass
+        on_odd()
     try:
         # Lone surrogates and NaN are no JSON, and are written all the same.
         return json.loads(text.decode("utf-8", "replace"))
@@ -86,6 +90,8 @@ class ForeignSource:
         self.started_ms = int(stat.st_mtime * 1000)
         self.is_folder = path.is_dir()
         self._progress = progress
+        self.is_json = False
+        """Whether all that was read of it so far is JSON to the letter."""
         self._files: dict[str, tuple[int, str]] = {}
         """Size and digest of what was read, by name below the folder; a file's own name is empty."""
 
@@ -154,13 +160,25 @@ class ForeignSource:
                 counting.drain()
                 self._files[below] = counting.size, counting.hash.hexdigest()
 
+    @contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        """The file to be read piece by piece, in constant memory."""
+        with self.path.open("rb") as stream:
+            counting = _Hashing(stream, self._progress)
+            try:
+                yield counting  # type: ignore[misc]  # as much of one as is needed
+            finally:
+                counting.drain()
+                self._files[""] = counting.size, counting.hash.hexdigest()
+
     def objects(
         self, lose: Callable[[str, int | None], None], below: str = ""
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file with one JSON object a line; lines that are none go to *lose*."""
+        self.is_json = True
         for number, text in self.lines(lose, below):
             try:
-                value = read_value(text)
+                value = read_value(text, self._note_odd)
             except ValueError:
                 lose("the line is no JSON; the file may have been cut off here", number)
                 continue
@@ -168,6 +186,9 @@ class ForeignSource:
                 yield number, value
             else:
                 lose("the line is no JSON object", number)
+
+    def _note_odd(self) -> None:
+        self.is_json = False
 
     def files_read(self) -> list[Path]:
         """What belongs to it beside itself."""
@@ -208,6 +229,9 @@ class _Hashing:
 
     def readline(self, most: int) -> bytes:
         return self._seen(self._stream.readline(most))
+
+    def read(self, most: int) -> bytes:
+        return self._seen(self._stream.read(most))
 
     def drain(self) -> None:
         while self._seen(self._stream.read(1 << 20)):

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import yaml
+from yaml.composer import Composer
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder
@@ -26,6 +27,8 @@ from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
 _VERSION: Final = 1
+_LARGE_BYTES: Final = 32 * 1024 * 1024
+"""From here on a cassette is read interaction by interaction: slower, but in constant memory."""
 _INTERACTIONS: Final = ("interactions", "http_interactions")
 _YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
 _ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
@@ -100,6 +103,10 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
+    is_yaml = not source.head.lstrip().startswith((b"{", b"["))
+    if is_yaml and source.path.stat().st_size > _LARGE_BYTES:
+        _read_stream(source, runs)
+        return
     text = source.read()
     try:
         document, lost = _parse(text, source.name)
@@ -108,22 +115,81 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     for reason, line in lost:
         run.lose(reason, line)
+    _check_members(run, document, is_whole=not lost)
+    interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
+    for number, interaction in _in_order(interactions if isinstance(interactions, list) else []):
+        _try_interaction(run, number, interaction)
+
+
+def _check_members(run: RunBuilder, document: dict[str, Any], *, is_whole: bool) -> None:
+    """Whether the cassette is one that is known, and has HTTP alone."""
     run.check_fields("", document, _TOP)
     version = document.get("version")
     if version is not None and version != _VERSION:
         run.lose(f"version {version!r} of cassettes is not known; it was read as version {_VERSION}")
-    elif version is None and "recorded_with" not in document and not lost:
+    elif version is None and "recorded_with" not in document and is_whole:
         run.lose("the cassette does not say its version; it may have been cut off at its end")
     for name in _OTHER_PROTOCOLS:
         for _ in document.get(name) or ():
             run.lose(f"{name}: only HTTP can be imported")
     run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
-    interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
-    for number, interaction in _in_order(interactions if isinstance(interactions, list) else []):
+
+
+def _try_interaction(run: RunBuilder, number: int, interaction: Any) -> None:
+    try:
+        _import_interaction(run, interaction)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        run.lose(f"interaction {number} cannot be read: {error}")
+
+
+class _StreamLoader(Composer, _Loader):
+    """Composes one value at a time, in Python, of what C parses; what was read before can be forgotten."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        _Loader.__init__(self, stream)  # type: ignore[call-arg]
+        Composer.__init__(self)
+
+    def next_value(self) -> Any:
+        return self.construct_document(self.compose_node(None, None))  # type: ignore[arg-type]
+
+    def take(self, kind: type[yaml.Event]) -> None:
+        """Go on behind an event of that kind; ``ValueError`` where there is another one."""
+        if not self.check_event(kind):
+            raise ValueError("expected an object with interactions")
+        self.get_event()
+
+
+def _read_stream(source: ForeignSource, runs: Runs) -> None:
+    """A large cassette, one interaction at a time, as they stand in the file."""
+    run = runs.open()
+    members: dict[str, Any] = {}
+    count, is_whole = 0, False
+    with source.stream() as stream:
+        loader = _StreamLoader(stream)
         try:
-            _import_interaction(run, interaction)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            run.lose(f"interaction {number} cannot be read: {error}")
+            for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.MappingStartEvent):
+                loader.take(kind)
+            while not loader.check_event(yaml.MappingEndEvent):
+                name = str(loader.next_value())
+                if name not in _INTERACTIONS or not loader.check_event(yaml.SequenceStartEvent):
+                    members[name] = loader.next_value()
+                    continue
+                members[name] = []
+                loader.take(yaml.SequenceStartEvent)
+                while not loader.check_event(yaml.SequenceEndEvent):
+                    count += 1
+                    _try_interaction(run, count, loader.next_value())
+                loader.take(yaml.SequenceEndEvent)
+            is_whole = True
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
+            run.lose(f"no YAML behind this: {reason}", None if mark is None else mark.line + 1)
+        finally:
+            loader.dispose()
+    if run.is_empty:
+        raise FormatError("there is no interaction in it that can be read", file=source.name)
+    _check_members(run, members, is_whole=is_whole)
 
 
 def _in_order(interactions: list[Any]) -> list[tuple[int, Any]]:

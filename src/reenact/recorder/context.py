@@ -411,6 +411,32 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
 
+    def record_told(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> None:
+        """Append an event that a source tells of, with the members that such an event has.
+
+        *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have.
+        """
+        if self._failure is not None:
+            return
+        try:
+            if event_type == "llm_request":
+                text = self._payloads.told_request(data, is_json=is_json)
+                if self._model is NO_MODEL:
+                    self._model = _model_of(
+                        self._payloads.members({name: data[name] for name in _UNKNOWN_MODEL})
+                    )
+            elif event_type == "llm_response":
+                text = self._payloads.told_response(data, is_json=is_json)
+            else:
+                text = self._payloads.told(data, is_json=is_json)
+            self._events.append(event_type.encode(), text)
+        except Exception as error:
+            self._fail(error)
+
+    def new_call_id(self) -> str:
+        """The name of a call that is told."""
+        return f"{self._names.call_prefix}{next(self._call_numbers)}"
+
     def record_nondeterministic(self, source: str, key: str, value: Any) -> None:
         """Record a value that came from chance or from outside."""
         from_outside = Instant("nondeterministic", {"source": source, "key": key})

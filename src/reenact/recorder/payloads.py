@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import encode_clean
+from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 from reenact.values.codec import (
@@ -79,6 +79,32 @@ class Payloads:
         text = whole_text(data, answer, is_json=is_json)
         is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
         return text if is_fit else None
+
+    def told(self, data: dict[str, Any], *, is_json: bool) -> bytes:
+        """The text of an event's data that somebody tells of, in one go where it is small."""
+        plain = object_text(data, is_json=is_json)
+        text = self._redactor.redact_json(plain)
+        return text if len(text) <= self._threshold_bytes else encode_clean(self.members(data))
+
+    def told_request(self, data: dict[str, Any], *, is_json: bool) -> bytes:
+        """The same for a model call, with the digest of its request."""
+        digest = digest_of_bytes(to_text(data["request"], is_json=is_json))
+        plain = object_text(data | {"inputHash": digest, "requestHash": digest}, is_json=is_json)
+        if len(plain) <= self._threshold_bytes and self._redactor.is_clean(plain):
+            return plain
+        text = self._redactor.redact_json(to_text(data["request"], is_json=is_json))
+        digest = digest_of_bytes(text)
+        hashes = {"inputHash": digest, "requestHash": digest}
+        return encode_clean(self.members(data) | hashes | {"request": self.stored(text)})
+
+    def told_response(self, data: dict[str, Any], *, is_json: bool) -> bytes:
+        """The same for a model's answer, whose members keep their order."""
+        whole = self.whole(data, "response", is_json=is_json)
+        if whole is not None:
+            return whole
+        text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
+        rest = {name: value for name, value in data.items() if name != "response"}
+        return encode_clean(self.members(rest) | {"response": self.stored_answer(text)})
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""

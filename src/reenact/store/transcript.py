@@ -60,7 +60,11 @@ def transcript_of(log: EventReader) -> bytes:
         characters += len(section.title) + len(section.said.text)
     may_be_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
     text = b""
+    lengths = [len(section.said.text) for section in sections]
     for limit in _TEXT_CHARACTERS:
+        # What would be too large is not written: a character is at least a byte.
+        if limit > _TEXT_CHARACTERS[-1] and sum(min(length, limit) for length in lengths) > may_be_bytes:
+            continue
         text = ("\n".join([_TITLE, *(section.to_text(limit) for section in sections)]) + rest).encode()
         if len(text) <= may_be_bytes:
             break

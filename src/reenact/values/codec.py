@@ -57,18 +57,18 @@ def to_text(value: Any, *, is_json: bool = False) -> bytes:
     return _encode(value) if _PLUS in text and b"e+" in text else text
 
 
-def to_ordered_text(value: Any) -> bytes:
+def to_ordered_text(value: Any, *, is_json: bool = False) -> bytes:
     """*value* as JSON text with the members of its objects in their own order.
 
     A program may depend on that order, for one by putting an answer into its next prompt.
     """
-    text = _plain_text(value, _ORDERED)
+    text = _plain_text(value, _ORDERED, is_json)
     return _encode_ordered(_tagged_whole(value)) if text is None else text
 
 
-def object_text(members: dict[str, Any]) -> bytes:
+def object_text(members: dict[str, Any], *, is_json: bool = False) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
-    text = _plain_text(members, _SORTED)
+    text = _plain_text(members, _SORTED, is_json)
     if text is None or (_PLUS in text and b"e+" in text):
         return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
     return text

@@ -1,0 +1,78 @@
+"""Importing a cassette beside parsing its YAML, and a transcript beside the speed it has to reach."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from bench.figure import Figure, TimesAsLong, best_in_turns
+from reenact.importers.importing import import_runs
+
+CALLS = 300
+TURNS = 2000
+RECORDED = (
+    Path(__file__).parents[1]
+    / "tests/importers/fixtures/pytest-recording/cassettes/test_agent/test_it_answers.yaml"
+)
+BYTES_PER_S = 50_000_000
+TEXT = "The order has not shipped yet; the carrier was asked on Monday and said that it would look. " * 8
+
+
+def figures() -> Iterator[Figure]:
+    """A cassette of model calls, and a transcript of Claude Code."""
+    with TemporaryDirectory() as folder:
+        cassette = Path(folder, "cassette.yaml")
+        cassette.write_text(yaml.dump(_cassette(), Dumper=yaml.CSafeDumper))
+        text = cassette.read_bytes()
+        ours_s, beside_s = best_in_turns(
+            lambda: _import(cassette, Path(folder, "run")), lambda: yaml.load(text, yaml.CSafeLoader)
+        )
+        what = f"import a cassette, {CALLS} calls, {len(text) // 1000} kB"
+        yield Figure(what, ours_s, "PyYAML, C loader", beside_s, TimesAsLong(1.5))
+        transcript = Path(folder, "transcript.jsonl")
+        transcript.write_text("".join(json.dumps(entry) + "\n" for entry in _entries()))
+        size = transcript.stat().st_size
+        ours_s, _ = best_in_turns(lambda: _import(transcript, Path(folder, "run")), lambda: None)
+        what = f"import a transcript, {TURNS} turns, {size // 1000} kB"
+        yield Figure(what, ours_s, "50 MB/s", size / BYTES_PER_S, TimesAsLong(1))
+
+
+def _import(source: Path, out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    import_runs(source, out)
+
+
+def _cassette() -> dict[str, Any]:
+    """What pytest-recording wrote of one call, with other texts, so many times."""
+    (found,) = yaml.load(RECORDED.read_bytes(), yaml.CSafeLoader)["interactions"]
+    interactions = []
+    for number in range(CALLS):
+        asked = {"model": "m", "messages": [{"role": "user", "content": f"{number}: {TEXT}"}]}
+        answer = json.loads(found["response"]["body"]["string"])
+        answer["choices"][0]["message"]["content"] = TEXT
+        request = found["request"] | {"body": json.dumps(asked)}
+        response = found["response"] | {"body": {"string": json.dumps(answer)}}
+        interactions.append(copy.deepcopy({"request": request, "response": response}))
+    return {"version": 1, "interactions": interactions}
+
+
+def _entries() -> Iterator[dict[str, Any]]:
+    for number in range(TURNS):
+        known = {"uuid": f"{number}", "parentUuid": str(number - 1) if number else None, "sessionId": "s"}
+        known |= {"isSidechain": False, "timestamp": f"2026-01-01T{number // 3600:02}:00:00Z", "cwd": "/work"}
+        message: dict[str, Any] = {"role": "user", "content": "Go."}
+        if number % 2:
+            call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": TEXT[:90]}}
+            message = {"id": f"m{number}", "type": "message", "role": "assistant", "model": "m"}
+            message |= {"content": [{"type": "text", "text": TEXT[:300]}, call], "stop_reason": "tool_use"}
+        elif number:
+            result = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": TEXT * 4}
+            message = {"role": "user", "content": [result]}
+        yield known | {"type": "assistant" if number % 2 else "user", "message": message}
