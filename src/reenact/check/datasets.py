@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.lines import read_lines
 from reenact.progress import Progress
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import RunDir
 from reenact.trace.to_rows import (
     CallRow,
@@ -69,11 +71,12 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
     """Trace every row back to its run, which is where the row says, or in the folder *runs*."""
     checking = _Checking(runs)
     files = dataset_files(path)
-    for file in files:
-        for number, row in _rows(file, checking.findings):
-            checking.check(file, number, row)
-            if progress is not None:
-                progress(0 if row is None else row.size_bytes)
+    with checking.copies:
+        for file in files:
+            for number, row in _rows(file, checking.findings):
+                checking.check(file, number, row)
+                if progress is not None:
+                    progress(0 if row is None else row.size_bytes)
     facts: dict[str, Any] = {
         "rows": sum(checking.rows.values()),
         "kinds": sorted(checking.rows),
@@ -155,6 +158,8 @@ class _Problem(Exception):
 class _Checking:
     def __init__(self, runs: Path | None) -> None:
         self.findings: list[Finding] = []
+        self.copies = ExitStack()
+        """Of runs at addresses, for the time of the check."""
         self.rows: Counter[str] = Counter()
         self.captures: dict[str, bool] = {}
         """By capture id: whether the run was sealed."""
@@ -250,11 +255,11 @@ class _Checking:
         return conversation
 
     def _run(self, folder: Path, source: RowSource) -> _Run:
-        place = f"{os.path.normpath(folder / source.run)}"
+        place = source.run if is_remote(source.run) else os.path.normpath(folder / source.run)
         found = self._kept.get(f"{place} {source.capture_id}")
         if found is None:
             try:
-                found = _Run(self._open(Path(place), source), {}, {})
+                found = _Run(self._open(place, source), {}, {})
             except _Problem as problem:
                 found = problem
             if len(self._kept) >= _KEPT_RUNS:
@@ -265,8 +270,13 @@ class _Checking:
         self._check_source(found.reader, source)
         return found
 
-    def _open(self, place: Path, source: RowSource) -> CaptureReader:
-        candidates = [place] if RunDir(place).is_capture else []
+    def _open(self, place: str, source: RowSource) -> CaptureReader:
+        if is_remote(place):
+            try:
+                return CaptureReader(self.copies.enter_context(local_run(place)))
+            except (ReenactError, OSError) as error:
+                raise _Problem("run_missing", f"its run cannot be had: {error}") from None
+        candidates = [Path(place)] if RunDir(Path(place)).is_capture else []
         if not candidates and self._runs is not None:
             candidates = self._by_capture_id.get(source.capture_id, [])
         if not candidates:

@@ -26,12 +26,14 @@ from reenact.formats.record import ABSENT
 from reenact.store.outfile import open_output
 from reenact.store.paths import folder_name
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import local_run
 from reenact.suite.runner import judge_capture
 from reenact.trace.to_rows import (
     CallRow,
     Chat,
     ChatMessage,
     RowOptions,
+    RowPlace,
     RowSource,
     RunVerdict,
     call_rows,
@@ -125,7 +127,11 @@ class RunRows(NamedTuple):
 
 def rows_of_run(path: str, plan: DatasetPlan) -> RunRows:
     """The rows of one run, for ``sft`` and ``parquet``."""
-    reader = CaptureReader(path)
+    with local_run(path) as folder:
+        return _rows_of(CaptureReader(folder), RowPlace(plan.folder, path), plan)
+
+
+def _rows_of(reader: CaptureReader, place: RowPlace, plan: DatasetPlan) -> RunRows:
     left_out = reason_against(judge(reader, plan.selection), plan.selection)
     if left_out is not None:
         return RunRows([], [], left_out)
@@ -133,10 +139,12 @@ def rows_of_run(path: str, plan: DatasetPlan) -> RunRows:
     family = find_family(reader)
     if plan.to == "parquet":
         return RunRows(
-            [_call_row(reader, call, plan, family) for call in call_rows(reader, plan.options)], [], None
+            [_call_row(reader, call, place, plan, family) for call in call_rows(reader, plan.options)],
+            [],
+            None,
         )
     found = conversations(reader, plan.options, losses.add)
-    return RunRows([_sft_row(reader, each, plan, family) for each in found], losses.found(), None)
+    return RunRows([_sft_row(reader, each, place, plan, family) for each in found], losses.found(), None)
 
 
 class DistinctLosses:
@@ -152,8 +160,10 @@ class DistinctLosses:
         return list(self._found.values())
 
 
-def _sft_row(reader: CaptureReader, found: Chat, plan: DatasetPlan, family: str) -> DatasetRow:
-    source = row_source(reader, found.first_event, found.last_event, Path(plan.folder))
+def _sft_row(
+    reader: CaptureReader, found: Chat, place: RowPlace, plan: DatasetPlan, family: str
+) -> DatasetRow:
+    source = row_source(reader, found.first_event, found.last_event, place)
     provenance = SftProvenance(
         **msgspec.structs.asdict(source),
         schema=DATASET_SCHEMA,
@@ -165,8 +175,10 @@ def _sft_row(reader: CaptureReader, found: Chat, plan: DatasetPlan, family: str)
     return DatasetRow(value, digest, [*_words(found.messages)], family)
 
 
-def _call_row(reader: CaptureReader, call: CallRow, plan: DatasetPlan, family: str) -> DatasetRow:
-    source = row_source(reader, call.first_event, call.last_event, Path(plan.folder))
+def _call_row(
+    reader: CaptureReader, call: CallRow, place: RowPlace, plan: DatasetPlan, family: str
+) -> DatasetRow:
+    source = row_source(reader, call.first_event, call.last_event, place)
     provenance = ParquetProvenance(
         **msgspec.structs.asdict(source), schema=DATASET_SCHEMA, export_redaction=plan.options.redact
     )
@@ -224,7 +236,11 @@ class RunContinuations(NamedTuple):
 
 def continuations_of_run(path: str, plan: DatasetPlan) -> RunContinuations:
     """The conversations of one run, for ``preference``."""
-    reader = CaptureReader(path)
+    with local_run(path) as folder:
+        return _continuations_of(CaptureReader(folder), path, plan)
+
+
+def _continuations_of(reader: CaptureReader, path: str, plan: DatasetPlan) -> RunContinuations:
     verdict = judge(reader, plan.selection)
     left_out = reason_against(verdict, plan.selection, ranks=True)
     if left_out is not None:
@@ -288,28 +304,29 @@ def _keep_best(kept: list[tuple[Continuation, bytes]], new: Continuation, how: b
 
 def pair_rows(pairs: Iterable[Pair], plan: DatasetPlan) -> Iterator[DatasetRow]:
     """The pairs as rows; the runs are read again, few of them at a time."""
-    kept: OrderedDict[str, tuple[CaptureReader, dict[int, Chat]]] = OrderedDict()
+    kept: OrderedDict[str, dict[int, tuple[Chat, RowSource]]] = OrderedDict()
 
-    def read(one: Continuation) -> tuple[CaptureReader, Chat]:
+    def read(one: Continuation) -> tuple[Chat, RowSource]:
         if one.path not in kept:
-            reader = CaptureReader(one.path)
-            every = conversations(reader, plan.options, lambda _: None)
-            kept[one.path] = reader, {each.last_event: each for each in every}
+            with local_run(one.path) as folder:
+                reader, place = CaptureReader(folder), RowPlace(plan.folder, one.path)
+                kept[one.path] = {
+                    each.last_event: (each, row_source(reader, each.first_event, each.last_event, place))
+                    for each in conversations(reader, plan.options, lambda _: None)
+                }
             if len(kept) > _KEPT_RUNS:
                 kept.popitem(last=False)
         kept.move_to_end(one.path)
-        reader, by_event = kept[one.path]
-        return reader, by_event[one.last_event]
+        return kept[one.path][one.last_event]
 
     test = plan.selection.test
     tested = "" if test is None else f"sha256:{sha256(Path(test).read_bytes()).hexdigest()}"
     for pair in pairs:
-        (better, chosen), (worse, rejected) = read(pair.chosen), read(pair.rejected)
-        folder = Path(plan.folder)
+        (chosen, better), (rejected, worse) = read(pair.chosen), read(pair.rejected)
         provenance = PairProvenance(
             schema=DATASET_SCHEMA,
-            chosen=row_source(better, chosen.first_event, chosen.last_event, folder),
-            rejected=row_source(worse, rejected.first_event, rejected.last_event, folder),
+            chosen=better,
+            rejected=worse,
             reasoning=plan.options.reasoning,
             export_redaction=plan.options.redact,
             test=tested,

@@ -24,6 +24,7 @@ from reenact.providers import Media, ModelRequest, ModelResponse, Other, Refusal
 from reenact.providers.meaning import Message, Part, ToolResult
 from reenact.redaction import Redactor
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote
 from reenact.trace.model_calls import as_text, request_of, response_of, usage_of
 from reenact.values.tags import plain
 
@@ -50,7 +51,7 @@ class RowSource(msgspec.Struct, frozen=True):
 
     capture_id: str
     run: str
-    """Where the run is, as seen from the folder of the dataset."""
+    """Where the run is, as seen from the folder of the dataset; or its address."""
     events_hash: str
     first_event: int
     last_event: int
@@ -60,6 +61,14 @@ class RowSource(msgspec.Struct, frozen=True):
     """The profile under which the run was recorded."""
     fidelity: str
     """``recorded``, or how faithful the import was."""
+
+
+class RowPlace(NamedTuple):
+    """Where a row and its run are."""
+
+    folder: str
+    run: str
+    """A path, or an address."""
 
 
 class Chat(NamedTuple):
@@ -80,13 +89,15 @@ def find_seal(run: Path) -> str:
         return ""
 
 
-def row_source(reader: CaptureReader, first: int, last: int, folder: Path) -> RowSource:
-    """What a row in *folder* says of the run it was made of."""
+def row_source(reader: CaptureReader, first: int, last: int, place: RowPlace) -> RowSource:
+    """What a row says of the run it was made of."""
     manifest = reader.manifest
     try:
-        run = Path(os.path.relpath(reader.path, folder.absolute())).as_posix()
+        run = Path(os.path.relpath(reader.path, Path(place.folder).absolute())).as_posix()
     except ValueError:  # on another drive
         run = reader.path.as_posix()
+    if is_remote(place.run):
+        run = place.run
     return RowSource(
         capture_id=manifest.captureId,
         run=run,
