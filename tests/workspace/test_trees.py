@@ -17,6 +17,7 @@ from reenact.errors import FormatError, StoreError
 from reenact.formats.workspace import TreeEntry, join_entries, read_tree, write_entry
 from reenact.store.blobs import BlobStore
 from reenact.workspace.compare import compare_trees, describe_change, find_entry, walk
+from reenact.workspace.recording import WorkspaceOrder
 from reenact.workspace.restore import apply_changes, restore_tree
 from reenact.workspace.scan import Index, Scanner
 from tests.hard import rounds
@@ -385,35 +386,71 @@ def test_changes_are_told_with_their_diff(root, kept):
     assert describe_change(changes[2], kept.content) == ["changed l", "-→ a", "+→ new"]
 
 
+_KNOWN = r"""*.log /a b/ a/b **/c a/** !b * !a/ ? [ab] [!a]c [^a]c [a-c] [[:alpha:]] [[:digit:]a] []a] [a]]
+[a\]b] ** *** a** a**b /**/c **/b/** b/**/c a/*/c !!a \!b \#c #c \a a\ ! / // !/ /!b *.*g [ab]/[ab]c a/b/ a//b
+./a ../a [!]a] [a-] [-a] [b-a] a? ?c **c c** .* *b* [[:upper:]] [[:nope:]] [[:alpha:]b[:digit:]] [\a-c] \* *\
+[[:] [[:a] é ?? [é] [[:alpha:]-z] [a-\c] [!-a] [a&&b] [a||b] [a~~b] [a--b]"""
+_PATHS = (
+    "a/b/c",
+    "a/c",
+    "b/a",
+    "c",
+    "a.log",
+    "b/a.log",
+    "ab/c",
+    "a/ac/b",
+    "a b",
+    "!b",
+    "#c",
+    "B",
+    "é",
+    "a/é",
+)
 _patterns = st.lists(
     st.one_of(
-        st.sampled_from(["*.log", "/a", "b/", "a/b", "**/c", "a/**", "!b", "*", "!a/", "?", "[ab]", "[!a]c"]),
-        st.text(alphabet="ab/*?![]\\ .", min_size=1, max_size=6),
+        st.sampled_from([*_KNOWN.split(), "a ", "a\\ ", "b  ", " a", "a\r", "\ufeffa", "a\tb"]),
+        st.text(alphabet="ab/*?![]\\ .-^", min_size=1, max_size=6),
     ),
     max_size=4,
 )
 
 
-@settings(max_examples=rounds(25, 500), deadline=None)
-@given(above=_patterns, below=_patterns)
-def test_ignore_files_mean_what_git_says(tmp_path_factory, above, below):
-    """git itself is asked which files are left out."""
+@settings(max_examples=rounds(25, 1000), deadline=None)
+@given(above=_patterns, below=_patterns, excluded=_patterns, mine=_patterns)
+def test_ignore_files_mean_what_git_says(tmp_path_factory, above, below, excluded, mine):
+    """git itself is asked which files are left out, by all files that can say so."""
     root = tmp_path_factory.mktemp("ignoring")
-    for path in ("a/b/c", "a/c", "b/a", "c", "a.log", "b/a.log", "ab/c", "a/ac/b"):
+    for path in (
+        "a/b/c",
+        "a/c",
+        "b/a",
+        "c",
+        "a.log",
+        "b/a.log",
+        "ab/c",
+        "a/ac/b",
+        "a b",
+        "!b",
+        "#c",
+        "B",
+        "é",
+        "a/é",
+    ):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(path)
     (root / ".gitignore").write_text("\n".join(above))
     (root / "b" / ".gitignore").write_text("\n".join(below))
-    environ = os.environ | {"GIT_CONFIG_GLOBAL": "/dev/null"}
-    subprocess.run(["git", "init", "-q", root], check=True, env=environ)
-    told = subprocess.run(
-        ["git", "ls-files", "-z", "--others", "--exclude-standard"],
-        cwd=root,
-        check=True,
-        capture_output=True,
-        env=environ,
-    )
-    kept = Kept(root.with_name(root.name + "-blobs"))
-    tree = Scanner(root, kept.blobs.put).take()
+    home = tmp_path_factory.mktemp("home")
+    (home / "mine").write_text("\n".join(mine))
+    (home / ".gitconfig").write_text("[core]\nexcludesFile = ~/mine\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+        subprocess.run(["git", "init", "-q", root], check=True)
+        (root / ".git" / "info" / "exclude").write_text("\n".join(excluded))
+        words = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
+        told = subprocess.run(words, cwd=root, check=True, capture_output=True)
+        kept = Kept(root.with_name(root.name + "-blobs"))
+        tree = WorkspaceOrder.for_folder(root).scanner(kept.blobs.put, bytes).take()
     files = {path for path, entry in walk(kept.read, tree) if entry.kind == "file"}
     assert files == {path for path in told.stdout.split(b"\0") if path}

@@ -46,7 +46,7 @@ class IgnoreRules:
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether *path*, from the file's own folder, is left out; the last pattern that matches decides."""
-        own = self._prefix + path
+        own = _in_bytes(self._prefix + path)
         name = own.rpartition("/")[2]
         for pattern in self._patterns:
             if pattern.is_for_folders and not is_folder:
@@ -71,17 +71,22 @@ class _Below(IgnoreRules):
         return self._above.ignores(self._prefix + path, is_folder=is_folder)
 
 
-def rules_above(root: Path) -> list[tuple[str, str]]:
-    """What the repository around *root* says of it, if there is one: its excludes, and the files above.
+def find_repository(root: Path) -> Path | None:
+    """The folder of the repository around *root*, or the working tree, if there is one."""
+    return next((place for place in (root, *root.parents) if (place / ".git").exists()), None)
+
+
+def rules_above(root: Path, excludes: Iterable[Path] = ()) -> list[tuple[str, str]]:
+    """What the repository around *root* says of it, if there is one: its *excludes*, and the files above.
 
     Each text comes with the path of *root* from its folder; the last one is the nearest.
     """
-    parents = [root, *root.parents]
-    top = next((place for place in parents if (place / ".git").exists()), None)
+    top = find_repository(root)
     if top is None:
         return []
+    parents = [root, *root.parents]
     above = reversed(parents[1 : parents.index(top) + 1])
-    files = [(top, top / ".git" / "info" / "exclude"), *((folder, folder / IGNORE_FILE) for folder in above)]
+    files = [*((top, file) for file in excludes), *((folder, folder / IGNORE_FILE) for folder in above)]
     found = [(folder, read_ignore_file(file)) for folder, file in files]
     return [(_path_from(folder, root), text) for folder, text in found if _read_patterns(text)]
 
@@ -127,15 +132,28 @@ def _read_pattern(line: str) -> _Pattern | None:
     if not line:
         return None
     try:
-        return _Pattern(re.compile(_translate(line), re.DOTALL), is_negated, is_for_folders, is_of_names)
-    except (re.error, RecursionError):
-        return None  # a pattern that git could not match either
+        matches = re.compile(_translate(_in_bytes(line)), re.DOTALL)
+    except _NeverMatches:
+        return None
+    return _Pattern(matches, is_negated, is_for_folders, is_of_names)
+
+
+def _in_bytes(text: str) -> str:
+    """*text* with one character for each byte, as git compares names."""
+    return text if text.isascii() else os.fsencode(text).decode("latin-1")
 
 
 def _without_trailing_spaces(line: str) -> str:
-    while line.endswith(" ") and not line.endswith("\\ "):
-        line = line[:-1]
-    return line
+    place = end = 0
+    while place < len(line):
+        place += 2 if line[place] == "\\" else 1
+        if line[place - 1 : place] != " " or line[place - 2 : place - 1] == "\\":
+            end = place
+    return line[:end] if end < place else line
+
+
+class _NeverMatches(Exception):
+    """A pattern that git takes for a broken one."""
 
 
 def _translate(pattern: str) -> str:
@@ -144,47 +162,83 @@ def _translate(pattern: str) -> str:
     while place < len(pattern):
         rest = pattern[place:]
         is_at_start = place == 0 or pattern[place - 1] == "/"
-        if is_at_start and rest.startswith("**/"):
-            words.append("(?:[^/]+/)*")
-            place += 3
-        elif is_at_start and rest == "**":
-            words.append(".+")
-            place += 2
-        elif rest[0] == "*":
+        stars = len(rest) - len(rest.lstrip("*"))
+        if stars > 1 and is_at_start and rest[stars : stars + 1] in ("", "/"):
+            words.append("(?:.*/)?" if rest[stars:] else ".*")
+            place += stars + 1
+        elif stars:
             words.append("[^/]*")
-            place += len(rest) - len(rest.lstrip("*"))
+            place += stars
         elif rest[0] == "?":
             words.append("[^/]")
             place += 1
-        elif rest[0] == "[" and (found := _CLASS.match(rest)) is not None:
-            words.append(_translate_class(found))
-            place += found.end()
+        elif rest[0] == "[":
+            word, length = _translate_class(rest)
+            words.append(word)
+            place += length
         else:
-            is_escape = rest[0] == "\\" and len(rest) > 1
+            is_escape = rest[0] == "\\"
+            if rest == "\\":
+                raise _NeverMatches
             words.append(re.escape(rest[1] if is_escape else rest[0]))
             place += 2 if is_escape else 1
     return "".join(words)
 
 
-_CLASS: Final = re.compile(
-    r"\[(?P<not>[!^]?)(?P<members>(?:\[:[a-z]+:\]|\\.|(?<=[\[!^])\]|[^\]\\])+)\]", re.DOTALL
-)
 _NAMED: Final = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
     "blank": " \\t",
+    "cntrl": r"\x00-\x1f\x7f",
     "digit": "0-9",
+    "graph": "!-~",
     "lower": "a-z",
+    "print": " -~",
     "punct": r"!-/:-@\[-`{-~",
-    "space": r"\s",
+    "space": r" \t\n\r",
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
 
 
-def _translate_class(found: re.Match[str]) -> str:
-    members = re.sub(r"\[:([a-z]+):\]", lambda named: _NAMED.get(named[1], ""), found["members"])
-    if members == found["members"]:
-        members = members.replace("[", r"\[").replace("]", r"\]").replace("^", r"\^")
-        members = members.replace("&&", r"&\&").replace("||", r"|\|").replace("~~", r"~\~")
-    return f"(?!/)[{'^' if found['not'] else ''}{members}]"
+def _translate_class(text: str) -> tuple[str, int]:
+    """The class that *text* begins with, and its length; what it may hold, and in which order, is git's."""
+    place = 1
+    is_negated = text[1:2] in ("!", "^")
+    place += is_negated
+    members: list[str] = []
+    before = ""
+    is_first = True
+    while is_first or text[place : place + 1] != "]":
+        is_first = False
+        one = text[place : place + 1]
+        if not one:
+            raise _NeverMatches
+        if one == "-" and before and text[place + 1 : place + 2] not in ("", "]"):
+            place += 2 if text[place + 1] == "\\" else 1
+            last = text[place : place + 1]
+            if not last:
+                raise _NeverMatches
+            members += [f"{re.escape(before)}-{re.escape(last)}"] if before <= last else []
+            before = ""
+        elif one == "[" and text[place + 1 : place + 2] == ":":
+            end = text.find("]", place + 2)
+            name = text[place + 2 : end - 1]
+            if end < 0 or (text[end - 1] == ":" and end > place + 2 and name not in _NAMED):
+                raise _NeverMatches
+            if text[end - 1] == ":" and end > place + 2:
+                members.append(_NAMED[name])
+                place, before = end, ""
+            else:
+                members.append(re.escape(one))
+                before = one
+        else:
+            place += one == "\\"
+            before = text[place : place + 1]
+            if not before:
+                raise _NeverMatches
+            members.append(re.escape(before))
+        place += 1
+    sign = "^" if is_negated else ""
+    inside = "".join(members)
+    return (f"(?!/)[{sign}{inside}]" if inside else "[^/]" if is_negated else "(?!)"), place + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, RLock, get_ident
 from typing import Any, Final, Literal, TypeAlias
@@ -14,7 +15,7 @@ import msgspec
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.workspace import WORKSPACE
 from reenact.workspace.history import WorkspaceStart
-from reenact.workspace.ignore import make_rules, rules_above
+from reenact.workspace.ignore import find_repository, make_rules, rules_above
 from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
 
 Base: TypeAlias = Literal["git"]
@@ -35,6 +36,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     """The tree at the start, where that was looked at before."""
     index: str = ""
     """The file that has what that look learned."""
+    given: str = ""
+    """How the folder was named."""
 
     @classmethod
     def for_folder(
@@ -57,7 +60,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
             commit_of(os.path.realpath(root))  # what is wrong with it is said before anything runs
         places = tuple(os.path.abspath(place) for place in leave_out)
         folder = Path(os.path.realpath(root))
-        return cls(str(folder), limit_bytes, base, places, tuple(rules_above(folder)))
+        above = tuple(rules_above(folder, _find_excludes(folder)))
+        return cls(str(folder), limit_bytes, base, places, above, given=os.path.abspath(root))
 
     def scanner(self, put: Callable[[bytes], str], redact: Callable[[bytes], bytes]) -> Scanner:
         """What looks at the folder, from what is known of it."""
@@ -90,6 +94,21 @@ def commit_of(root: str) -> tuple[str, dict[str, str]]:
         if facts.startswith(b"100"):  # files; links are in the tree itself
             objects[os.fsdecode(path)] = facts.split(b" ")[2].decode()
     return told.decode().strip(), objects
+
+
+def _find_excludes(root: Path) -> list[Path]:
+    """The files in which a user and the repository around *root* say what is ignored, the latter last."""
+    top = find_repository(root)
+    if top is None:
+        return []
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    found = [config / "git" / "ignore", top / ".git" / "info" / "exclude"]
+    questions = (["config", "--type=path", "core.excludesFile"], ["rev-parse", "--git-path", "info/exclude"])
+    for number, words in enumerate(questions):
+        with suppress(UsageError):  # not set, or there is no git: it is where it is by default
+            told = os.fsdecode(_ask_git(str(root), *words)).rstrip("\n")
+            found[number] = root / told
+    return found
 
 
 def _ask_git(root: str, *words: str) -> bytes:
