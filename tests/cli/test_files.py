@@ -297,7 +297,7 @@ def test_each_step_shows_what_it_changed_and_ends_are_compared(work, tmp_path):
     assert [(change.how, change.path) for change in report.files] == [("changed", "d/own.txt")]
 
 
-def test_nothing_of_the_files_is_published(work, tmp_path):
+def test_nothing_of_the_files_is_in_a_published_log(work, tmp_path):
     """Neither contents nor names; the seal covers the trees through the events that name them."""
     (work / "start.txt").write_text("very private content\n")
     words = ["--workspace", "--", *agent("filing")]
@@ -391,6 +391,30 @@ def test_the_workspace_can_be_named_and_its_path_is_mapped(tmp_path):
     done = replayed(tmp_path / "a", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "work" / "where.txt").read_text() == "untouched"
+
+
+def test_the_path_is_mapped_in_every_spelling(tmp_path):
+    """By the name of a link, as an address, escaped, in JSON, and beside names that are longer."""
+    home = tmp_path / "home"
+    (home / "my work").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(home / "my work")
+    link = tmp_path / "link"
+    (tmp_path / "link2").mkdir()
+    spell = (
+        "import json, os, urllib.parse as u; here = os.environ['PWD']; print(here + '/', here + '/a.py:3');"
+        "print('file://' + u.quote(here), u.quote(here, safe=''), json.dumps(json.dumps(['x\\n' + here])));"
+        "print(json.dumps(here).replace('/', '\\\\/'), os.path.realpath(here))"
+    )
+    first = f"cd '{link}' && {PYTHON} -c \"{spell}\" && ls -d {tmp_path}/link2"
+    script = [Reply(tool_calls=[ToolCall("bash", {"command": first})]), Reply("Done.")]
+    words = [PYTHON, "-I", str(AGENTS / "coding.py"), "Work"]
+    with ScriptedProvider(script) as provider:
+        options = ["-o", tmp_path / "a", "--workspace", link]
+        given = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic"), "HOME": str(home)}
+        done = run("record", *options, "--", *words, cwd=link, **given)
+    assert done.returncode == 0, done.stderr
+    done = replayed(tmp_path / "a", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_block_is_replayed_in_a_folder(tmp_path):

@@ -112,8 +112,10 @@ def test_links_that_lead_in_circles_are_links(root, kept, tmp_path):
     assert os.readlink(tmp_path / "again" / "d" / "up") == ".."
 
 
-def test_paths_longer_than_the_system_takes_come_back(root, kept, tmp_path):
+def test_paths_longer_than_the_system_takes_come_back(kept, tmp_path):
     """Each name is looked at, and made, from its folder."""
+    root = tmp_path / "long"
+    root.mkdir()
     fd = os.open(root, os.O_RDONLY)
     for _ in range(40):
         os.mkdir("n" * 250, dir_fd=fd)
@@ -122,9 +124,12 @@ def test_paths_longer_than_the_system_takes_come_back(root, kept, tmp_path):
         fd = below
     os.close(os.open("f" * 255, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
     os.close(fd)
-    tree = Scanner(root, kept.blobs.put).take()
-    kept.restore(tree, tmp_path / "again")
-    assert Scanner(tmp_path / "again", kept.blobs.put).take() == tree
+    try:
+        tree = Scanner(root, kept.blobs.put).take()
+        kept.restore(tree, tmp_path / "again")
+        assert Scanner(tmp_path / "again", kept.blobs.put).take() == tree
+    finally:
+        subprocess.run(["rm", "-rf", root, tmp_path / "again"], check=True)
 
 
 def test_large_files_with_holes_are_not_read(root, kept):

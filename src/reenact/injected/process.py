@@ -472,7 +472,7 @@ def _evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
         more=_own_files,
         input_copy=handover.input_copy,
     )
-    places = own_places() | ({"workspace": workspace} if workspace is not None else {})
+    places = own_places(workspace)
     return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s, places=places)
 
 

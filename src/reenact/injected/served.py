@@ -158,8 +158,8 @@ class ServedReplay(ReplayRun):
         """
         began_s = time.time()
         given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
-        places = own_places() | ({"cwd": str(cwd)} if cwd is not None else {})
-        places |= {"workspace": str(workspace)} if workspace is not None else {}
+        places = own_places(str(workspace) if workspace is not None else None)
+        places |= {"cwd": str(cwd)} if cwd is not None else {}
         super().__init__(
             path,
             policy=policy,

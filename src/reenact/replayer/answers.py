@@ -163,7 +163,7 @@ def _mover(edits: list[AnswerEdit]) -> Callable[[int], int]:
 
 def _bounded(name: str) -> str:
     """A short name is one only where it stands alone."""
-    if name.startswith("/"):
+    if name.startswith(("/", "\\/", "%2F", "~", "file://")):
         return bounded(name)
     plain = re.escape(name)
     return plain if len(name) >= _LONG else rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])"

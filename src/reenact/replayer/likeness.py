@@ -31,6 +31,7 @@ from reenact.replayer.renaming import (
 )
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.places import Places
+from reenact.volatile.places import spellings as spelled
 from reenact.volatile.times import Window
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -147,7 +148,11 @@ class RunLikeness:
     def _learn(self) -> None:
         """Put names and folders of this run into what is answered and asked from now on."""
         names = [pair for renamed in self._names for pair in forms_of(renamed)]
-        folders = [(recorded, self.places.here(recorded)) for recorded in self.places.recorded]
+        folders = [
+            pair
+            for recorded in self.places.recorded
+            for pair in zip(spelled(recorded), spelled(self.places.here(recorded)), strict=True)
+        ]
         self.answers = Substitution([*names, *folders])
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
 

@@ -239,10 +239,9 @@ class CaptureRun(Run):
 
     def where(self) -> dict[str, Any]:
         """By what a replay elsewhere recognises folders and local times of this run."""
-        places = own_places()
-        if self._workspace is not None:
-            places["workspace"] = self._workspace.root
-        places = mark_places(places, self._salt)
+        order = self._workspace
+        own = own_places() if order is None else own_places(order.root, order.given)
+        places = mark_places(own, self._salt)
         return {"utcOffsetS": time.localtime().tm_gmtoff, "places": places}
 
     def left_behind(self) -> list[str]:

@@ -110,7 +110,7 @@ class ReplayRun(Run):
             self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
         )
         if evidence is None:
-            places = own_places() | ({"workspace": str(workspace)} if workspace is not None else {})
+            places = own_places(str(workspace) if workspace is not None else None)
             evidence = RunEvidence("none", draws=Draws(), places=places)
         self._evidence = evidence
         self._engine = self.make_engine(

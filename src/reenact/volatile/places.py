@@ -11,28 +11,47 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 _MIN_CHARACTERS: Final = 2
 """The root of all folders is nobody's own."""
 _MAX_CHARACTERS: Final = 400
 _MOST_TRIED: Final = 20_000
-_BEGINS: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://))/(?=[^/\s])")
+_BEGINS: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://)|(?<=\\[nrt]))~?/(?=[^/\s])")
 _MAY_END: Final = re.compile(r"[^\w-]|$")
+_MAY_NAME: Final = re.compile("/|%2[Ff]")
 _STAND_IN: Final = "\ue000"
 
 
-def own_places() -> dict[str, str]:
-    """The folders of a run that begins now, by what they are."""
+def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
+    """The folders of a run that begins now, by what they are; those of its *workspace*, which was *given* so.
+
+    A folder may be called otherwise too: by a link that leads there, and below the home by ``~``. Such a name
+    has what the folder is, and which name it is, as ``workspace/given``.
+    """
+    home = os.path.expanduser("~").rstrip(os.sep)
     found = {
         "cwd": os.getcwd(),
-        "home": os.path.expanduser("~"),
+        "cwd/given": _same_folder(os.environ.get("PWD", ""), os.getcwd()),
+        "home": home,
         "python": sys.prefix,
         "tmp": tempfile.gettempdir(),
     }
+    if workspace is not None:
+        found |= {"workspace": workspace, "workspace/given": _same_folder(given, workspace)}
+    for name in ("cwd", "workspace"):
+        if home and found.get(name, "").startswith(f"{home}/"):
+            found[f"{name}/home"] = "~" + found[name].removeprefix(home)
     plain = {name: place.rstrip(os.sep) for name, place in found.items()}
     return {name: place for name, place in plain.items() if len(place) >= _MIN_CHARACTERS}
+
+
+def _same_folder(given: str, real: str) -> str:
+    """*given*, if that is another name of the folder *real*."""
+    name = os.path.normpath(given) if os.path.isabs(given) else ""
+    return name if name and name != real and os.path.realpath(name) == os.path.realpath(real) else ""
 
 
 def mark_places(places: Mapping[str, str], salt: bytes) -> dict[str, str]:
@@ -44,9 +63,30 @@ def _mark(place: str, salt: bytes) -> str:
     return hmac.digest(salt, place.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
 
 
-def bounded(place: str) -> str:
-    """A pattern that finds *place* where it is a whole path, or the beginning of one."""
-    return rf"(?<![\w.~-]){re.escape(place)}(?![\w-])(?!\.\w)"
+def bounded(spelling: str) -> str:
+    """A pattern that finds a place in one of its spellings, as a whole path or as the beginning of one."""
+    before = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"
+    if spelling.startswith("%"):
+        before = r"(?:(?<![\w.~-])|(?<=%(?:2F|2f|3A|3a|3D|3d|20|22)))"
+    return rf"{before}{re.escape(spelling)}{_ENDS}"
+
+
+_ENDS: Final = r"(?![\w+@~-])(?!\.\w)(?!%(?!2[Ff29Cc]|3[AaBbEe]|0[AaDd]))"
+"""A name goes on with these; an escaped slash, quote or line end is none of it."""
+
+
+def spellings(place: str) -> tuple[str, ...]:
+    """How texts name *place*: as it is, in JSON with its slashes escaped, as an address, and within one."""
+    return place, place.replace("/", "\\/"), f"file://{quote(place)}", quote(place, safe="")
+
+
+def _unescaped(text: str) -> Iterator[str]:
+    """*text*, and what it says where slashes are escaped in it."""
+    yield text
+    if "\\/" in text:
+        yield text.replace("\\/", "/")
+    if "%2F" in text or "%2f" in text or "file://" in text:
+        yield unquote(text)
 
 
 class Neutral(NamedTuple):
@@ -71,17 +111,26 @@ class Places:
 
     def __init__(self, marks: Mapping[str, str], live: Mapping[str, str], salt: bytes) -> None:
         self._salt = salt
+        here: dict[str, set[str]] = {}
+        for name, place in live.items():
+            here.setdefault(_kind(name), set()).add(place)
+        unmoved = {(kind, _mark(place, salt)) for kind, places in here.items() for place in places}
         moved = {
-            name: mark for name, mark in marks.items() if name in live and _mark(live[name], salt) != mark
+            name: mark
+            for name, mark in marks.items()
+            if _kind(name) in live and (_kind(name), mark) not in unmoved
         }
         self._names_by_mark: dict[str, frozenset[str]] = {}
         for name, mark in moved.items():
-            self._names_by_mark[mark] = self._names_by_mark.get(mark, frozenset()) | {name}
+            self._names_by_mark[mark] = self._names_by_mark.get(mark, frozenset()) | {_kind(name)}
         self._unfound = set(self._names_by_mark)
         self._live: dict[str, frozenset[str]] = {}
-        for name in moved:
-            self._live[live[name]] = self._live.get(live[name], frozenset()) | {name}
-        self._preferred = {name: live[name] for name in _BY_PREFERENCE if name in moved}
+        for kind in {_kind(name) for name in moved}:
+            for place in here[kind]:
+                self._live[place] = self._live.get(place, frozenset()) | {kind}
+        self._preferred = {kind: live[kind] for kind in _BY_PREFERENCE if kind in map(_kind, moved)}
+        self._spelled: dict[str, tuple[str, int]] = {}
+        """All spellings of all places, with the place and which spelling it is."""
         self.recorded: dict[str, frozenset[str]] = {}
         """Those of the recorded run that were found, with what they were."""
         self._tried: set[str] = set()
@@ -98,9 +147,21 @@ class Places:
 
     def look_through(self, text: str) -> bool:
         """Learn the recorded run's folders where *text* names them; whether there was a new one."""
-        if not self._unfound or "/" not in text:
+        if not self._unfound or not _MAY_NAME.search(text):
             return False
         known = len(self.recorded)
+        for said in _unescaped(text):
+            self._learn_from(said)
+        if len(self.recorded) == known:
+            return False
+        self._find_recorded = _pattern(self.recorded)
+        self._find_either = _pattern([*self.recorded, *self._live])
+        for place in [*self._live, *self.recorded]:
+            for number, spelling in reversed([*enumerate(spellings(place))]):
+                self._spelled[spelling] = place, number
+        return True
+
+    def _learn_from(self, text: str) -> None:
         for beginning in _BEGINS.finditer(text):
             for path in _prefixes(text[beginning.start() : beginning.start() + _MAX_CHARACTERS]):
                 if path not in self._tried and len(self._tried) < _MOST_TRIED:
@@ -109,11 +170,6 @@ class Places:
                     if mark in self._unfound:
                         self._unfound.discard(mark)
                         self.recorded[path] = self._names_by_mark[mark]
-        if len(self.recorded) == known:
-            return False
-        self._find_recorded = _pattern(self.recorded)
-        self._find_either = _pattern({**self.recorded, **self._live})
-        return True
 
     def neutral(self, recorded: str, live: str) -> Neutral | None:
         """Both texts without the folders they name alike; ``None`` where they do not."""
@@ -131,7 +187,10 @@ class Places:
         )
 
     def _is_same(self, recorded: str, live: str) -> bool:
-        return recorded == live or bool(self.recorded[recorded] & self._live.get(live, frozenset()))
+        if recorded == live:
+            return True
+        (there, one), (here, other) = self._spelled[recorded], self._spelled[live]
+        return one == other and bool(self.recorded[there] & self._live.get(here, frozenset()))
 
 
 _BY_PREFERENCE: Final = ("cwd", "workspace", "python", "home", "tmp")
@@ -143,5 +202,11 @@ def _prefixes(text: str) -> Iterator[str]:
         yield text[: end.start()]
 
 
-def _pattern(places: Mapping[str, Any]) -> re.Pattern[str]:
-    return re.compile("|".join(map(bounded, sorted(places, key=len, reverse=True))))
+def _pattern(places: Iterable[str]) -> re.Pattern[str]:
+    found = {spelling for place in places for spelling in spellings(place)}
+    return re.compile("|".join(map(bounded, sorted(found, key=len, reverse=True))))
+
+
+def _kind(name: str) -> str:
+    """What a folder is that has *name* among those of its run."""
+    return name.partition("/")[0]
