@@ -16,6 +16,7 @@ from reenact.viewer.conversation import read_turns
 from reenact.viewer.jobs import Comparisons, VerificationJobs, can_verify
 from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.shelf import Shelf
+from reenact.workspace.files import list_moments, read_moment
 
 TEXT_CHARACTERS: Final = 200_000
 LIST_ITEMS: Final = 5_000
@@ -80,6 +81,8 @@ class Api:
             "conversation": self.conversation,
             "divergences": self.divergences,
             "check": self.check,
+            "files": self.files,
+            "files-at": self.files_at,
         }
         self._of_two_runs: dict[str, Callable[[Comparison, Query], ApiAnswer]] = {
             "diff": self.diff,
@@ -119,6 +122,7 @@ class Api:
             "divergences": self._shelf.receipts.count(header.capture_id),
             "diverged": self._shelf.receipts.diverged(header.capture_id),
             "canVerify": can_verify(header.kind),
+            "hasFiles": _has_files(artifact),
         }
 
     def steps(self, artifact: Artifact, query: Query) -> ApiAnswer:
@@ -176,6 +180,16 @@ class Api:
         """The replay receipts of the run."""
         return {"receipts": Bounded()(self._shelf.receipts.of(artifact.header().capture_id))}
 
+    def files(self, artifact: Artifact, _: Query) -> ApiAnswer:
+        """The moments at which the files of a run are known, with how much changed before each."""
+        return {"moments": [msgspec.to_builtins(moment) for moment in list_moments(artifact.path)]}
+
+    def files_at(self, artifact: Artifact, query: Query) -> ApiAnswer:
+        """The files at one of these, and what changed since the one before."""
+        bounded = Bounded()
+        found = bounded(msgspec.to_builtins(read_moment(artifact.path, _number(query, "number", 0))))
+        return {"files": found.get("files", []), "changes": found["changes"], "isShort": bounded.is_short}
+
     def check(self, artifact: Artifact, _: Query) -> ApiAnswer:
         """How far the check of the run has come; asking begins it."""
         return self._verification.ask(Path(artifact.path), artifact.size_bytes).to_json()
@@ -219,6 +233,14 @@ class Api:
         while len(self._searches) > _SEARCHES:
             del self._searches[next(iter(self._searches))]
         return search
+
+
+def _has_files(artifact: Artifact) -> bool:
+    """Whether the files of the run were recorded with it."""
+    if artifact.header().kind != "capture":
+        return False
+    data = artifact.event(1).get("data")
+    return isinstance(data, dict) and "workspace" in data
 
 
 def _page(query: Query) -> tuple[int, int]:

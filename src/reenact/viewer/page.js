@@ -1,10 +1,10 @@
-// made of static/*.js by make viewer: sha256:df4fe0ed5318cd6ee640125caca63bd998267bc7728d52f443c8a18a1b5b712d
+// made of static/*.js by make viewer: sha256:66e2018879de10ade09e13419815aa880cc7b5659ace700855e22ba1bd8b4f50
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 function visible(text) {
-  return String(text).replace(UNSEEN, (mark) => {
-    const code = mark.codePointAt(0) ?? 0;
+  return String(text).replace(UNSEEN, (mark2) => {
+    const code = mark2.codePointAt(0) ?? 0;
     if (code < 32) return String.fromCodePoint(9216 + code);
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
@@ -91,7 +91,7 @@ function node(key, value2, context) {
 }
 function branch(key, value2, { open, marked, path }) {
   const leadsToMark = [...marked].some(
-    (mark) => mark === path || mark.startsWith(`${path}.`) || mark.startsWith(`${path}[`)
+    (mark2) => mark2 === path || mark2.startsWith(`${path}.`) || mark2.startsWith(`${path}[`)
   );
   const summary = h("summary", {}, ...keyed(key), recorded("span.gist", gist(value2)));
   const element = h(
@@ -122,8 +122,8 @@ function members(value2, context, from = 0) {
   return group;
 }
 function leaf(key, value2, { marked, path }) {
-  const mark = marked.has(path) ? ".differs" : "";
-  return h(`div.leaf${mark}`, {}, ...keyed(key), scalar(value2));
+  const mark2 = marked.has(path) ? ".differs" : "";
+  return h(`div.leaf${mark2}`, {}, ...keyed(key), scalar(value2));
 }
 function scalar(value2) {
   if (typeof value2 !== "string") return recorded(`span.${typeof value2}`, JSON.stringify(value2));
@@ -152,7 +152,7 @@ function childPath(path, key) {
 }
 
 // src/reenact/viewer/static/route.js
-var TABS = ["timeline", "conversation", "state", "divergences"];
+var TABS = ["timeline", "conversation", "state", "divergences", "files"];
 function parseRoute(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decoded);
@@ -169,8 +169,8 @@ function runRoute([, run, what, number], filter) {
 var toRuns = (filter = {}) => `#/${asQuery(filter)}`;
 var toDiff = (a, b) => `#/diff/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
 function toRun(run, { tab = "timeline", seq = null, filter = {} } = {}) {
-  const place2 = seq ? `/event/${seq}` : tab === "timeline" ? "" : `/${tab}`;
-  return `#/run/${encodeURIComponent(run)}${place2}${asQuery(filter)}`;
+  const place3 = seq ? `/event/${seq}` : tab === "timeline" ? "" : `/${tab}`;
+  return `#/run/${encodeURIComponent(run)}${place3}${asQuery(filter)}`;
 }
 function replaceRoute(hash) {
   history.replaceState(null, "", hash);
@@ -232,8 +232,8 @@ function tracks(step, columns) {
   const beside = new Set(step.beside ?? []);
   const own = Math.min(step.column ?? 0, SHOWN_TRACKS - 1);
   return Array.from({ length: trackCount(columns) }, (_, column) => {
-    const mark = column === own ? `.own.k-${kindClass(step.kind)}` : beside.has(column) ? ".through" : "";
-    return h(`span.track${mark}`);
+    const mark2 = column === own ? `.own.k-${kindClass(step.kind)}` : beside.has(column) ? ".through" : "";
+    return h(`span.track${mark2}`);
   });
 }
 function trackCount(columns) {
@@ -302,13 +302,13 @@ function changeSection(one, lines, words) {
   const marked = words ? h("pre.code.text-diff.words", { tabindex: 0 }, ...words.map(diffWord)) : null;
   return h("section.part", {}, recorded("h3", one.path), marked, shown);
 }
-function diffWord([mark, text]) {
-  const name = { "+": "ins.added", "-": "del.removed" }[mark] ?? "span";
+function diffWord([mark2, text]) {
+  const name = { "+": "ins.added", "-": "del.removed" }[mark2] ?? "span";
   return recorded(name, text);
 }
 function diffLine(line) {
-  const mark = { "+": ".added", "-": ".removed" }[line[0]] ?? "";
-  return recorded(`span.line${mark}`, `${line}
+  const mark2 = { "+": ".added", "-": ".removed" }[line[0]] ?? "";
+  return recorded(`span.line${mark2}`, `${line}
 `);
 }
 function pair(one) {
@@ -617,7 +617,7 @@ var Diff = class {
   }
 };
 function heading(a, b, { counts, totals, outcome }) {
-  const said = ["changed", "added", "removed"].filter((mark) => counts[mark]).map((mark) => `${count(counts[mark])} ${mark}`);
+  const said = ["changed", "added", "removed"].filter((mark2) => counts[mark2]).map((mark2) => `${count(counts[mark2])} ${mark2}`);
   const verdict = said.length || outcome.length ? said.join(", ") || "the same steps, another end" : "the same";
   return h(
     "header.run-head",
@@ -666,7 +666,7 @@ var KEYS = [
   ["n  p", "next, previous failure"],
   ["z", "stretch time over the rows in sight"],
   ["x", "choose a run to compare"],
-  ["1 2 3 4", "timeline, conversation, state, divergences"],
+  ["1 2 3 4 5", "timeline, conversation, state, divergences, files"],
   ["v", "verify the run"],
   ["t", "light or dark"],
   ["?", "this help"]
@@ -751,12 +751,12 @@ function showVerdict(button, verdict, said) {
 }
 function findingList(findings) {
   const items = findings.slice(0, SHOWN_FINDINGS).map((finding) => {
-    const place2 = [finding.file, finding.line].filter((part) => part !== void 0 && part !== null).join(":");
+    const place3 = [finding.file, finding.line].filter((part) => part !== void 0 && part !== null).join(":");
     return h(
       `li.${finding.severity === "warning" ? "warning" : "error"}`,
       {},
       recorded("span.code", finding.code),
-      recorded("span.place", place2),
+      recorded("span.place", place3),
       recorded("span.what", finding.message)
     );
   });
@@ -781,9 +781,9 @@ function blocks(text) {
   return text.split(/^```(.*)$/m).flatMap(block);
 }
 function block(part, position) {
-  const place2 = position % 4;
-  if (place2 === 1 || place2 === 3) return [];
-  if (place2 === 2) return [h("pre.code", { tabindex: 0 }, recorded("code", part.replace(/^\n|\n$/g, "")))];
+  const place3 = position % 4;
+  if (place3 === 1 || place3 === 3) return [];
+  if (place3 === 2) return [h("pre.code", { tabindex: 0 }, recorded("code", part.replace(/^\n|\n$/g, "")))];
   return part.split(/\n\s*\n/).filter((paragraph) => paragraph.trim()).map((paragraph) => h("p", {}, ...inline(paragraph.trim())));
 }
 function inline(text) {
@@ -913,11 +913,11 @@ function receiptView(run, { file, receipt }) {
     ...refused.map(
       (call) => recorded("p.refused", `${call.kind} ${call.target}${call.frame ? `, ${call.frame}` : ""}`)
     ),
-    ...notes.map((note) => recorded("p.muted", note))
+    ...notes.map((note2) => recorded("p.muted", note2))
   );
 }
 function divergenceView(run, found) {
-  const place2 = found.eventSeq ? link("a", toRun(run.line.id, { seq: found.eventSeq }), {}, `event ${found.eventSeq}`) : null;
+  const place3 = found.eventSeq ? link("a", toRun(run.line.id, { seq: found.eventSeq }), {}, `event ${found.eventSeq}`) : null;
   const title = h("h3", {}, recorded("code", found.code), " ", recorded("span", found.detail));
   const facts = [
     ["Called from", found.sourceLine],
@@ -928,7 +928,7 @@ function divergenceView(run, found) {
     "article.divergence",
     {},
     title,
-    h("p.muted", {}, place2, ...facts.flatMap(([name, value2]) => [` · ${name} `, recorded("code", value2)])),
+    h("p.muted", {}, place3, ...facts.flatMap(([name, value2]) => [` · ${name} `, recorded("code", value2)])),
     ...differenceTable(found.differences ?? []),
     sides(found),
     candidates(run, found.candidates ?? [])
@@ -989,6 +989,100 @@ function candidates(run, found) {
     )
   );
   return h("details", {}, h("summary", {}, "Recorded calls that come near"), h("ul", {}, ...items));
+}
+
+// src/reenact/viewer/static/files.js
+var MARKS = { added: "added", removed: "removed", changed: "changed", mode: "mode", renamed: "renamed" };
+async function filesView(source2, run) {
+  const { moments } = await source2.files(run.line.id);
+  const tree = h("div.file-tree", { role: "region", "aria-label": "File tree", tabindex: 0 });
+  const changes = h("div.file-changes", { role: "region", "aria-label": "Changes", tabindex: 0 });
+  const buttons = moments.map(
+    (moment2, number) => h("button.moment", { type: "button", onclick: () => choose(number) }, ...momentLabel(moment2, number))
+  );
+  const list = h("ol.moments", {}, ...buttons.map((button) => h("li", {}, button)));
+  const element = h("section.files", { "aria-label": "Files of the run" }, list, tree, changes);
+  let chosen = -1;
+  async function choose(number) {
+    chosen = number;
+    buttons.forEach((button, each) => button.setAttribute("aria-pressed", String(each === number)));
+    const shown = await source2.filesAt(run.line.id, number);
+    if (chosen !== number) return;
+    fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "There are more files than are shown.") : null);
+    fill(changes, ...changesView(run.line.id, moments[number], shown.changes, number));
+  }
+  await choose(moments.length > 1 ? 1 : 0);
+  return { element };
+}
+function momentLabel({ seq, isEnd, changes }, number) {
+  const name = number === 0 ? "Start" : isEnd ? "End" : `#${seq}`;
+  return [h("span.seq", {}, name), h("span.muted", {}, number === 0 ? "" : plural(changes, "change"))];
+}
+function treeView({ files, changes }) {
+  const how = new Map(changes.map((change2) => [change2.path, change2.how]));
+  const gone = changes.filter((change2) => change2.how === "removed");
+  const root = { folders: /* @__PURE__ */ new Map(), files: [] };
+  for (const file of [...files, ...gone.map(({ path }) => ({ path, kind: path.endsWith("/") ? "folder" : "file" }))])
+    place2(root, file, how.get(file.path));
+  return files.length + gone.length ? branch2(root) : h("p.empty", {}, "There are no files.");
+}
+function place2(root, file, how) {
+  const parts = file.path.replace(/\/$/, "").split("/");
+  const isFolder = file.kind === "folder";
+  let folder = root;
+  for (const part of isFolder ? parts : parts.slice(0, -1)) {
+    if (!folder.folders.has(part)) folder.folders.set(part, { folders: /* @__PURE__ */ new Map(), files: [], how: void 0 });
+    folder = folder.folders.get(part);
+    folder.isChanged ||= how !== void 0;
+  }
+  if (isFolder) folder.how = how;
+  else folder.files.push({ ...file, name: parts[parts.length - 1], how });
+}
+function branch2({ folders, files }) {
+  const byName = (one, other) => one < other ? -1 : 1;
+  const below = [...folders].sort(([one], [other]) => byName(one, other)).map(
+    ([name, folder]) => h(
+      "li",
+      {},
+      h(
+        "details",
+        { open: folder.isChanged === true },
+        h("summary", {}, recorded("span.name", `${name}/`), mark(folder.how)),
+        branch2(folder)
+      )
+    )
+  );
+  const here = files.sort((one, other) => byName(one.name, other.name)).map(
+    (file) => h(
+      `li.file${file.kind === "left-out" ? ".left-out" : ""}`,
+      {},
+      recorded("span.name", file.target ? `${file.name} → ${file.target}` : file.name),
+      mark(file.how),
+      h("span.muted", {}, note(file))
+    )
+  );
+  return h("ul.branch", {}, ...below, ...here);
+}
+function note({ kind, why, hidden, sizeBytes }) {
+  if (kind === "left-out") return `not recorded: ${why}`;
+  return `${sizeBytes === void 0 ? "" : `${count(sizeBytes)} B`}${hidden ? ", secrets hidden" : ""}`;
+}
+function mark(how) {
+  return how && MARKS[how] ? h(`span.how.is-${MARKS[how]}`, {}, MARKS[how]) : null;
+}
+function changesView(run, { seq }, changes, number) {
+  const head2 = h(
+    "p.muted.links",
+    {},
+    number === 0 ? "The files as the run found them." : `${plural(changes.length, "change")} `,
+    seq && number ? link("a", toRun(run, { seq }), {}, `event ${seq}`) : null
+  );
+  return [head2, ...changes.map(fileChange)];
+}
+function fileChange({ path, how, diff, cameFrom }) {
+  const title = [mark(how), recorded("span.name", cameFrom ? `${path} (was ${cameFrom})` : path)];
+  const lines = diff.length ? h("pre.code.text-diff", { tabindex: 0 }, ...diff.map(diffLine)) : null;
+  return h("section.part", {}, h("h2.file-title", {}, ...title), lines);
 }
 
 // src/reenact/viewer/static/fields.js
@@ -1216,7 +1310,7 @@ async function stateView(source2, run) {
 }
 function change(run, { step, payloads: { request, response, error } }) {
   const { type, source: source2, group_id: group, path, content, details } = request ?? {};
-  const place2 = [source2, group, path].filter(Boolean).join(" · ");
+  const place3 = [source2, group, path].filter(Boolean).join(" · ");
   const kept = error ?? content ?? details ?? response;
   const seq = link(
     "a.seq",
@@ -1231,7 +1325,7 @@ function change(run, { step, payloads: { request, response, error } }) {
       "div.change-head",
       {},
       recorded("span.kind.k-state", type ?? step.name),
-      recorded("span.place", place2),
+      recorded("span.place", place3),
       h("span.spring"),
       h("span.when", {}, duration(step.atMs)),
       seq
@@ -1596,7 +1690,8 @@ var VIEWS = {
   timeline: timelineView,
   conversation: conversationView,
   state: stateView,
-  divergences: divergencesView
+  divergences: divergencesView,
+  files: filesView
 };
 var POLL_MS4 = 100;
 var FOLLOW_MS2 = 2e3;
@@ -1604,7 +1699,8 @@ var LABELS = {
   timeline: "Timeline",
   conversation: "Conversation",
   state: "State",
-  divergences: "Divergences"
+  divergences: "Divergences",
+  files: "Files"
 };
 async function runPage(source2, route) {
   const run = await source2.run(route.run);
@@ -1656,7 +1752,7 @@ var RunPage = class {
     if (this.element.isConnected) this.view.onShown?.();
   }
   drawTabs() {
-    const tabs = TABS.map((tab) => {
+    const tabs = this.shownTabs().map((tab) => {
       const number = tab === "divergences" && this.run.divergences ? h("span.number", {}, count(this.run.divergences)) : null;
       const current = tab === this.tab ? "page" : null;
       return link(
@@ -1669,10 +1765,14 @@ var RunPage = class {
     });
     fill(this.tabs, ...tabs);
   }
+  /** A run has files only where these were recorded. */
+  shownTabs() {
+    return TABS.filter((tab) => tab !== "files" || this.run.hasFiles);
+  }
   onKey(key) {
     if (this.view?.onKey?.(key)) return true;
     if (key === "v") this.badge?.verify();
-    else if (key >= "1" && key <= String(TABS.length))
+    else if (key >= "1" && key <= String(this.shownTabs().length))
       location.hash = toRun(this.run.line.id, { tab: TABS[Number(key) - 1] });
     else if (key === "Escape") location.hash = toRuns();
     else return false;
@@ -1701,7 +1801,7 @@ function header({ line, header: said, counts }, home, badge) {
 }
 
 // src/reenact/viewer/static/terms.js
-var isInTask = (step, fits, value2) => fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value2}${mark}`));
+var isInTask = (step, fits, value2) => fits(step.lane) || [".", "/", "~", ":"].some((mark2) => step.lane.startsWith(`${value2}${mark2}`));
 var KEYS2 = {
   kind: (step, fits) => fits(step.kind),
   name: (step, fits) => fits(step.name),
@@ -1776,6 +1876,12 @@ var PageSource = class {
   async divergences() {
     return this.carried.receipts;
   }
+  async files() {
+    return this.carried.files;
+  }
+  async filesAt(_run, number) {
+    return this.carried.filesAt[number];
+  }
   async check() {
     return { report: this.carried.report };
   }
@@ -1843,6 +1949,14 @@ var ServerSource = class {
   async divergences(run) {
     return (await ask("divergences", { run })).receipts;
   }
+  /** The moments at which the files are known. */
+  files(run) {
+    return ask("files", { run });
+  }
+  /** The files at one of these, and what changed since the one before. */
+  filesAt(run, number) {
+    return ask("files-at", { run, number });
+  }
   check(run) {
     return ask("check", { run });
   }
@@ -1853,8 +1967,8 @@ var ServerSource = class {
   diffRows(a, b, from, count2) {
     return ask("diff-rows", { a, b, from, count: count2 });
   }
-  diffChange(a, b, place2) {
-    return ask("diff-change", { a, b, place: place2 });
+  diffChange(a, b, place3) {
+    return ask("diff-change", { a, b, place: place3 });
   }
 };
 async function ask(what, parameters) {

@@ -98,7 +98,7 @@ def _carried(shelf: Shelf) -> ApiAnswer:
             "turns": _turns(api, artifact),
             "receipts": api.divergences(artifact, query)["receipts"],
             "report": _report(artifact),
-        }
+        } | _files(api, artifact, query)
 
 
 def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
@@ -106,6 +106,17 @@ def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
     run = api.run(artifact, query)
     header = {name: value for name, value in run["header"].items() if name not in ("path", "command")}
     return run | {"header": header}
+
+
+def _files(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
+    if not api.run(artifact, query)["hasFiles"]:
+        return {"files": {"moments": []}, "filesAt": []}
+    told = api.files(artifact, query)
+    numbers = range(len(told["moments"]))
+    return {
+        "files": told,
+        "filesAt": [api.files_at(artifact, query | {"number": str(number)}) for number in numbers],
+    }
 
 
 def _turns(api: Api, artifact: Artifact) -> list[JsonValue]:

@@ -11,8 +11,9 @@ import msgspec
 
 from reenact.errors import StoreError, UsageError
 from reenact.formats.workspace import EntryKind, Tree, TreeEntry
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, EventReader
 from reenact.store.remote import takes_addresses
+from reenact.store.rundir import RunDir
 from reenact.workspace.compare import (
     FileChange,
     How,
@@ -102,6 +103,50 @@ def files(
     before, after = history.tree_at(since if since is not None else 1), history.tree_at(until)
     changes = _describe(compare_trees(history.read_tree, before, after), history.content)
     return FilesReport(str(path), after, until, since=since, changes=changes)
+
+
+class Moment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A moment of a run at which its files were others than before; the first is its start."""
+
+    seq: int
+    """The event after which they were so; for the end, the last one."""
+    changes: int
+    is_end: bool = False
+
+
+def list_moments(path: str | Path) -> list[Moment]:
+    """The moments of the run in *path*, with how many paths changed before each."""
+    history = _open_any(path)
+    return [
+        Moment(seq, len(compare_trees(history.read_tree, before, tree)) if before else 0, is_end)
+        for seq, before, tree, is_end in _trees_in_turn(history)
+    ]
+
+
+def read_moment(path: str | Path, number: int) -> FilesReport:
+    """The files at the moment *number*, counted from 0, and what changed since the one before."""
+    history = _open_any(path)
+    trees = _trees_in_turn(history)
+    if number >= len(trees):
+        raise UsageError(f"{path}: has {len(trees)} moments of its files; there is no {number}")
+    seq, before, tree, _ = trees[number]
+    changes = compare_trees(history.read_tree, before, tree) if before else []
+    described = _describe(changes, history.shown_content)
+    return FilesReport(str(path), tree, seq, _list(history, tree), changes=described)
+
+
+def _trees_in_turn(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]]:
+    """For each moment its event, the tree before, its own, and whether it is the end."""
+    trees = [(state.seq, state.tree, False) for state in history.states]
+    if history.end_tree != history.states[-1].tree:
+        trees.append((len(history.reader), history.end_tree, True))
+    before = ["", *(tree for _, tree, _ in trees)]
+    return [(seq, earlier, tree, is_end) for (seq, tree, is_end), earlier in zip(trees, before, strict=False)]
+
+
+def _open_any(path: str | Path) -> WorkspaceHistory:
+    """The history of a run in any state, also of one that is still being recorded."""
+    return WorkspaceHistory(EventReader(RunDir.open(Path(path))))
 
 
 def compare_ends(left: str | Path, right: str | Path) -> list[ChangedFile]:

@@ -125,6 +125,10 @@ class WorkspaceHistory:
         """What the file of *entry* holds."""
         return self._git.content(entry) if entry.git else self.reader.blob(entry.digest)
 
+    def shown_content(self, entry: TreeEntry) -> bytes:
+        """The same for people, who need no repository to look at the rest."""
+        return b"(as git has it)\n" if entry.git else self.reader.blob(entry.digest)
+
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
         """Put the tree *digest* into *folder*, which must be new or empty."""
         with self.reader.reading_blobs() as blob:

@@ -50,7 +50,7 @@ function diffWord([mark, text]) {
   return recorded(name, text);
 }
 
-function diffLine(line) {
+export function diffLine(line) {
   const mark = { "+": ".added", "-": ".removed" }[line[0]] ?? "";
   return recorded(`span.line${mark}`, `${line}\n`);
 }

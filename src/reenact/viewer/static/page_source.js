@@ -5,7 +5,7 @@ import { termsOf } from "./terms.js";
 /**
  * Answers as the server does, from *carried*.
  * @typedef {{run: any, steps: any[], details: Object<string, any>, turns: any[]}} Told
- * @typedef {Told & {receipts: any[], report: any}} Carried
+ * @typedef {Told & {receipts: any[], report: any, files: any, filesAt: any[]}} Carried
  */
 export class PageSource {
   /** @param {Carried} carried */
@@ -56,6 +56,14 @@ export class PageSource {
 
   async divergences() {
     return this.carried.receipts;
+  }
+
+  async files() {
+    return this.carried.files;
+  }
+
+  async filesAt(_run, number) {
+    return this.carried.filesAt[number];
   }
 
   async check() {

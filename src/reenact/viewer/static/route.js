@@ -3,7 +3,7 @@
 // #/                          the runs          #/?q=…&status=…
 // #/run/ID                    its timeline      #/run/ID?kind=tool&q=…
 // #/run/ID/event/17           one event of it
-// #/run/ID/conversation       … state, divergences
+// #/run/ID/conversation       … state, divergences, files
 // #/diff/A/B                  two runs side by side
 
 /**
@@ -17,7 +17,7 @@
  * @property {Object<string, string>} filter
  */
 
-export const TABS = ["timeline", "conversation", "state", "divergences"];
+export const TABS = ["timeline", "conversation", "state", "divergences", "files"];
 
 /** @returns {Route} */
 export function parseRoute(hash) {

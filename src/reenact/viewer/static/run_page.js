@@ -1,10 +1,11 @@
-// One run: what it is, and its timeline, conversation, state and divergences.
+// One run: what it is, and its timeline, conversation, state, divergences and files.
 
 import { verifyButton } from "./badge.js";
 import { conversationView } from "./conversation.js";
 import { divergencesView } from "./divergences.js";
 import { fill, h, link, recorded } from "./dom.js";
 import { factList } from "./facts.js";
+import { filesView } from "./files.js";
 import { TABS, toRun, toRuns } from "./route.js";
 import { statusMark } from "./runs_page.js";
 import { stateView } from "./state.js";
@@ -16,6 +17,7 @@ const VIEWS = {
   conversation: conversationView,
   state: stateView,
   divergences: divergencesView,
+  files: filesView,
 };
 const POLL_MS = 100;
 const FOLLOW_MS = 2000;
@@ -24,6 +26,7 @@ const LABELS = {
   conversation: "Conversation",
   state: "State",
   divergences: "Divergences",
+  files: "Files",
 };
 
 /** @returns {Promise<import("./main.js").Page>} */
@@ -82,7 +85,7 @@ class RunPage {
   }
 
   drawTabs() {
-    const tabs = TABS.map((tab) => {
+    const tabs = this.shownTabs().map((tab) => {
       const number =
         tab === "divergences" && this.run.divergences
           ? h("span.number", {}, count(this.run.divergences))
@@ -99,10 +102,15 @@ class RunPage {
     fill(this.tabs, ...tabs);
   }
 
+  /** A run has files only where these were recorded. */
+  shownTabs() {
+    return TABS.filter((tab) => tab !== "files" || this.run.hasFiles);
+  }
+
   onKey(key) {
     if (this.view?.onKey?.(key)) return true;
     if (key === "v") this.badge?.verify();
-    else if (key >= "1" && key <= String(TABS.length))
+    else if (key >= "1" && key <= String(this.shownTabs().length))
       location.hash = toRun(this.run.line.id, { tab: TABS[Number(key) - 1] });
     else if (key === "Escape") location.hash = toRuns();
     else return false;

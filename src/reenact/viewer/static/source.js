@@ -68,6 +68,16 @@ class ServerSource {
     return (await ask("divergences", { run })).receipts;
   }
 
+  /** The moments at which the files are known. */
+  files(run) {
+    return ask("files", { run });
+  }
+
+  /** The files at one of these, and what changed since the one before. */
+  filesAt(run, number) {
+    return ask("files-at", { run, number });
+  }
+
   check(run) {
     return ask("check", { run });
   }
