@@ -359,6 +359,26 @@ def test_a_python_agent_finds_what_its_answered_calls_did(work, tmp_path):
     assert done.returncode == 1
 
 
+def test_a_replay_without_the_files_that_differs_points_to_them(tmp_path):
+    """What it lacks is in the recording."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "task.txt").write_text("one")
+    agent_file = tmp_path / "reading.py"
+    agent_file.write_text(
+        "import os, reenact\n@reenact.tool\ndef do(text): os.system('rm task.txt')\n"
+        "do(open(os.open('task.txt', 0)).read())\n"
+    )
+    options = ["-o", tmp_path / "a", "--workspace"]
+    done = run("record", *options, "--", PYTHON, agent_file, cwd=work)
+    assert done.returncode == 0, done.stderr
+    (work / "task.txt").write_text("two")
+    done = run("replay", tmp_path / "a", "--", PYTHON, agent_file, cwd=work)
+    assert done.returncode == 1
+    assert "the recording has the files that it was made among: replay it with --workspace" in done.stderr
+    assert replayed(tmp_path / "a", PYTHON, agent_file, cwd=tmp_path).returncode == 0
+
+
 def test_what_the_agent_writes_otherwise_at_the_end_diverges(tmp_path):
     """The end is compared too, and the diff shown."""
     (tmp_path / "work").mkdir()

@@ -48,7 +48,9 @@ def test_what_was_left_behind_is_named(
     captured(tmp_path / "run", agent)
     with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run") as run:
         agent(run)
-    assert str(caught.value).endswith(f"what the recorded one wrote: {place}; move it away")
+    assert str(caught.value).endswith(
+        f"what the recorded one wrote: {place}; move it away, or record the files too, with --workspace"
+    )
     assert run.divergences[0].left_behind == (place,)
     Path(place).unlink()
     with reenact.replay(tmp_path / "run") as run:

@@ -80,6 +80,8 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     """Files that the recorded run wrote and that were there before this one began."""
     files: tuple[str, ...] = ()
     """How the files of the workspace differ, as the lines of diffs."""
+    has_unused_files: bool = False
+    """Whether the recording has the files among which it was made, and this run did not work among them."""
 
     @property
     def summary(self) -> str:
@@ -94,11 +96,16 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         return f"{self.code}: {place}{self.summary}"
 
     def _left_behind_text(self) -> str:
+        if self.has_unused_files:
+            return "; the recording has the files that it was made among: replay it with --workspace"
         if not self.left_behind:
             return ""
         more = f" and {len(self.left_behind) - 3} more" if len(self.left_behind) > 3 else ""
         names = ", ".join(self.left_behind[:3]) + more
-        return f"; before this run there was already what the recorded one wrote: {names}; move it away"
+        return (
+            f"; before this run there was already what the recorded one wrote: {names}; move it away, or "
+            "record the files too, with --workspace"
+        )
 
     def explain(self) -> str:
         """The divergence in full, for a person."""

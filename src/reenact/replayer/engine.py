@@ -138,6 +138,8 @@ class ReplayEngine:
         """The lanes of those that are, as recorded, and what came of them, where it is known."""
         self.files: WorkspaceReplay | None = None
         """The files among which the run works, where they are replayed too."""
+        self.has_unused_files = False
+        """Whether the recording has files, and the run does not work among them."""
         self._is_over = False
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
@@ -619,8 +621,10 @@ class ReplayEngine:
     def _latch(self, divergence: ReplayDivergence) -> ReplayDivergence:
         """Keep it; the first one tells what may have led to it."""
         with self._lock:
-            if not self._divergences and self._left_behind:
-                divergence = msgspec.structs.replace(divergence, left_behind=self._left_behind)
+            if not self._divergences and (self._left_behind or self.has_unused_files):
+                divergence = msgspec.structs.replace(
+                    divergence, left_behind=self._left_behind, has_unused_files=self.has_unused_files
+                )
             self._divergences.append(divergence)
         self.turns.let_time_pass()
         if self._on_divergence is not None:

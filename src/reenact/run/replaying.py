@@ -134,6 +134,7 @@ class ReplayRun(Run):
                 redactor.redact_bytes,
                 self._engine.likeness.places,
             )
+        self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
         self._compares_end = compares_end
         self._within = within
         self._redactor = redactor

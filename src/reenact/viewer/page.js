@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:66e2018879de10ade09e13419815aa880cc7b5659ace700855e22ba1bd8b4f50
+// made of static/*.js by make viewer: sha256:b188b908616b28ddc2178e0237ced6ce13563da160b57e5720f79fd97bd0e14b
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -931,6 +931,7 @@ function divergenceView(run, found) {
     h("p.muted", {}, place3, ...facts.flatMap(([name, value2]) => [` · ${name} `, recorded("code", value2)])),
     ...differenceTable(found.differences ?? []),
     sides(found),
+    found.files?.length ? h("pre.code.text-diff", { tabindex: 0 }, ...found.files.map(diffLine)) : null,
     candidates(run, found.candidates ?? [])
   );
 }

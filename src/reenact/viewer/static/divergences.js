@@ -1,5 +1,6 @@
 // Where replays were not the recorded run: expected and observed side by side, the differing path marked.
 
+import { diffLine } from "./change_view.js";
 import { h, link, recorded } from "./dom.js";
 import { jsonTree } from "./json_tree.js";
 import { toRun } from "./route.js";
@@ -70,6 +71,7 @@ function divergenceView(run, found) {
     h("p.muted", {}, place, ...facts.flatMap(([name, value]) => [` · ${name} `, recorded("code", value)])),
     ...differenceTable(found.differences ?? []),
     sides(found),
+    found.files?.length ? h("pre.code.text-diff", { tabindex: 0 }, ...found.files.map(diffLine)) : null,
     candidates(run, found.candidates ?? []),
   );
 }
