@@ -166,13 +166,10 @@ def test_importing_reenact_is_cheap():
 
 SHARED_NAMES = {
     "Message",
-    "Reply",
-    "Rule",
     "ToolCall",
     "ToolResult",
-    "Usage",
 }
-"""Public classes of the running side, `providers` and `testing` that still share a name with another."""
+"""Names that `reenact.testing` gives its users and wire formats have too."""
 
 
 def public_classes():

@@ -10,17 +10,17 @@ from reenact.check.actions.action import ACTION, action_from_exchange
 from reenact.errors import UsageError
 from reenact.providers import (
     Media,
-    Message,
+    ModelMessage,
     ModelRequest,
     ModelResponse,
     Other,
     Refusal,
     Text,
     Thinking,
+    TokenUsage,
     Tool,
-    ToolCall,
-    ToolResult,
-    Usage,
+    ToolCallPart,
+    ToolResultPart,
     read_request,
     read_response,
 )
@@ -31,7 +31,7 @@ IDS = {"agent_id": "agent", "action_id": "act-1", "occurred_at_unix_ms": 1779177
 
 
 def request(**fields):
-    question = Message(role="user", parts=(Text(text="Hello?"),))
+    question = ModelMessage(role="user", parts=(Text(text="Hello?"),))
     defaults = {
         "provider": "anthropic",
         "model": "m",
@@ -70,7 +70,7 @@ def test_the_whole_of_a_small_exchange():
     """Nothing is there that was not said."""
     asked = request(system="Be brief.", params={"temperature": 0.5, "top_k": 3}, tools=(Tool(name="look"),))
     answered = response(
-        Text(text="Hi."), stop_reason="end_turn", usage=Usage(input_tokens=3, output_tokens=1)
+        Text(text="Hi."), stop_reason="end_turn", usage=TokenUsage(input_tokens=3, output_tokens=1)
     )
     assert action_of(asked, answered, context={"trace_id": "t"}) == {
         "agent_id": "agent",
@@ -132,8 +132,8 @@ def test_params_the_format_cannot_hold_stand_aside(name):
 
 def test_messages_keep_parts_that_are_no_text():
     """The text is there for readers, the parts for everyone else."""
-    parts = (Text(text="See"), ToolResult(content={"a": 1}, call_id="1"), Media(url="u"))
-    action = action_of(request(messages=(Message(role="user", parts=parts),)), response(Text(text="x")))
+    parts = (Text(text="See"), ToolResultPart(content={"a": 1}, call_id="1"), Media(url="u"))
+    action = action_of(request(messages=(ModelMessage(role="user", parts=parts),)), response(Text(text="x")))
     (message,) = action["input"]["messages"]
     assert message["content"] == 'See\n{"a":1}'
     assert message["parts"] == [part.to_json() for part in parts]
@@ -142,8 +142,8 @@ def test_messages_keep_parts_that_are_no_text():
 def test_tool_calls_have_a_name_and_arguments():
     """Arguments that were no JSON stand as they were sent."""
     calls = (
-        ToolCall(name="a", arguments={"x": 1}, id="1"),
-        ToolCall(name="b", arguments=None, arguments_text="{x"),
+        ToolCallPart(name="a", arguments={"x": 1}, id="1"),
+        ToolCallPart(name="b", arguments=None, arguments_text="{x"),
     )
     assert action_of(request(), response(*calls))["output"] == {
         "tool_calls": [{"id": "1", "name": "a", "arguments": {"x": 1}}, {"name": "b", "arguments": "{x"}]
@@ -182,9 +182,9 @@ part_values = (
     | st.builds(Thinking, text=texts)
     | st.builds(Refusal, text=texts)
     | st.builds(Media, url=texts)
-    | st.builds(ToolCall, name=texts, arguments=json_values)
-    | st.builds(ToolCall, name=texts, arguments=st.none(), arguments_text=texts)
-    | st.builds(ToolResult, content=json_values)
+    | st.builds(ToolCallPart, name=texts, arguments=json_values)
+    | st.builds(ToolCallPart, name=texts, arguments=st.none(), arguments_text=texts)
+    | st.builds(ToolResultPart, content=json_values)
     | st.builds(Other, type=texts, value=st.just({}))
 )
 many_parts = st.lists(part_values, max_size=3).map(tuple)
@@ -203,7 +203,7 @@ counts = st.none() | st.integers(-5, 5)
         stream=st.booleans(),
         input_hash=texts,
         system=st.none() | texts,
-        messages=st.lists(st.builds(Message, role=texts, parts=many_parts), max_size=2).map(tuple),
+        messages=st.lists(st.builds(ModelMessage, role=texts, parts=many_parts), max_size=2).map(tuple),
         tools=st.lists(st.builds(Tool, name=texts, schema=json_values), max_size=2).map(tuple),
         params=params,
     ),
@@ -215,7 +215,7 @@ counts = st.none() | st.integers(-5, 5)
         parts=many_parts,
         model=st.none() | names,
         stop_reason=st.none() | texts,
-        usage=st.none() | st.builds(Usage, input_tokens=counts, output_tokens=counts),
+        usage=st.none() | st.builds(TokenUsage, input_tokens=counts, output_tokens=counts),
     ),
     json_values,
 )

@@ -12,7 +12,7 @@ from reenact.providers import (
     Other,
     Text,
     Thinking,
-    ToolResult,
+    ToolResultPart,
     read_request,
     read_response,
 )
@@ -103,7 +103,7 @@ def test_request_parts() -> None:
     assert request is not None
     assert request.system == "Be brief.\n\nUse °C."
     assert request.messages[2].parts == (
-        ToolResult(call_id="toolu_00", content=[{"type": "text", "text": "no such city"}], is_error=True),
+        ToolResultPart(call_id="toolu_00", content=[{"type": "text", "text": "no such city"}], is_error=True),
         Text(text="And in Zürich?"),
     )
     assert request.params == {"max_tokens": 1024, "metadata": {"user_id": "u"}, "stop": ["END"]}

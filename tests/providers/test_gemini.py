@@ -9,7 +9,7 @@ from reenact.providers import (
     ModelResponse,
     Other,
     Text,
-    ToolResult,
+    ToolResultPart,
     derive_tool_results,
     read_request,
     read_response,
@@ -94,7 +94,7 @@ def test_snake_case_request() -> None:
     assert request.params == {"max_tokens": 5}
     assert request.tools[0].schema == {"type": "object"}
     assert derive_tool_results(request) == [
-        ToolResult(call_id="7", name="f", content={"error": "no"}, is_error=True)
+        ToolResultPart(call_id="7", name="f", content={"error": "no"}, is_error=True)
     ]
 
 

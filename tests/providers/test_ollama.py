@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reenact.providers import Text, Thinking, ToolResult, derive_tool_results, read_request, read_response
+from reenact.providers import Text, Thinking, ToolResultPart, derive_tool_results, read_request, read_response
 
 from .samples import OLLAMA, ndjson
 
@@ -54,7 +54,7 @@ def test_results_by_name() -> None:
     """Results go by name, or by id where the client sends one."""
     request = read_request(OLLAMA.path, OLLAMA.request)
     assert request is not None
-    assert derive_tool_results(request) == [ToolResult(name="weather", content="5 °C")]
+    assert derive_tool_results(request) == [ToolResultPart(name="weather", content="5 °C")]
 
 
 def test_options_are_params() -> None:

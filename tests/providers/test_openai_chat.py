@@ -12,7 +12,7 @@ from reenact.providers import (
     Refusal,
     Text,
     Thinking,
-    ToolResult,
+    ToolResultPart,
     derive_tool_results,
     read_request,
     read_response,
@@ -190,7 +190,7 @@ def test_request_parts() -> None:
     assert text == Text(text="Weather?")
     assert isinstance(image, Media)
     assert (image.media_type, image.url) == ("image/png", None)
-    assert derive_tool_results(request) == [ToolResult(call_id="call_0", content="5 °C")]
+    assert derive_tool_results(request) == [ToolResultPart(call_id="call_0", content="5 °C")]
     assert request.params == {"temperature": 0, "seed": 7, "max_tokens": 256, "stop": ["END"]}
 
 

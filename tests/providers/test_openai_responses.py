@@ -13,7 +13,7 @@ from reenact.providers import (
     Refusal,
     Text,
     Thinking,
-    ToolResult,
+    ToolResultPart,
     derive_tool_results,
     read_request,
     read_response,
@@ -141,7 +141,7 @@ def test_request_parts() -> None:
     assert request.system == "Be brief.\n\nUse °C."
     assert [message.role for message in request.messages] == ["user", "assistant", "assistant", "tool"]
     assert request.messages[1].parts == (Thinking(text="", id="rs_0", sealed="gAAAA"),)
-    assert derive_tool_results(request) == [ToolResult(call_id="call_0", content="5 °C")]
+    assert derive_tool_results(request) == [ToolResultPart(call_id="call_0", content="5 °C")]
     assert [tool.name for tool in request.tools] == ["weather", "web_search"]
     assert request.params == {"max_tokens": 512, "store": False}
 

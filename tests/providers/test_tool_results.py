@@ -7,7 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reenact.providers import ToolCall, ToolResult, derive_tool_results, pair_tool_results, read_request
+from reenact.providers import (
+    ToolCallPart,
+    ToolResultPart,
+    derive_tool_results,
+    pair_tool_results,
+    read_request,
+)
 
 
 def gemini_turn(*names: str, answer: str) -> list[dict[str, Any]]:
@@ -44,15 +50,15 @@ def test_with_ids_all_turns() -> None:
     ]
 
 
-def call(name: str, call_id: str | None = None) -> ToolCall:
-    return ToolCall(name=name, arguments={}, id=call_id)
+def call(name: str, call_id: str | None = None) -> ToolCallPart:
+    return ToolCallPart(name=name, arguments={}, id=call_id)
 
 
-def result(content: int, name: str | None = None, call_id: str | None = None) -> ToolResult:
-    return ToolResult(content=content, name=name, call_id=call_id)
+def result(content: int, name: str | None = None, call_id: str | None = None) -> ToolResultPart:
+    return ToolResultPart(content=content, name=name, call_id=call_id)
 
 
-def pairs(calls: list[ToolCall], results: list[ToolResult]) -> list[int]:
+def pairs(calls: list[ToolCallPart], results: list[ToolResultPart]) -> list[int]:
     return [found.content for _, found in pair_tool_results(calls, results)]
 
 

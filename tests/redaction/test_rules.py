@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reenact import canonical
-from reenact.redaction import PLACEHOLDER, Redactor, Rule
+from reenact.redaction import PLACEHOLDER, Redactor, SecretRule
 from reenact.redaction.names import is_secret_name
 
 from . import redaction_cases as cases
@@ -302,14 +302,14 @@ def test_none_redacts_only_what_is_registered() -> None:
 
 def test_a_rule_of_the_users_own_holds_without_a_profile() -> None:
     """It was asked for by name."""
-    redactor = Redactor("none", salt=SALT, extra_rules=[Rule("acme-id", r"ACME-\d{6}", ("ACME-",))])
+    redactor = Redactor("none", salt=SALT, extra_rules=[SecretRule("acme-id", r"ACME-\d{6}", ("ACME-",))])
     assert redactor.redact_text("ACME-123456").startswith("<secret:acme-id:")
 
 
 @pytest.mark.parametrize("anchors", [("ACME-",), ()], ids=["with an anchor", "without"])
 def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     """Its group ``secret`` is replaced and its kind is written; the built-in rules still hold."""
-    rule = Rule("acme-id", r"ACME-(?P<secret>\d{6})", anchors)
+    rule = SecretRule("acme-id", r"ACME-(?P<secret>\d{6})", anchors)
     redactor = Redactor("default", salt=SALT, extra_rules=[rule])
     redacted = redactor.redact_text(f"ids ACME-123456 and {cases.GITHUB}")
     assert redacted.startswith("ids ACME-<secret:")
@@ -322,7 +322,10 @@ def test_what_one_redactor_knows_another_does_not() -> None:
     text = "the word swordfish, sent to ann@example.org"
     plain = Redactor("default", salt=b"1")
     assert Redactor("default", secrets=["swordfish"], salt=b"1").redact_text(text) != text
-    assert Redactor("default", extra_rules=[Rule("fish", "swordfish")], salt=b"1").redact_text(text) != text
+    assert (
+        Redactor("default", extra_rules=[SecretRule("fish", "swordfish")], salt=b"1").redact_text(text)
+        != text
+    )
     assert Redactor("strict", salt=b"1").redact_text(text) != text
     assert [redactor.redact_text(text) for redactor in (plain, Redactor("default", salt=b"1"))] == [text] * 2
 

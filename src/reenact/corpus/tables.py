@@ -18,7 +18,7 @@ from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import TestError, read_result
 from reenact.formats.rfc3339 import moment
 from reenact.providers import ModelRequest
-from reenact.providers.meaning import Media, Message, Other, Part, Text, ToolCall, ToolResult
+from reenact.providers.meaning import Media, ModelMessage, Other, Part, Text, ToolCallPart, ToolResultPart
 from reenact.store.objects import address_in
 from reenact.trace.model_calls import model_request, model_response
 from reenact.trace.sources.capture import CaptureSource, FinishedCapture
@@ -531,7 +531,7 @@ _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 
 def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> None:
     index, run = artifact.rows, artifact.source
-    before: dict[int, tuple[Message, ...]] = {}
+    before: dict[int, tuple[ModelMessage, ...]] = {}
     system: dict[int, str | None] = {}
     for place in range(len(index)):
         if index.kinds[index.kind[place]] != "model":
@@ -540,10 +540,10 @@ def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> 
         began = run.event(seq)
         assert began is not None
         sent, is_shared = _sent(run, began.data, _marks(run, seq))
-        new: list[Message] = []
+        new: list[ModelMessage] = []
         if sent is not None:
             if sent.system and sent.system != system.get(lane):
-                new.append(Message(role="system", parts=(Text(text=sent.system),)))
+                new.append(ModelMessage(role="system", parts=(Text(text=sent.system),)))
                 system[lane] = sent.system
             shared = 0 if is_shared else _common_prefix(before.get(lane, ()), sent.messages)
             new += sent.messages[shared:]
@@ -575,7 +575,7 @@ def _sent(run: RunSource, data: dict[str, Any], marks: int | None) -> tuple[Mode
         return None, False  # what it refers to is gone; `events` has the request as it is stored
 
 
-def _answer(run: RunSource, seq: int) -> Message:
+def _answer(run: RunSource, seq: int) -> ModelMessage:
     event = run.event(seq)
     data = event.data if event is not None else {}
     parts: tuple[Part, ...] = ()
@@ -590,15 +590,15 @@ def _answer(run: RunSource, seq: int) -> Message:
             parts = (Text(text=data["text"]),)
     except (FormatError, StoreError):
         pass  # likewise
-    return Message(role="assistant", parts=parts)
+    return ModelMessage(role="assistant", parts=parts)
 
 
-def _common_prefix(one: tuple[Message, ...], other: tuple[Message, ...]) -> int:
+def _common_prefix(one: tuple[ModelMessage, ...], other: tuple[ModelMessage, ...]) -> int:
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _add_parts(name: str, seq: int, origin: str, said: list[Message], into: TableRows) -> None:
+def _add_parts(name: str, seq: int, origin: str, said: list[ModelMessage], into: TableRows) -> None:
     for number, message in enumerate(said):
         for place, part in enumerate(message.parts):
             text, tool, call_id = _part_cells(part, into)
@@ -611,11 +611,11 @@ def _add_parts(name: str, seq: int, origin: str, said: list[Message], into: Tabl
 def _part_cells(part: Part, into: TableRows) -> tuple[str | None, str | None, str | None]:
     """Text, tool and the model's id of the call."""
     match part:
-        case ToolCall():
+        case ToolCallPart():
             text = part.arguments_text
             text = _json(part.arguments, into) if text is None else into.add_text(clean_text(text))
             return text, _text(part.name), _text(part.id)
-        case ToolResult():
+        case ToolResultPart():
             content = part.content
             text = into.add_text(clean_text(content)) if isinstance(content, str) else _json(content, into)
             return text, _text(part.name), _text(part.call_id)

@@ -8,14 +8,14 @@ from urllib.parse import unquote
 
 from reenact.providers.meaning import (
     Conversation,
-    Message,
+    ModelMessage,
+    ModelReply,
     Part,
     Provider,
-    Reply,
     Text,
     Thinking,
     Tool,
-    ToolResult,
+    ToolResultPart,
 )
 from reenact.providers.reading import (
     Growth,
@@ -77,7 +77,7 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
         text_of(block, "text") for block in objects_of(body, "system")
     )
     messages = (
-        Message(role=text_of(message, "role") or "", parts=tuple(_read_content(message)))
+        ModelMessage(role=text_of(message, "role") or "", parts=tuple(_read_content(message)))
         for message in objects_of(body, "messages")
     )
     return Conversation(
@@ -111,7 +111,7 @@ def _read_block(block: dict[str, Any]) -> Part:
         case "tool_use":
             return tool_call(text_of(block, "name"), block.get("input"), call_id=text_of(block, "id"))
         case "tool_result":
-            return ToolResult(
+            return ToolResultPart(
                 call_id=text_of(block, "tool_use_id"),
                 content=block.get("content"),
                 is_error=block.get("is_error") is True,
@@ -127,8 +127,8 @@ def _read_block(block: dict[str, Any]) -> Part:
     return other(block)
 
 
-def read_body(body: dict[str, Any]) -> Reply:
-    return Reply(
+def read_body(body: dict[str, Any]) -> ModelReply:
+    return ModelReply(
         id=text_of(body, "id"),
         model=text_of(body, "model"),
         stop_reason=text_of(body, "stop_reason"),

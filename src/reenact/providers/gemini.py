@@ -8,14 +8,14 @@ from urllib.parse import unquote
 
 from reenact.providers.meaning import (
     Conversation,
-    Message,
+    ModelMessage,
+    ModelReply,
     Part,
     Provider,
-    Reply,
     Text,
     Thinking,
     Tool,
-    ToolResult,
+    ToolResultPart,
 )
 from reenact.providers.reading import (
     Growth,
@@ -99,9 +99,9 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return objects_of(content, "parts")
 
 
-def _read_content(content: dict[str, Any]) -> Message:
+def _read_content(content: dict[str, Any]) -> ModelMessage:
     role = text_of(content, "role") or "user"
-    return Message(
+    return ModelMessage(
         role="assistant" if role == "model" else role, parts=tuple(map(_read_part, _parts(content)))
     )
 
@@ -142,7 +142,7 @@ def _read_result_or_media(part: dict[str, Any]) -> Part:
     result = either(part, "functionResponse", "function_response")
     if isinstance(result, dict):
         response = result.get("response")
-        return ToolResult(
+        return ToolResultPart(
             call_id=text_of(result, "id"),
             name=text_of(result, "name"),
             content=response,
@@ -159,10 +159,10 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def read_body(body: dict[str, Any]) -> Reply:
+def read_body(body: dict[str, Any]) -> ModelReply:
     candidate = next(iter(objects_of(body, "candidates")), {})
     blocked = text_of(object_of(body, "promptFeedback"), "blockReason")
-    return Reply(
+    return ModelReply(
         id=text_of(body, "responseId"),
         model=text_of(body, "modelVersion"),
         stop_reason=text_of(candidate, "finishReason") or blocked,

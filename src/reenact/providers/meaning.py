@@ -47,7 +47,7 @@ class Thinking(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="thinki
     """What only the provider can read: redacted thinking, encrypted reasoning."""
 
 
-class ToolCall(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_call"):
+class ToolCallPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_call"):
     name: str
     arguments: Any
     """The decoded JSON; ``None`` when *arguments_text* is there instead."""
@@ -57,7 +57,7 @@ class ToolCall(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_c
     signature: str | None = None
 
 
-class ToolResult(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_result"):
+class ToolResultPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_result"):
     content: Any
     """As sent: a text, a list of parts or an object."""
     call_id: str | None = None
@@ -77,10 +77,10 @@ class Other(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="other"):
     value: dict[str, Any]
 
 
-Part: TypeAlias = Text | Media | Thinking | ToolCall | ToolResult | Refusal | Other
+Part: TypeAlias = Text | Media | Thinking | ToolCallPart | ToolResultPart | Refusal | Other
 
 
-class Message(Meaning, frozen=True, kw_only=True):
+class ModelMessage(Meaning, frozen=True, kw_only=True):
     role: str
     parts: tuple[Part, ...]
 
@@ -95,7 +95,7 @@ class Tool(Meaning, frozen=True, kw_only=True):
 class Conversation(Meaning, frozen=True, kw_only=True):
     """What a request asks, apart from whom it asks."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ModelMessage, ...]
     """Without the leading system messages: those are *system*."""
     system: str | None = None
     tools: tuple[Tool, ...] = ()
@@ -115,7 +115,7 @@ class ModelRequest(Conversation, frozen=True, kw_only=True):
     """Digest of the tools as sent; ``None`` without tools."""
 
 
-class Usage(Meaning, frozen=True, kw_only=True):
+class TokenUsage(Meaning, frozen=True, kw_only=True):
     """Token counts as sent; whether cached tokens are part of the input differs between providers."""
 
     input_tokens: int | None = None
@@ -134,17 +134,17 @@ class ModelError(Meaning, frozen=True, kw_only=True):
     """The HTTP status; 200 for an error that arrived inside a stream."""
 
 
-class Reply(Meaning, frozen=True, kw_only=True):
+class ModelReply(Meaning, frozen=True, kw_only=True):
     """What a response body says; of several choices, the first."""
 
     parts: tuple[Part, ...] = ()
     id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
-class ModelResponse(Reply, frozen=True, kw_only=True):
+class ModelResponse(ModelReply, frozen=True, kw_only=True):
     provider: Provider
     status: int
     complete: bool
@@ -163,6 +163,6 @@ class ModelResponse(Reply, frozen=True, kw_only=True):
         return tuple(part for part in self.parts if isinstance(part, Thinking))
 
     @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
         """The calls the agent has to run; not those the provider ran itself."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))

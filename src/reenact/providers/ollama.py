@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reenact.providers.meaning import Conversation, Message, Part, Provider, Reply, Text, Thinking, ToolResult
+from reenact.providers.meaning import (
+    Conversation,
+    ModelMessage,
+    ModelReply,
+    Part,
+    Provider,
+    Text,
+    Thinking,
+    ToolResultPart,
+)
 from reenact.providers.openai_chat import read_tool
 from reenact.providers.reading import (
     Growth,
@@ -66,16 +75,16 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def _read_message(message: dict[str, Any]) -> Message:
+def _read_message(message: dict[str, Any]) -> ModelMessage:
     role = text_of(message, "role") or ""
     if role != "tool":
-        return Message(role=role, parts=tuple(_read_parts(message)))
-    result = ToolResult(
+        return ModelMessage(role=role, parts=tuple(_read_parts(message)))
+    result = ToolResultPart(
         call_id=text_of(message, "tool_call_id"),
         name=text_of(message, "tool_name") or text_of(message, "name"),
         content=message.get("content"),
     )
-    return Message(role=role, parts=(result,))
+    return ModelMessage(role=role, parts=(result,))
 
 
 def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
@@ -93,7 +102,7 @@ def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
         yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
 
 
-def read_body(body: dict[str, Any]) -> Reply:
+def read_body(body: dict[str, Any]) -> ModelReply:
     """``/api/generate`` has the members of the message at the top, and calls its content *response*."""
     message = object_of(body, "message") or {
         "content": body.get("response"),
@@ -101,7 +110,7 @@ def read_body(body: dict[str, Any]) -> Reply:
     }
     done = "done" if body.get("done") is True else None
     has_counts = any(name in body for name in _USAGE.values())
-    return Reply(
+    return ModelReply(
         model=text_of(body, "model"),
         stop_reason=text_of(body, "done_reason") or done,
         usage=read_usage(_counts(body), _USAGE) if has_counts else None,

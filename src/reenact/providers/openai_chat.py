@@ -8,16 +8,16 @@ from urllib.parse import unquote
 
 from reenact.providers.meaning import (
     Conversation,
-    Message,
+    ModelMessage,
+    ModelReply,
     Part,
     Provider,
     Refusal,
-    Reply,
     Text,
     Thinking,
     Tool,
-    ToolCall,
-    ToolResult,
+    ToolCallPart,
+    ToolResultPart,
 )
 from reenact.providers.reading import (
     Growth,
@@ -84,16 +84,16 @@ def read_tool(tool: dict[str, Any]) -> Tool:
     )
 
 
-def _read_message(message: dict[str, Any]) -> Message:
+def _read_message(message: dict[str, Any]) -> ModelMessage:
     role = text_of(message, "role") or ""
     if role in ("tool", "function"):
-        result = ToolResult(
+        result = ToolResultPart(
             call_id=text_of(message, "tool_call_id"),
             name=text_of(message, "name"),
             content=message.get("content"),
         )
-        return Message(role=role, parts=(result,))
-    return Message(role=role, parts=tuple(_read_parts(message)))
+        return ModelMessage(role=role, parts=(result,))
+    return ModelMessage(role=role, parts=tuple(_read_parts(message)))
 
 
 def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
@@ -140,13 +140,13 @@ def _read_part(part: dict[str, Any]) -> Part:
     return other(part)
 
 
-def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
+def _read_calls(message: dict[str, Any]) -> Iterator[ToolCallPart]:
     for call in objects_of(message, "tool_calls"):
         custom = object_of(call, "custom")
         if custom:
             text = text_of(custom, "input") or ""
             name = text_of(custom, "name") or ""
-            yield ToolCall(id=text_of(call, "id"), name=name, arguments=None, arguments_text=text)
+            yield ToolCallPart(id=text_of(call, "id"), name=name, arguments=None, arguments_text=text)
         else:
             function = object_of(call, "function")
             yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
@@ -155,9 +155,9 @@ def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
         yield tool_call(text_of(older, "name"), older.get("arguments"), call_id=None)
 
 
-def read_body(body: dict[str, Any]) -> Reply:
+def read_body(body: dict[str, Any]) -> ModelReply:
     choice = next(iter(objects_of(body, "choices")), {})
-    return Reply(
+    return ModelReply(
         id=text_of(body, "id"),
         model=text_of(body, "model"),
         stop_reason=text_of(choice, "finish_reason"),

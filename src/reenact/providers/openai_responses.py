@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from reenact.providers.meaning import (
     Conversation,
-    Message,
+    ModelMessage,
+    ModelReply,
     Part,
     Provider,
     Refusal,
-    Reply,
     Text,
     Thinking,
     Tool,
-    ToolCall,
-    ToolResult,
+    ToolCallPart,
+    ToolResultPart,
 )
 from reenact.providers.reading import (
     Growth,
@@ -84,10 +84,10 @@ def _read_tool(tool: dict[str, Any]) -> Tool:
     return Tool(name=name, description=text_of(tool, "description"), schema=tool.get("parameters"))
 
 
-def _read_item(item: dict[str, Any]) -> Message:
+def _read_item(item: dict[str, Any]) -> ModelMessage:
     parts = tuple(_read_parts(item))
-    role = "tool" if any(isinstance(part, ToolResult) for part in parts) else "assistant"
-    return Message(role=text_of(item, "role") or role, parts=parts)
+    role = "tool" if any(isinstance(part, ToolResultPart) for part in parts) else "assistant"
+    return ModelMessage(role=text_of(item, "role") or role, parts=parts)
 
 
 def _read_parts(item: dict[str, Any]) -> Iterator[Part]:
@@ -101,7 +101,7 @@ def _read_parts(item: dict[str, Any]) -> Iterator[Part]:
     elif kind == "reasoning":
         yield _read_reasoning(item)
     elif kind.endswith("_call_output") and call_id:
-        yield ToolResult(call_id=call_id, content=item.get("output"))
+        yield ToolResultPart(call_id=call_id, content=item.get("output"))
     elif kind.endswith("_call") and call_id:
         # Only what the client has to run carries a call id.
         yield _read_call(kind, call_id, item)
@@ -130,16 +130,16 @@ def _read_reasoning(item: dict[str, Any]) -> Thinking:
     )
 
 
-def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:
+def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCallPart:
     name = text_of(item, "name") or kind.removesuffix("_call")
     if kind == "custom_tool_call":
         text = text_of(item, "input") or ""
-        return ToolCall(id=call_id, name=name, arguments=None, arguments_text=text)
+        return ToolCallPart(id=call_id, name=name, arguments=None, arguments_text=text)
     return tool_call(name, either(item, "arguments", "action", "actions", "operation"), call_id=call_id)
 
 
-def read_body(body: dict[str, Any]) -> Reply:
-    return Reply(
+def read_body(body: dict[str, Any]) -> ModelReply:
+    return ModelReply(
         id=text_of(body, "id"),
         model=text_of(body, "model"),
         stop_reason=_stop_reason(body),

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from reenact.canonical import MAX_DEPTH, digest_of_bytes
-from reenact.providers.meaning import Media, Message, Other, Text, ToolCall, Usage
+from reenact.providers.meaning import Media, ModelMessage, Other, Text, TokenUsage, ToolCallPart
 
 
 def text_of(value: Any, key: str) -> str | None:
@@ -191,11 +191,11 @@ def last_segment(url_path: str) -> str:
 
 def tool_call(
     name: str | None, arguments: Any, *, call_id: str | None, signature: str | None = None
-) -> ToolCall:
+) -> ToolCallPart:
     """A call whose *arguments* are JSON text, as most wires send them, or a value already."""
     value = loads(arguments) if isinstance(arguments, str) else arguments
     is_text = isinstance(arguments, str) and value is None and arguments.strip() != "null"
-    return ToolCall(
+    return ToolCallPart(
         id=call_id,
         name=name or "",
         arguments=value,
@@ -224,7 +224,7 @@ def other(value: dict[str, Any]) -> Other:
     return Other(type=kind if isinstance(kind, str) else "unknown", value=value)
 
 
-def split_system(messages: Iterable[Message]) -> tuple[str | None, tuple[Message, ...]]:
+def split_system(messages: Iterable[ModelMessage]) -> tuple[str | None, tuple[ModelMessage, ...]]:
     """The text of the leading system messages, and the messages after them."""
     rest = list(messages)
     texts: list[str] = []
@@ -243,7 +243,7 @@ def read_params(
     return {renamed.get(key, key): value for key, value in body.items() if key not in without}
 
 
-def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> Usage | None:
+def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> TokenUsage | None:
     """Token counts by the *places* where this wire has them (``field`` or ``object.field``)."""
     if not sent:
         return None
@@ -255,4 +255,4 @@ def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> Usage | None:
             count = count.get(inner) if type(count) is dict else None
         if type(count) is int:
             counts[name] = count
-    return Usage(**counts, sent=sent)
+    return TokenUsage(**counts, sent=sent)

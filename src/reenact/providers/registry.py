@@ -15,13 +15,13 @@ from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_res
 from reenact.providers.meaning import (
     Conversation,
     ModelError,
+    ModelReply,
     ModelRequest,
     ModelResponse,
     Part,
     Provider,
-    Reply,
     Thinking,
-    ToolCall,
+    ToolCallPart,
 )
 from reenact.providers.reading import either, read_frames
 
@@ -117,7 +117,7 @@ class WireFormat(Protocol):
 
     def read_conversation(self, body: dict[str, Any]) -> Conversation: ...
 
-    def read_body(self, body: dict[str, Any]) -> Reply: ...
+    def read_body(self, body: dict[str, Any]) -> ModelReply: ...
 
     def fold(self, objects: list[dict[str, Any]]) -> dict[str, Any]: ...
 
@@ -227,7 +227,7 @@ def response_fields(response: ModelResponse) -> dict[str, Any]:
     }
     reasoning_ids, call_ids = [], []
     for part in response.parts:
-        if isinstance(part, ToolCall) and part.id:
+        if isinstance(part, ToolCallPart) and part.id:
             call_ids.append(part.id)
         if mark := _reasoning_id(part):
             reasoning_ids.append(mark)

@@ -12,15 +12,15 @@ from typing import Any, cast
 from reenact.canonical import digest
 from reenact.errors import FormatError
 from reenact.providers.meaning import (
-    Message,
+    ModelMessage,
     ModelRequest,
     ModelResponse,
     Part,
     Provider,
     Text,
     Thinking,
-    ToolCall,
-    ToolResult,
+    ToolCallPart,
+    ToolResultPart,
 )
 
 
@@ -31,7 +31,7 @@ def read_told_request(request: Any) -> ModelRequest | None:
     said = [message for message in request["messages"] if isinstance(message, dict)]
     system = "\n".join(_text(message.get("content")) for message in said if message.get("role") == "system")
     messages = tuple(
-        Message(role=str(message.get("role") or "user"), parts=tuple(_parts(message)))
+        ModelMessage(role=str(message.get("role") or "user"), parts=tuple(_parts(message)))
         for message in said
         if message.get("role") != "system"
     )
@@ -69,7 +69,7 @@ def _parts(message: dict[str, Any]) -> list[Part]:
         named = message.get("name")
         is_error = message.get("is_error") is True
         return [
-            ToolResult(
+            ToolResultPart(
                 content=content,
                 call_id=None if call_id is None else str(call_id),
                 name=named if isinstance(named, str) else None,
@@ -82,7 +82,7 @@ def _parts(message: dict[str, Any]) -> list[Part]:
 
 def _calls(calls: Any) -> list[Part]:
     return [
-        ToolCall(
+        ToolCallPart(
             name=str(call.get("name") or "unknown"),
             arguments=call.get("arguments"),
             id=call["id"] if isinstance(call.get("id"), str) else None,

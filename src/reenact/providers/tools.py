@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from reenact.providers.meaning import ModelRequest, ModelResponse, ToolCall, ToolResult
+from reenact.providers.meaning import ModelRequest, ModelResponse, ToolCallPart, ToolResultPart
 
 
-def derive_tool_results(request: ModelRequest) -> list[ToolResult]:
+def derive_tool_results(request: ModelRequest) -> list[ToolResultPart]:
     """The tool results that *request* carries, in order.
 
     Results with a call id are all there, also those of earlier turns: an agent repeats its history.
@@ -26,13 +26,13 @@ def derive_tool_results(request: ModelRequest) -> list[ToolResult]:
     return [
         part
         for place, (_, part) in enumerate(turns)
-        if isinstance(part, ToolResult) and (part.call_id is not None or place > last_turn)
+        if isinstance(part, ToolResultPart) and (part.call_id is not None or place > last_turn)
     ]
 
 
 def pair_tool_results(
-    calls: Iterable[ToolCall], results: Iterable[ToolResult]
-) -> list[tuple[ToolCall, ToolResult]]:
+    calls: Iterable[ToolCallPart], results: Iterable[ToolResultPart]
+) -> list[tuple[ToolCallPart, ToolResultPart]]:
     """Each of the *calls* with its result, if there is one: by id, else by name, else by order."""
     left = list(results)
     pairs = []
@@ -44,7 +44,7 @@ def pair_tool_results(
     return pairs
 
 
-def _answers(result: ToolResult, call: ToolCall) -> bool:
+def _answers(result: ToolResultPart, call: ToolCallPart) -> bool:
     if result.call_id is not None or call.id is not None:
         return result.call_id == call.id
     return result.name is None or result.name == call.name
@@ -54,7 +54,7 @@ class DerivedTools:
     """Takes the exchanges of a run in their order; what is remembered is the calls without a result."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, ToolCall] = {}
+        self._waiting: dict[str, ToolCallPart] = {}
         """By the id that the call has in events."""
 
     def called(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, Any]]:
@@ -72,7 +72,7 @@ class DerivedTools:
             del self._waiting[call_id]
             yield {"callId": call_id, "derived": True, **_outcome(result)}
 
-    def _answered(self, request: ModelRequest) -> list[tuple[str, ToolResult]]:
+    def _answered(self, request: ModelRequest) -> list[tuple[str, ToolResultPart]]:
         results = derive_tool_results(request)
         # Where a format does without ids, a client may leave out those that it was sent.
         with_ids = any(result.call_id is not None for result in results)
@@ -84,7 +84,7 @@ class DerivedTools:
         return [(by_call[id(call)], result) for call, result in pair_tool_results(calls.values(), results)]
 
 
-def _outcome(result: ToolResult) -> dict[str, Any]:
+def _outcome(result: ToolResultPart) -> dict[str, Any]:
     content = _text(result.content)
     if not result.is_error:
         return {"ok": True, "result": content}

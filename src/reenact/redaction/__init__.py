@@ -1,6 +1,6 @@
 """Redaction: secrets leave every payload before it reaches the disk."""
 
-from reenact.redaction.families import SHAPES, Rule, Shapes
+from reenact.redaction.families import SHAPES, SecretRule, Shapes
 from reenact.redaction.names import environment_secrets, is_secret_name
 from reenact.redaction.placeholder import PLACEHOLDER, without_marks
 from reenact.redaction.prefilter import Profile
@@ -13,7 +13,7 @@ __all__ = [
     "Profile",
     "RedactingFilter",
     "Redactor",
-    "Rule",
+    "SecretRule",
     "Shapes",
     "default_profile",
     "environment_secrets",

@@ -23,7 +23,7 @@ _START: Final = (
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretRule:
     """One family of secrets; a match, or its group ``secret``, is what is replaced."""
 
     kind: str
@@ -40,9 +40,9 @@ class Rule:
     base64 in a row."""
 
 
-def _row(kind: str, anchors: str, rest: str, source: str) -> Rule:
+def _row(kind: str, anchors: str, rest: str, source: str) -> SecretRule:
     literals = tuple(anchors.split())
-    return Rule(kind, f"{_START}(?:{'|'.join(map(re.escape, literals))}){rest}", literals, source)
+    return SecretRule(kind, f"{_START}(?:{'|'.join(map(re.escape, literals))}){rest}", literals, source)
 
 
 _WIDE: Final = r"[A-Za-z0-9_\-]"
@@ -51,8 +51,8 @@ _HEX: Final = r"[0-9A-Fa-f]"
 _SPACE: Final = r"(?: |%20|\+)"
 _SLASH: Final = "(?:/|%2[Ff])"
 
-SHAPES: Final[tuple[Rule, ...]] = (
-    Rule(
+SHAPES: Final[tuple[SecretRule, ...]] = (
+    SecretRule(
         PRIVATE_KEY,
         # Without its end the block was cut off, and all that follows belongs to it.
         rf"-----BEGIN(?:{_SPACE}[A-Z0-9]+)*{_SPACE}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----[\s\S]*?"
@@ -60,7 +60,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
         ("-----BEGIN ", "-----BEGIN%20", "-----BEGIN+"),
         "RFC 7468; gitleaks private-key",
     ),
-    Rule(
+    SecretRule(
         PRIVATE_KEY,
         r"PuTTY-User-Key-File-\d[\s\S]*?(?:Private-MAC: ?[0-9a-f]+|\Z)",
         ("PuTTY-User-Key-File-",),
@@ -115,7 +115,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
         "AWS IAM identifiers; detect-secrets aws",
     ),
     _row("aws-key-id", "A3T", "[0-9A-Z]{17}(?![A-Za-z0-9])", "detect-secrets aws"),
-    Rule(
+    SecretRule(
         "azure-client-secret",
         r"(?<![A-Za-z0-9_~.\-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~\-])",
         tuple(f"{digit}Q~" for digit in digits),
@@ -131,7 +131,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row("planetscale-token", "pscale_", r"[a-z]+_[A-Za-z0-9_=.\-]{30,}", "gitleaks planetscale"),
     _row("pulumi-token", "pul-", _HEX + "{40}", "gitleaks pulumi-api-token"),
     _row("vault-token", "hvs. hvb. hvr.", _WIDE + "{20,}", "gitleaks vault-service-token"),
-    Rule(
+    SecretRule(
         "terraform-token",
         r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=\-]{40,}",
         (".atlasv1.",),
@@ -153,14 +153,14 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row("dnkey", "dnkey-", r"[A-Za-z0-9=_\-]{40,}", "gitleaks defined-networking-api-token"),
     _row("render-key", "rnd_", _PLAIN + "{24,}", "Render"),
     _row("neon-key", "napi_", _PLAIN + "{40,}", "Neon"),
-    Rule(
+    SecretRule(
         "softlayer-key",
         r"api\.softlayer\.com/soap/v3(?:\.1)?/(?P<secret>[a-z0-9]{64})",
         ("api.softlayer.com",),
         "detect-secrets softlayer",
         from_anchor=rf"api\.softlayer\.com{_SLASH}soap",
     ),
-    Rule(
+    SecretRule(
         "maxmind-key",
         rf"{_START}[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk(?![A-Za-z0-9])",
         ("_mmk",),
@@ -208,7 +208,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
     _row("figma-token", "figd_", _WIDE + "{30,}", "Figma"),
     _row("linear-key", "lin_api_ lin_oauth_", _PLAIN + "{30,}", "gitleaks linear-api-key"),
     _row("notion-token", "ntn_", _PLAIN + "{40,}", "gitleaks notion-api-token"),
-    Rule(
+    SecretRule(
         "airtable-token",
         rf"{_START}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}(?![A-Za-z0-9])",
         source="gitleaks airtable-personnal-access-token",
@@ -255,34 +255,34 @@ SHAPES: Final[tuple[Rule, ...]] = (
         "Slack token types; gitleaks slack-*; detect-secrets slack",
     ),
     _row("slack-token", "xapp- xwfp-", r"[A-Za-z0-9\-]{10,}", "Slack token types; gitleaks slack-app-token"),
-    Rule(
+    SecretRule(
         "slack-webhook",
         r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_\-]{10,})",
         ("hooks.slack",),
         "gitleaks slack-webhook-url; detect-secrets slack",
         from_anchor=rf"hooks\.slack(?:-gov)?\.com{_SLASH}(?:services|workflows|triggers)",
     ),
-    Rule(
+    SecretRule(
         "discord-webhook",
         r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/(?P<secret>[A-Za-z0-9_\-]{20,})",
         ("discord.com", "discordapp.com"),
         "Discord",
         from_anchor=rf"discord(?:app)?\.com{_SLASH}api{_SLASH}",
     ),
-    Rule(
+    SecretRule(
         "teams-webhook",
         r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/\-]{30,})",
         ("webhook.office.com",),
         "gitleaks microsoft-teams-webhook",
         from_anchor=rf"webhook\.office\.com{_SLASH}webhookb2",
     ),
-    Rule(
+    SecretRule(
         "discord-token",
         rf"{_START}[MNO][A-Za-z0-9_\-]{{22,27}}\.[A-Za-z0-9_\-]{{6}}\.[A-Za-z0-9_\-]{{27,45}}",
         source="detect-secrets discord",
         behind_dot=r"(?<=\.[A-Za-z0-9_\-]{6}\.)[A-Za-z0-9_\-]{27}",
     ),
-    Rule(
+    SecretRule(
         "telegram-token",
         r"(?<!\d)\d{5,16}:AA[A-Za-z0-9_\-]{33}(?![A-Za-z0-9_\-])",
         (":AA", "%3AAA", "%3aAA"),
@@ -295,7 +295,7 @@ SHAPES: Final[tuple[Rule, ...]] = (
         "[0-9A-Fa-f]{31}(?![A-Za-z0-9])",
         "gitleaks twilio-api-key; detect-secrets twilio",
     ),
-    Rule(
+    SecretRule(
         "mailchimp-key",
         rf"{_START}[0-9a-f]{{32}}-us\d{{1,2}}(?![A-Za-z0-9])",
         ("-us",),
@@ -335,11 +335,13 @@ RANDOM_CHARACTERS: Final = ascii_letters + digits + "+_-"
 
 _RANDOM: Final = r"[A-Za-z0-9+_-]"
 
-STRICT_SHAPES: Final[tuple[Rule, ...]] = (
-    Rule("email", r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"),
+STRICT_SHAPES: Final[tuple[SecretRule, ...]] = (
+    SecretRule(
+        "email", r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+    ),
     # Lowercase, uppercase and digits together: digests, UUIDs and long words lack one of them. What has
     # slashes is a path; what is longer is data: images, signatures of reasoning, encrypted state.
-    Rule(
+    SecretRule(
         "random",
         rf"(?<![A-Za-z0-9+/_=-])(?={_RANDOM}*[A-Z])(?={_RANDOM}*[a-z])(?=(?:{_RANDOM}*?[0-9]){{3}})"
         rf"{_RANDOM}{{{MIN_RANDOM},128}}+={{0,2}}(?![A-Za-z0-9+/_-])",
@@ -350,7 +352,7 @@ STRICT_SHAPES: Final[tuple[Rule, ...]] = (
 class Shapes:
     """Finds and names the secrets that some rules describe."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[SecretRule]) -> None:
         self._rules = [(rule, re.compile(rule.pattern)) for rule in rules]
 
     def kind_of(self, value: str) -> str | None:
@@ -370,7 +372,7 @@ class Shapes:
                 yield match.span(group)
 
 
-def _matches(text: str, pattern: re.Pattern[str], rule: Rule) -> Iterator[re.Match[str]]:
+def _matches(text: str, pattern: re.Pattern[str], rule: SecretRule) -> Iterator[re.Match[str]]:
     if rule.from_anchor or not rule.anchors:
         if not rule.anchors or any(anchor in text for anchor in rule.anchors):
             yield from pattern.finditer(text)

@@ -15,7 +15,14 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from reenact.redaction.coded import MIN_RUN, Registered, decoded_around, shifted_forms
-from reenact.redaction.families import MIN_RANDOM, RANDOM_CHARACTERS, SHAPES, STRICT_SHAPES, Rule, Shapes
+from reenact.redaction.families import (
+    MIN_RANDOM,
+    RANDOM_CHARACTERS,
+    SHAPES,
+    STRICT_SHAPES,
+    SecretRule,
+    Shapes,
+)
 from reenact.redaction.jsontext import escaped
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
 from reenact.redaction.places import AFTER_NAME
@@ -312,7 +319,7 @@ _MAX_RUNS: Final = 32
 class _Runs:
     """Looks into runs of base64 characters: for what base64 hides, and for rules without an anchor."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[SecretRule]) -> None:
         self._forms: dict[bytes, list[tuple[int, re.Pattern[bytes]]]] = {}
         for rule in rules:
             pattern = re.compile((rule.from_anchor or rule.pattern).encode())
@@ -351,7 +358,7 @@ class _Runs:
         return False
 
 
-def _shape(rule: Rule) -> Trigger:
+def _shape(rule: SecretRule) -> Trigger:
     if rule in SHAPES:
         pattern = rule.from_anchor or rule.pattern
         return _place(pattern.encode(), *(anchor.encode() for anchor in rule.anchors))
@@ -379,7 +386,9 @@ class Compiled:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def compiled(profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[Rule, ...]) -> Compiled:
+def compiled(
+    profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[SecretRule, ...]
+) -> Compiled:
     """What *profile*, the registered *secrets* and the caller's own rules find together."""
     by_name, strict = profile != "none", profile == "strict"
     rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))

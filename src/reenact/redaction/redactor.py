@@ -15,7 +15,7 @@ import msgspec
 from reenact import canonical
 from reenact.errors import UsageError
 from reenact.redaction.edits import apply, in_order, moved
-from reenact.redaction.families import Rule
+from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
 from reenact.redaction.placeholder import Placeholders
 from reenact.redaction.prefilter import Profile, compiled
@@ -44,7 +44,7 @@ class Redactor:
         *,
         secrets: Sequence[str | bytes] = (),
         salt: bytes,
-        extra_rules: Sequence[Rule] = (),
+        extra_rules: Sequence[SecretRule] = (),
     ) -> None:
         if profile not in PROFILES:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")

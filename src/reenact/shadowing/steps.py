@@ -27,7 +27,7 @@ from reenact.forks.change import read_change
 from reenact.formats.record import ABSENT
 from reenact.gateway.upstreams import upstreams_of
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.providers import ModelResponse, RequestChange, ToolCall, ask_otherwise, read_response
+from reenact.providers import ModelResponse, RequestChange, ToolCallPart, ask_otherwise, read_response
 from reenact.shadowing.statistics import Rate
 from reenact.store.reader import CaptureReader
 from reenact.suite.verdict import shorten
@@ -280,7 +280,7 @@ def _calls(answer: ModelResponse) -> list[tuple[str, str]]:
     return [
         (part.name, canonical.encode(part.arguments).decode())
         for part in answer.parts
-        if isinstance(part, ToolCall)
+        if isinstance(part, ToolCallPart)
     ]
 
 

@@ -22,8 +22,8 @@ from reenact.providers import (
     ModelResponse,
     Part,
     Text,
-    ToolCall,
-    ToolResult,
+    ToolCallPart,
+    ToolResultPart,
     read_conversation,
     read_response,
     read_told_request,
@@ -246,9 +246,9 @@ def _part(part: Part) -> str:
     match part:
         case Text(text=text):
             return text
-        case ToolCall(name=name, arguments=arguments):
+        case ToolCallPart(name=name, arguments=arguments):
             return f"calls {name} with {_json(arguments)}"
-        case ToolResult():
+        case ToolResultPart():
             return _json(_plain(part.to_json().get("content")))
         case _:
             return f"({type(part).__name__.lower()})"

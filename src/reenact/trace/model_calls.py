@@ -23,7 +23,7 @@ from reenact.providers import (
     read_told_request,
     read_told_response,
 )
-from reenact.providers.meaning import Message as ModelMessage
+from reenact.providers.meaning import ModelMessage
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.values.tags import tag

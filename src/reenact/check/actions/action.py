@@ -28,15 +28,15 @@ from reenact.check.actions.schema import (
 from reenact.errors import UsageError
 from reenact.formats.action import ACTION_ID
 from reenact.providers import (
-    Message,
+    ModelMessage,
     ModelRequest,
     ModelResponse,
     Part,
     Refusal,
     Text,
-    ToolCall,
-    ToolResult,
-    Usage,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
 )
 
 _MODEL: Final = ObjectSchema(
@@ -322,7 +322,7 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
     return system + [_message(message) for message in request.messages]
 
 
-def _message(message: Message) -> dict[str, JsonValue]:
+def _message(message: ModelMessage) -> dict[str, JsonValue]:
     content = "\n".join(filter(None, map(_words, message.parts)))
     return {"role": message.role, "content": content, **_all_parts(message.parts, Text)}
 
@@ -334,7 +334,7 @@ def _output(response: ModelResponse) -> dict[str, Any]:
         "tool_calls": [_call(call) for call in response.tool_calls],
         "finish_reason": response.stop_reason,
         "usage": _usage(response.usage),
-        **_all_parts(response.parts, Text, ToolCall),
+        **_all_parts(response.parts, Text, ToolCallPart),
     }
     return {key: value for key, value in output.items() if value}
 
@@ -349,18 +349,18 @@ def _all_parts(parts: tuple[Part, ...], *plain: type[Part]) -> dict[str, JsonVal
 def _words(part: Part) -> str:
     if isinstance(part, Text | Refusal):
         return part.text
-    if isinstance(part, ToolResult):
+    if isinstance(part, ToolResultPart):
         return part.content if isinstance(part.content, str) else encode(part.content).decode()
     return ""
 
 
-def _call(call: ToolCall) -> dict[str, JsonValue]:
+def _call(call: ToolCallPart) -> dict[str, JsonValue]:
     arguments = call.arguments if call.arguments_text is None else call.arguments_text
     identity = {} if call.id is None else {"id": call.id}
     return {**identity, "name": call.name, "arguments": arguments}
 
 
-def _usage(usage: Usage | None) -> dict[str, JsonValue]:
+def _usage(usage: TokenUsage | None) -> dict[str, JsonValue]:
     counts = (
         {} if usage is None else {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     )
