@@ -88,7 +88,7 @@ def check_record(value: JsonValue) -> RecordReport:
     )
 
 
-class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
+class RecordPackReport(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """How many records were read, repeated ones included."""
     digest: str | None
@@ -101,7 +101,7 @@ class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.failed
 
 
-def check_pack(values: Iterable[Any]) -> PackingReport:
+def check_pack(values: Iterable[Any]) -> RecordPackReport:
     """The records of a pack, each checked; what is kept in memory is their digests."""
     digests: set[str] = set()
     failed: list[tuple[int, RecordReport]] = []
@@ -114,7 +114,7 @@ def check_pack(values: Iterable[Any]) -> PackingReport:
         else:
             failed.append((index, report))
     digest = None if failed else verifiable.pack_digest(digests)
-    return PackingReport(count=count, digest=digest, failed=tuple(failed))
+    return RecordPackReport(count=count, digest=digest, failed=tuple(failed))
 
 
 _Digest = Callable[[dict[str, Any]], str]
