@@ -505,6 +505,12 @@ def test_the_glossary_has_the_word(word):
     assert (ROOT / "docs" / "concepts.md").read_text().count(f"\n**{word}**: ") == 1
 
 
+def test_the_glossary_is_short():
+    """Nobody has to learn more than thirty words of ours."""
+    words = re.findall(r"\*\*([a-z ]+)\*\*", (ROOT / "docs" / "concepts.md").read_text())
+    assert len(words) == len(set(words)) <= 30
+
+
 def test_the_architecture_names_every_room():
     """The page's table is the package's list of rooms."""
     named = set(

@@ -49,7 +49,7 @@ def command(
     """List the steps of a run, or follow and play it.
 
     PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. One line per call: its
-    event, when it was made, how long it took, its lane, what was asked and what came. A run that is being
+    event, when it was made, how long it took, its task, what was asked and what came. A run that is being
     recorded, or was interrupted, is listed as far as it got. Of a folder of runs, the runs are listed.
 
     TERM is kind:K, tool:T, name:N, task:N, state:S or text:T; * stands for anything, a comma for or, and !
