@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from reenact.pytest_plugin.lifetime import Options
 from reenact.pytest_plugin.marker import MODES
-from reenact.pytest_plugin.options import Options
 from tests.pytest_plugin.conftest import Suite
 
 pytest_plugins = ["pytester"]

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from reenact.testing import Disconnect, Fail, Raw, Reply, ScriptedProvider, echo
-from reenact.testing.http1 import MAX_HEAD_BYTES
+from reenact.testing.provider import MAX_HEAD_BYTES
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 STREAM = {**ASK, "stream": True}

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reenact.analysis.artifact import open_artifact
-from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Bounded
+from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Bounded, StepSearch, Wanted
 from reenact.viewer.conversation import read_turns
-from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import static_files
 from tests.formats import GOLDEN, ROOT

@@ -6,8 +6,8 @@ import pytest
 
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
+from reenact.viewer.api import StepSearch, Wanted
 from reenact.viewer.page import make_page
-from reenact.viewer.search import StepSearch, Wanted
 from reenact.viewer.static import modules_mark, page_program
 from tests.viewer import recordings
 from tests.viewer.looking import expect, opened, rows

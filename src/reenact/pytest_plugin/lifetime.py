@@ -1,26 +1,105 @@
-"""The run of one test: opened with its first fixture, closed after its body, settled after its teardown."""
+"""The run of one test, and the options that decide about it.
+
+It is opened with the first fixture, closed after the body, settled after the teardown.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
-from reenact.pytest_plugin.marker import Mode
-from reenact.pytest_plugin.options import Options, allowed, options_of
+from reenact.pytest_plugin.marker import MARKER, Mode
 from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
+from reenact.replayer.allow import Allow, AllowLike, read_allow
+from reenact.replayer.engine import Policy
 from reenact.run import CaptureRun, Run, UpdateRun, capture, replay, update
+from reenact.run.redact import Redact, profile_and_secrets
+from reenact.seams.stdlib.chosen import Source
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory
+
+_KNOWN: Final = (
+    "policy",
+    "redact",
+    "sources",
+    "modules",
+    "environ",
+    "passthrough",
+    "path",
+    "allow",
+    "workspace",
+)
+_LISTS: Final = ("sources", "modules", "environ", "passthrough")
+_SHOWN: Final = f"@pytest.mark.{MARKER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one test, gathered from its marker and those around it; the nearest one counts."""
+
+    policy: Policy | None = None
+    """``None`` for what the environment or the project says, see :func:`reenact.replay`."""
+    redact: Redact = None
+    """The nearest profile counts; lists of secrets add up, so that a nearer marker never hides less."""
+    sources: Collection[Source] | None = None
+    """What of the standard library is recorded; ``None`` for what :func:`reenact.capture` chooses."""
+    modules: Sequence[str] = ()
+    """Which modules are the agent's; empty for all that are no library."""
+    environ: Sequence[str] = ()
+    """Variables of the environment that are recorded, by name."""
+    passthrough: Sequence[str] = ()
+    """Tools that really run in replay."""
+    path: str | None = None
+    """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
+    allow: AllowLike = ()
+    """What a replay may still reach on this host; see :func:`allowed`."""
+    workspace: str | bool = False
+    """Whether the files of the test are recorded too; a text names the folder they are copied from."""
+
+
+def options_of(item: pytest.Item) -> Options:
+    """The options of *item*; :class:`~reenact.errors.UsageError` where they make no sense."""
+    merged: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers(MARKER))):
+        _refuse_unknown(mark)
+        redact = _redact(merged.get("redact"), mark.kwargs.get("redact"))
+        merged |= {**mark.kwargs, "redact": redact}
+    for name in _LISTS:
+        if isinstance(merged.get(name), str):
+            raise UsageError(f"{_SHOWN}: {name}={merged[name]!r} is one text; give a list")
+    if policy := item.config.getoption("reenact_policy"):
+        merged["policy"] = policy
+    return Options(**merged)
+
+
+def _refuse_unknown(mark: pytest.Mark) -> None:
+    unknown = [*map(repr, mark.args), *(name for name in mark.kwargs if name not in _KNOWN)]
+    if unknown:
+        raise UsageError(f"{_SHOWN}: {unknown[0]} is unknown; the options are {', '.join(_KNOWN)}")
+
+
+def _redact(outer: Redact, nearer: Redact) -> Redact:
+    outer_profile, outer_secrets = profile_and_secrets(outer)
+    profile, secrets = profile_and_secrets(nearer)
+    # Secrets mostly come from the environment, where they may be unset.
+    return profile or outer_profile, (*outer_secrets, *filter(None, secrets))
+
+
+def allowed(allow: AllowLike) -> Allow:
+    """See :func:`~reenact.replayer.allow.read_allow`."""
+    return read_allow(allow, f"{_SHOWN}: allow")
+
 
 if TYPE_CHECKING:
     from reenact.suite.files import LiveFiles

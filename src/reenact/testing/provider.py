@@ -2,25 +2,181 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
-from asyncio import StreamReader, StreamWriter
-from collections.abc import Sequence
-from dataclasses import replace
+from asyncio import IncompleteReadError, StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from threading import Thread
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import msgspec
 
 from reenact.canonical import JsonValue
 from reenact.errors import UsageError
-from reenact.testing.answer import Answer, Voice, answer_id, answer_with
-from reenact.testing.http1 import MAX_HEAD_BYTES, BadRequest, Received, read_request, write_answer
+from reenact.testing.answer import Answer, Voice, answer_id, answer_with, phrase
 from reenact.testing.request import Message, Request
 from reenact.testing.script import Script, ScriptSource
-from reenact.testing.server import LoopbackServer
 from reenact.testing.turns import Disconnect, Reply, Turn
 from reenact.testing.wire import SERVICES, Wire, WireRequest, service_for, wire_for
+
+MAX_HEAD_BYTES: Final = 1 << 20
+
+
+class BadRequest(Exception):
+    """What arrived is not HTTP/1.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it came, uninterpreted."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the client wants to use the connection again."""
+        return self.headers.get("connection", "").lower() != "close"
+
+
+async def read_request(reader: StreamReader, writer: StreamWriter) -> Received | None:
+    """The next request on this connection; ``None`` when the client is done with it."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, headers = _parse_head(head)
+        if headers.get("expect", "").lower() == "100-continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return Received(method, target, headers, await _read_body(reader, headers))
+    except IncompleteReadError:
+        return None
+    except (ValueError, asyncio.LimitOverrunError) as error:
+        raise BadRequest(f"not HTTP/1.1: {error}") from error
+
+
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    method, target, version = first.split(" ")
+    if not version.startswith("HTTP/1."):
+        raise ValueError(f"unknown version {version!r}")
+    pairs = (line.partition(":") for line in lines)
+    return method, target, {name.lower(): value.strip() for name, _, value in pairs}
+
+
+async def _read_body(reader: StreamReader, headers: dict[str, str]) -> bytes:
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.readexactly(int(headers.get("content-length", "0")))
+    chunks = []
+    while size := int((await reader.readline()).partition(b";")[0], 16):
+        chunks.append(await reader.readexactly(size))
+        await reader.readline()
+    while (await reader.readline()).strip():
+        pass  # trailers
+    return b"".join(chunks)
+
+
+async def write_answer(writer: StreamWriter, answer: Answer, *, has_body: bool = True) -> bool:
+    """Send *answer* in its own time; ``False`` when the connection must be closed behind it.
+
+    It *has_body* unless HEAD was asked.
+    """
+    await asyncio.sleep(answer.delay_ms / 1000)
+    if answer.status is None:
+        return False
+    if answer.chunked and has_body:
+        await _write_chunks(writer, answer)
+    else:
+        writer.write(_head(answer) + (b"".join(answer.chunks) if has_body else b""))
+        await writer.drain()
+    return answer.ends
+
+
+async def _write_chunks(writer: StreamWriter, answer: Answer) -> None:
+    writer.write(_head(answer))
+    for ordinal, chunk in enumerate(answer.chunks):
+        if ordinal and answer.chunk_delay_ms:
+            await asyncio.sleep(answer.chunk_delay_ms / 1000)
+        writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        await writer.drain()
+    if answer.ends:
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+
+def _head(answer: Answer) -> bytes:
+    assert answer.status is not None
+    lines = [f"HTTP/1.1 {answer.status} {phrase(answer.status)}"]
+    lines += (f"{name}: {value}" for name, value in answer.headers.items())
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+Conversation: TypeAlias = Callable[[StreamReader, StreamWriter], Awaitable[None]]
+
+
+class LoopbackServer:
+    """Hands every connection to *converse*, all in one event loop, whatever its maker's thread is doing.
+
+    It listens from the moment it is made until :meth:`close`.
+    """
+
+    def __init__(self, converse: Conversation, port: int, read_limit_bytes: int) -> None:
+        self._converse = converse
+        self._read_limit_bytes = read_limit_bytes
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.connections = 0
+        """Accepted so far."""
+        # Bound here, not in the thread: a busy port is the caller's exception, and clients may come at once.
+        self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._thread = Thread(target=self._run, name=f"loopback-server:{self.port}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Drop all connections, in mid-answer if need be, and end the thread."""
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._accept, sock=self._socket, limit=self._read_limit_bytes)
+        await self._closing.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the transports close in the tick after
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self.connections += 1
+        # asyncio does this only where the socket names its protocol, which ``create_server``'s do not;
+        # without it every stream would stall for the client's delayed acknowledgement.
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = asyncio.create_task(self._attend(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _attend(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            with suppress(ConnectionError):
+                await self._converse(reader, writer)
+                writer.close()
+                await writer.wait_closed()
+        finally:
+            writer.transport.abort()
+
 
 ProviderName = Literal["anthropic", "openai", "gemini", "ollama"]
 
