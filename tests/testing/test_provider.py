@@ -31,6 +31,7 @@ def test_the_public_names() -> None:
         "Raw",
         "Reply",
         "Request",
+        "RunFiles",
         "Script",
         "ScriptedProvider",
         "Timeout",

@@ -54,9 +54,9 @@ def brief_failure(failure: JsonValue) -> str:
 
 def _pieces(value: Any, limit: int) -> Iterator[str]:
     if isinstance(value, dict):
-        yield from _tagged(value, limit) or _object(value, limit)
+        yield from _describe_tagged(value, limit) or _object(value, limit)
     elif isinstance(value, list):
-        yield from _enclosed("[", ((None, item) for item in value), "]", limit)
+        yield from _enclose("[", ((None, item) for item in value), "]", limit)
     elif isinstance(value, str):
         yield json.dumps(value[:limit], ensure_ascii=False)
     else:
@@ -65,10 +65,10 @@ def _pieces(value: Any, limit: int) -> Iterator[str]:
 
 def _object(value: dict[str, JsonValue], limit: int) -> Iterator[str]:
     members = ((json.dumps(key, ensure_ascii=False), item) for key, item in value.items())
-    return _enclosed("{", members, "}", limit)
+    return _enclose("{", members, "}", limit)
 
 
-def _enclosed(
+def _enclose(
     opening: str, members: Iterator[tuple[str | None, JsonValue]], closing: str, limit: int
 ) -> Iterator[str]:
     yield opening
@@ -79,7 +79,7 @@ def _enclosed(
     yield closing
 
 
-def _tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
+def _describe_tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     """What the ``$`` members stand for; ``None`` where there are none."""
     if "$blob" in value:
         bytes_told = value.get("bytes", 0)

@@ -70,7 +70,7 @@ class Side:
         kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
         asked = "" if self._is_coarse and kind == "model" else content.asked_digest
         lane = rows.lanes[rows.lane[place]]
-        self.items.append(Item((kind, name, asked), (kind, _fixed(name)), lane, self._parent(place)))
+        self.items.append(Item((kind, name, asked), (kind, _stable_name(name)), lane, self._parent(place)))
         self.came.append("" if content.is_chance or self._is_coarse else content.came_digest)
         self.words.append(frozenset(self.artifact.at(place).asked.split()))
 
@@ -105,7 +105,7 @@ def _holds(family: str, kind: str) -> bool:
     return kind not in _NOT_IN_CAPTURES if family == "capture" else kind in _HELD[family]
 
 
-def _fixed(name: str) -> str:
+def _stable_name(name: str) -> str:
     """What stays of a call's name when its arguments change: of an address the host."""
     method, scheme, address = name.partition("://")
     return f"{method}{scheme}{address.partition('/')[0]}"

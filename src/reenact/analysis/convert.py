@@ -202,7 +202,7 @@ def _trace(source: ConversionInput) -> Trace:
     if source.kind == "trace":
         return read_trace(source.text(), str(source.path))
     if source.kind == "bundle":
-        return _normalized(source)
+        return _normalize(source)
     return _of_capture(source) if source.kind == "capture" else _of_log(source)
 
 
@@ -221,7 +221,7 @@ def _of_log(source: ConversionInput) -> Trace:
     return trace
 
 
-def _normalized(source: ConversionInput) -> Trace:
+def _normalize(source: ConversionInput) -> Trace:
     bundle = read_bundle(source.text(), str(source.path))
     for step in bundle.script:
         if step.ts is ABSENT or step.ts is None:

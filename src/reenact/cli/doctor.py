@@ -41,7 +41,7 @@ def as_text(report: DoctorReport) -> str:
         lines += ["beside the run, not compared:", *(f"  {line}" for line in _beside(report))]
     if report.written:
         lines.append(f"wrote {plural(len(report.written), 'rule')} to {report.file}")
-    lines += _proved(report.captures[-1], report.proof)
+    lines += _proof_lines(report.captures[-1], report.proof)
     if not report.proof.is_good:
         lines += [f"  no rule covers: {reason}" for reason in report.diagnosis.reasons]
     if report.not_written:
@@ -106,7 +106,7 @@ def _strays(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  … and {len(diagnosis.strays) - _STRAYS} more; --json has them all"
 
 
-def _proved(path: Path, proof: DoctorProof) -> Iterator[str]:
+def _proof_lines(path: Path, proof: DoctorProof) -> Iterator[str]:
     answered = plural(proof.answered, "call")
     if proof.is_good:
         yield f"proved: {path} replays strictly, {answered} answered from the capture"

@@ -51,7 +51,9 @@ def command(
 
 def _tell(report: ImportReport) -> None:
     for run in report.runs:
-        click.echo(printable(f"{run.path}  {run.fidelity}  {_counted(run)}, from {run.format} {run.source}"))
+        click.echo(
+            printable(f"{run.path}  {run.fidelity}  {_describe_counts(run)}, from {run.format} {run.source}")
+        )
         if run.missing:
             click.echo(printable(f"  not in the source: {', '.join(run.missing)}"))
         if run.unknown:
@@ -65,7 +67,7 @@ def _tell(report: ImportReport) -> None:
         say(f"passed over, of no known format: {plural(len(report.skipped), 'file')}")
 
 
-def _counted(run: ImportedRun) -> str:
+def _describe_counts(run: ImportedRun) -> str:
     counts = run.counts
     kinds = (
         (counts.model_calls, "model call"),

@@ -68,9 +68,9 @@ def command(
 def _tell(report: PruneReport) -> None:
     word = "gone" if report.done else "would go"
     for run in report.going:
-        click.echo(printable(f"{word}   {_described(run)}"))
+        click.echo(printable(f"{word}   {_describe(run)}"))
     for run in report.sealed:
-        click.echo(printable(f"stays   {_described(run)}, sealed; --sealed lets it go"))
+        click.echo(printable(f"stays   {_describe(run)}, sealed; --sealed lets it go"))
     for path in report.recording:
         click.echo(printable(f"stays   {path}: is being recorded"))
     for path in report.changed:
@@ -88,7 +88,7 @@ def _tell(report: PruneReport) -> None:
         click.echo(f"nothing to prune, {rest}")
 
 
-def _described(run: FoundRun) -> str:
+def _describe(run: FoundRun) -> str:
     ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.ended_ms / 1000))
     return f"{run.path}: {run.status}, {ended}, {size(run.size_bytes)}"
 

@@ -164,7 +164,7 @@ class _Showing:
             for line in header_lines(header, self.artifact.counts()):
                 write(line)
             write(Layout(self.artifact.counts()).titles())
-        for moment in self._paced(follow=follow, speed=speed):
+        for moment in self._pace(follow=follow, speed=speed):
             if written is None:
                 write(Layout(self.artifact.counts()).moment(moment))
             else:
@@ -184,7 +184,7 @@ class _Showing:
                 yield step
             start = found.next_place
 
-    def _paced(self, *, follow: bool, speed: float) -> Iterator[Moment]:
+    def _pace(self, *, follow: bool, speed: float) -> Iterator[Moment]:
         at_ms: float | None = None
         for moment in self._moments(follow):
             if speed and at_ms is not None:

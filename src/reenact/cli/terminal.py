@@ -183,14 +183,14 @@ def width() -> int:
 
 def printer() -> Callable[[TextLine], None]:
     """What writes a line to stdout."""
-    return _coloured() if sys.stdout.isatty() else _plain
+    return _coloured_printer() if sys.stdout.isatty() else _write_plain
 
 
-def _plain(line: TextLine) -> None:
+def _write_plain(line: TextLine) -> None:
     sys.stdout.write("".join(map(Cell.fitted, line)).rstrip() + "\n")
 
 
-def _coloured() -> Callable[[TextLine], None]:
+def _coloured_printer() -> Callable[[TextLine], None]:
     from rich.console import Console
     from rich.text import Text
 

@@ -95,7 +95,7 @@ def replay_command(
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they are not found from there
-    with handover_folder() as handover, _restored(reader, directory, repository, workspace) as files:
+    with handover_folder() as handover, _restore_files(reader, directory, repository, workspace) as files:
         served = ServedReplay(
             Path(directory),
             upstreams_of(os.environ) | (run_start.upstreams or {}),
@@ -168,7 +168,7 @@ class _Files(NamedTuple):
 
 
 @contextmanager
-def _restored(
+def _restore_files(
     reader: CaptureReader, directory: str, repository: str | Path | None, is_wanted: bool
 ) -> Iterator[_Files | None]:
     """The files at the start of the recorded run in a folder of their own, for the block."""

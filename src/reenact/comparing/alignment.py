@@ -27,7 +27,7 @@ _MAX_EDITS: Final = 512
 def common_subsequence(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
     """Places of equal items; the longest such list unless the sequences differ in hundreds of places."""
     start, ends = _common_ends(left, right)
-    middle = _matched(left, right, range(start, len(left) - ends), range(start, len(right) - ends))
+    middle = _match(left, right, range(start, len(left) - ends), range(start, len(right) - ends))
     tail = [(len(left) - each, len(right) - each) for each in range(ends, 0, -1)]
     return [(each, each) for each in range(start)] + middle + tail
 
@@ -40,7 +40,7 @@ def _common_ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[i
     return start, next((each - 1 for each in rest if left[-each] != right[-each]), shorter - start)
 
 
-def _matched(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
+def _match(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
     # What the other side does not have can be no part of the answer.
     known = {left[each] for each in ours} & {right[each] for each in theirs}
     lefts = [each for each in ours if left[each] in known]
@@ -69,11 +69,11 @@ def _shortest_edit(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs
                 x += 1
             reached[diagonal] = x
             if x >= len(left) and x - diagonal >= len(right):
-                return _traced(history, len(left), len(right))
+                return _trace_back(history, len(left), len(right))
     return None
 
 
-def _traced(history: list[dict[int, int]], x: int, y: int) -> Pairs:
+def _trace_back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
     """The way back from the end of both sequences to their start."""
     found: Pairs = []
     for edits in range(len(history) - 1, -1, -1):
@@ -153,19 +153,19 @@ class Did(NamedTuple):
 def bind_tasks(ours: Mapping[str, Did], theirs: Mapping[str, Did]) -> list[Bound]:
     """Every task of both once: those that did the same, then those most alike, then the rest alone."""
     bound = {lane: lane for lane in ours if lane in theirs and ours[lane].whole == theirs[lane].whole}
-    free, open_ = _but(ours, bound), _but(theirs, bound)
+    free, open_ = _without(ours, bound), _without(theirs, bound)
     same = common_subsequence([ours[lane].whole for lane in free], [theirs[lane].whole for lane in open_])
     bound |= {free[one]: open_[other] for one, other in same}
     alike = _most_alike(
-        {lane: ours[lane].traits for lane in _but(ours, bound)},
-        {lane: theirs[lane].traits for lane in _but(theirs, bound.values())},
+        {lane: ours[lane].traits for lane in _without(ours, bound)},
+        {lane: theirs[lane].traits for lane in _without(theirs, bound.values())},
     )
     bound |= alike
-    alone: list[Bound] = [(lane, None) for lane in _but(ours, bound)]
-    return [*bound.items(), *alone, *((None, lane) for lane in _but(theirs, bound.values()))]
+    alone: list[Bound] = [(lane, None) for lane in _without(ours, bound)]
+    return [*bound.items(), *alone, *((None, lane) for lane in _without(theirs, bound.values()))]
 
 
-def _but(lanes: Iterable[str], taken: Iterable[str]) -> list[str]:
+def _without(lanes: Iterable[str], taken: Iterable[str]) -> list[str]:
     known = set(taken)
     return [lane for lane in lanes if lane not in known]
 
@@ -227,7 +227,7 @@ def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | 
     else:  # the same question the other way round has the same answer
         turned = _Alignment(right, left, lambda one, other: similarity(other, one)).siblings(-1, -1)
         pairs = [(one, other) for other, one in turned]
-    return _ordered(pairs)
+    return _sort_pairs(pairs)
 
 
 def words_in_common(left: Set[Hashable], right: Set[Hashable]) -> float:
@@ -252,8 +252,8 @@ class _Alignment:
             one, other = waiting.pop()
             lefts = {} if one is None else self._left_tasks.get(one, {})
             rights = {} if other is None else self._right_tasks.get(other, {})
-            ours = _did(self._left, self._left_trees, lefts)
-            theirs = _did(self._right, self._right_trees, rights)
+            ours = _tasks_by_lane(self._left, self._left_trees, lefts)
+            theirs = _tasks_by_lane(self._right, self._right_trees, rights)
             for left_lane, right_lane in bind_tasks(ours, theirs):
                 is_set = left_lane is not None and LaneName(left_lane).is_loose
                 side_by_side = self._set if is_set else self._sequence
@@ -381,14 +381,14 @@ def _inner_lane(item: Item, items: Sequence[Item]) -> str:
     return item.lane if place is None else place[1]
 
 
-def _did(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:
+def _tasks_by_lane(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:
     return {
         lane: Did(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
         for lane, places in tasks.items()
     }
 
 
-def _ordered(pairs: list[Pair]) -> list[Pair]:
+def _sort_pairs(pairs: list[Pair]) -> list[Pair]:
     """In the order of the right run; what it lacks stands behind its predecessor in the left run."""
     counterpart = {one: other for one, other in pairs if one is not None}
     position = -1

@@ -73,18 +73,18 @@ class CaseItem(pytest.Item):
         assert outcome is not None, "a plan that names nothing leaves nothing out"
         if outcome.result.status != "pass":
             raise CaseFailed(outcome)
-        if warnings := _explained(outcome):
+        if warnings := _explain(outcome):
             self.add_report_section("call", "reenact", warnings)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What failed, as ``reenact test`` tells it."""
         if isinstance(excinfo.value, CaseFailed):
-            return _explained(excinfo.value.outcome)
+            return _explain(excinfo.value.outcome)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name
 
 
-def _explained(outcome: Outcome) -> str:
+def _explain(outcome: Outcome) -> str:
     return "\n".join(line.text for line in evidence(outcome))

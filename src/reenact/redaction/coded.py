@@ -84,14 +84,14 @@ def _rewritten(run: str, redact: Callable[[str], str]) -> str:
     line_end = _BREAKS.search(run)
     joined = _BREAKS.sub("", run)
     for skipped in range(4):
-        new = _redacted(joined[skipped:], redact)
+        new = _redact_coded(joined[skipped:], redact)
         if new is not None:
             whole = joined[:skipped] + new
             return _wrapped(whole, line_end.start(), line_end[0]) if line_end and new[:1] != "<" else whole
     return run
 
 
-def _redacted(text: str, redact: Callable[[str], str]) -> str | None:
+def _redact_coded(text: str, redact: Callable[[str], str]) -> str | None:
     """*text* decoded, redacted and encoded again; None if it is no base64 or holds no secret."""
     body = text.rstrip("=")
     try:

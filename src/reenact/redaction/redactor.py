@@ -96,7 +96,7 @@ class Redactor:
         data = b"".join(chunks)
         if not (self._is_suspect(data) or is_suspect_stream(data, self._is_suspect)):
             return list(chunks)
-        pieces = _decoded(chunks)
+        pieces = _decode_chunks(chunks)
         text = "".join(pieces)
         redacted, cuts = self._redact_stream(text, list(accumulate(map(len, pieces))))
         if self._counted(text, redacted) is text:
@@ -117,7 +117,7 @@ class Redactor:
 
     def _counted(self, before: AnyStr, after: AnyStr) -> AnyStr:
         """*after*, or *before* itself if they are equal."""
-        replaced = _replaced(before, after)
+        replaced = _count_replaced(before, after)
         self._count(replaced)
         return after if replaced else before
 
@@ -166,13 +166,13 @@ class RedactingFilter(logging.Filter):
         return True
 
 
-def _replaced(before: AnyStr, after: AnyStr) -> int:
+def _count_replaced(before: AnyStr, after: AnyStr) -> int:
     """How many values differ; a secret inside base64 leaves nothing to count."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
 
 
-def _decoded(chunks: Sequence[bytes]) -> list[str]:
+def _decode_chunks(chunks: Sequence[bytes]) -> list[str]:
     """The chunks as text; a character that was cut belongs to the chunk in which it ends."""
     decoder = getincrementaldecoder("utf-8")("surrogateescape")
     return [decoder.decode(chunk, final=number == len(chunks)) for number, chunk in enumerate(chunks, 1)]

@@ -249,14 +249,14 @@ class TextRules:
         return text, cuts
 
     def _redact_once(self, text: str, cuts: Sequence[int]) -> Text:
-        text, cuts = _edited(text, cuts, in_order(self._json_edits(text)))
+        text, cuts = _edit(text, cuts, in_order(self._json_edits(text)))
         spans = json_spans(text)
         if spans == [(0, len(text))]:
             return text, cuts
         for stage in self._stages():
             edits = in_order(stage(text), [*spans, *placeholder_spans(text)])
             spans = moved_spans(spans, edits)
-            text, cuts = _edited(text, cuts, edits)
+            text, cuts = _edit(text, cuts, edits)
         return text, cuts
 
     def _json_edits(self, text: str) -> Iterator[Edit]:
@@ -309,7 +309,7 @@ class TextRules:
             yield Edit(start, end, self.placeholders.of(text[start:end]))
 
 
-def _edited(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
+def _edit(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
     return (apply(text, edits), moved(cuts, edits)) if edits else (text, cuts)
 
 

@@ -45,13 +45,13 @@ class LineFile:
         for number, text in enumerate(self._whole_lines(self.read_bytes).split(b"\n")[:-1], len(self) + 1):
             end += len(text) + 1
             self._starts.append(end)
-            yield number, _stripped(text, is_first=number == 1)
+            yield number, _strip(text, is_first=number == 1)
 
     def line(self, number: int) -> bytes:
         """The text of a line that has been read."""
         start, end = self._starts[number - 1], self._starts[number]
         text = os.pread(self._stream.fileno(), end - start, start)
-        return _stripped(text.removesuffix(b"\n"), is_first=number == 1)
+        return _strip(text.removesuffix(b"\n"), is_first=number == 1)
 
     def find(self, number: int) -> tuple[int, bytes] | None:
         """Where a line begins that may be far ahead, and its text; those before it are counted, not kept."""
@@ -62,7 +62,7 @@ class LineFile:
             ends = block.count(b"\n")
             if at + ends > number:
                 *before, line, _ = block.split(b"\n", number - at + 1)
-                return start + sum(map(len, before)) + len(before), _stripped(line, is_first=number == 1)
+                return start + sum(map(len, before)) + len(before), _strip(line, is_first=number == 1)
             at, start = at + ends, start + len(block)
         return None
 
@@ -76,7 +76,7 @@ class LineFile:
             if start is None or end is None:
                 high = middle
                 continue
-            text = _stripped(self._between(start, end), is_first=start == 0)
+            text = _strip(self._between(start, end), is_first=start == 0)
             found = number_of(text)
             if found == number:
                 return start, text
@@ -124,7 +124,7 @@ class LineFile:
             text = os.pread(self._stream.fileno(), length, 0)
             line, end, _ = text.partition(b"\n")
             if end or len(text) < length or length > MAX_LINE_BYTES:
-                return _stripped(line, is_first=True) if end or self._takes_tail else b""
+                return _strip(line, is_first=True) if end or self._takes_tail else b""
             length *= 4
 
     def last_line(self) -> bytes:
@@ -160,7 +160,7 @@ class LineFile:
             length *= 4
 
 
-def _stripped(text: bytes, *, is_first: bool) -> bytes:
+def _strip(text: bytes, *, is_first: bool) -> bytes:
     """Without what is tolerated around a line, as :func:`reenact.formats.lines.read_lines` tolerates it."""
     text = text.removesuffix(b"\r")
     return text.removeprefix(_BOM) if is_first else text

@@ -33,12 +33,12 @@ def open_output(target: Path, *, replace: bool = False, private: bool = False) -
     if target.is_dir():
         raise UsageError(f"{target}: exists already; name a file in it")
     if is_written_through(target):
-        with _writing_through(target) as stream:
+        with _write_through(target) as stream:
             yield stream
         return
     if target.exists() and not replace:
         raise UsageError(f"{target}: exists already; name another, or add --force")
-    with _writing_whole(target, private=private) as stream:
+    with _write_whole_file(target, private=private) as stream:
         yield stream
 
 
@@ -74,7 +74,7 @@ def _stream_of(found: os.stat_result) -> int | None:
 
 
 @contextmanager
-def _writing_through(target: Path) -> Iterator[BinaryIO]:
+def _write_through(target: Path) -> Iterator[BinaryIO]:
     try:
         ours = _stream_of(os.stat(target))
         fd = os.dup(ours) if ours is not None else os.open(target, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
@@ -85,7 +85,7 @@ def _writing_through(target: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _writing_whole(target: Path, *, private: bool) -> Iterator[BinaryIO]:
+def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
     file = Path(os.path.realpath(target))
     try:
         if file.is_symlink():  # one that leads back to itself is where following ends

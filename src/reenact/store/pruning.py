@@ -318,11 +318,11 @@ class _Search:
             if state is RunState.OPEN:
                 self.recording.append(path)
             else:
-                self.runs[path] = self._found(path, state)
+                self.runs[path] = self._describe_run(path, state)
         except (FormatError, StoreError, OSError) as error:
             self.unreadable.append(Unreadable(path, str(error)))
 
-    def _found(self, path: Path, state: RunState) -> FoundRun:
+    def _describe_run(self, path: Path, state: RunState) -> FoundRun:
         text = RunDir(path).read_manifest()
         status: Status = "interrupted"
         parent: Path | None = None

@@ -68,36 +68,36 @@ class References:
         if not isinstance(value, dict | list):
             return value
         try:
-            return self._resolved(value, _Allowance(self._file), 0)
+            return self._resolve(value, _Allowance(self._file), 0)
         except _UNREADABLE as error:
             reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
             raise FormatError(reason, file=self._file) from None
 
-    def _resolved(self, value: Any, allowance: _Allowance, depth: int) -> Any:
+    def _resolve(self, value: Any, allowance: _Allowance, depth: int) -> Any:
         if isinstance(value, list):
-            return [self._resolved(child, allowance, depth) for child in value]
+            return [self._resolve(child, allowance, depth) for child in value]
         if isinstance(value, dict):
             if "$blob" in value:
                 text = self._blob(value["$blob"])
                 allowance.take(value["$blob"], len(text), depth)
                 found = _decode(text)
-                return self._resolved(found, allowance, depth + 1) if _DOLLAR in text else found
+                return self._resolve(found, allowance, depth + 1) if _DOLLAR in text else found
             if "$ref" in value:
-                return self._referred(value, allowance)
+                return self._follow_reference(value, allowance)
             if "$json" in value:
                 allowance.take(None, 0, depth)
-                return self._resolved(_decode(value["$json"]), allowance, depth + 1)
-            return {key: self._resolved(child, allowance, depth) for key, child in value.items()}
+                return self._resolve(_decode(value["$json"]), allowance, depth + 1)
+            return {key: self._resolve(child, allowance, depth) for key, child in value.items()}
         return value
 
-    def _referred(self, value: dict[str, Any], allowance: _Allowance) -> Any:
+    def _follow_reference(self, value: dict[str, Any], allowance: _Allowance) -> Any:
         place = _place(value)
         found, size_bytes, base = self._values.get(place) or self._value_at(place)
         allowance.take(base, size_bytes, 0)
         if place not in self._values and len(self._values) >= _CACHED_VALUES:
             del self._values[next(iter(self._values))]
         self._values[place] = found, size_bytes, base
-        return _continued(found, [value])
+        return _append_items(found, [value])
 
     def _value_at(self, place: _Place) -> _Sized:
         """What stands in an earlier request; a chat of N turns is a chain of N references."""
@@ -115,7 +115,7 @@ class References:
         else:
             found, known_bytes, place = known
             size_bytes += known_bytes
-        return _continued(found, chain[::-1]), size_bytes, place
+        return _append_items(found, chain[::-1]), size_bytes, place
 
     def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, JsonValue, int]:
         """The number of the call's event, what stands at *path* of its request, and how long the text is."""
@@ -162,7 +162,7 @@ def _place(value: dict[str, Any]) -> _Place:
     return value["$ref"]["call"], tuple(value["$ref"]["path"])
 
 
-def _continued(found: Any, links: Iterable[dict[str, Any]]) -> Any:
+def _append_items(found: Any, links: Iterable[dict[str, Any]]) -> Any:
     """The value that begins with *found*, as the references *links* say, one behind the other."""
     is_ours = False
     for link in links:

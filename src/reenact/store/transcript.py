@@ -129,7 +129,7 @@ class _Writer:
     def _event(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
         match kind:
             case "llm_request":
-                yield from self._asked(data)
+                yield from self._request_sections(data)
             case "llm_response":
                 yield self._outcome("answer", self._answer(data))
             case "tool_call":
@@ -137,14 +137,14 @@ class _Writer:
                 yield _section(f"tool {data['tool']}", _json(self._value(data["args"])))
             case "tool_result":
                 name = self._names.get(data["callId"], "a tool")
-                yield self._outcome(f"result of {name}", self._came(data, "result"))
+                yield self._outcome(f"result of {name}", self._outcome_text(data, "result"))
             case "nondeterministic" if data["source"] in _OUTSIDE:
                 yield from self._outside(data)
             case "state_mutation":
                 known = {key: data[key] for key in ("path", "content", "details", "value") if key in data}
                 yield _section(str(data["type"]), _json(self._value(known)))
             case "run_end" if "finalOutput" in data or "error" in data:
-                yield _section("end", self._came(data, "finalOutput"))
+                yield _section("end", self._outcome_text(data, "finalOutput"))
 
     def _outcome(self, title: str, text: str) -> _Section:
         section = _section(title, text)
@@ -157,7 +157,7 @@ class _Writer:
         value = self._log.resolved(stored)
         return _plain(value) if self._has_marks else value
 
-    def _came(self, data: dict[str, JsonValue], member: str) -> str:
+    def _outcome_text(self, data: dict[str, JsonValue], member: str) -> str:
         if data.get("cancelled"):
             return "cancelled"
         if data.get("error") is not None:
@@ -173,9 +173,9 @@ class _Writer:
             shown = request.get("body") if isinstance(request, dict) and "url" in request else request
             yield _section(name, _json(shown) if shown is not None else "")
         else:
-            yield self._outcome(f"outcome of {name}", self._came(data, "value"))
+            yield self._outcome(f"outcome of {name}", self._outcome_text(data, "value"))
 
-    def _asked(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
+    def _request_sections(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
         messages = list(_messages(self._value(data["request"])))
         known = {one: self._known.get(one) or _section(*one) for one in messages}
@@ -190,7 +190,7 @@ class _Writer:
 
     def _answer(self, data: dict[str, JsonValue]) -> str:
         if data.get("cancelled") or data.get("error") is not None:
-            return self._came(data, "response")
+            return self._outcome_text(data, "response")
         if data.get("modelError") is not None:
             return _json(self._value(data["modelError"]))
         response = self._response(data)

@@ -56,14 +56,16 @@ class Voice:
         usual = self._headers(self.service.json_type)
         chunks = (data,)
         if "content-encoding" in usual:
-            chunks = (b"".join(_gzipped(chunks)),)
+            chunks = (b"".join(_gzip(chunks)),)
         length = {"content-length": str(len(chunks[0]))}
-        return Answer(status=status, headers={**usual, **length, **_lowered(headers or {})}, chunks=chunks)
+        return Answer(
+            status=status, headers={**usual, **length, **_lower_names(headers or {})}, chunks=chunks
+        )
 
     def stream(self, parts: Iterable[bytes], content_type: str) -> Answer:
         """A chunked answer: each part goes out as one chunk."""
         headers = {**self._headers(content_type), "cache-control": "no-cache", "transfer-encoding": "chunked"}
-        chunks = _gzipped(parts) if "content-encoding" in headers else parts
+        chunks = _gzip(parts) if "content-encoding" in headers else parts
         return Answer(headers=headers, chunks=tuple(chunks))
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:
@@ -137,7 +139,7 @@ def _broken(turn: Disconnect, wire: Wire, voice: Voice) -> Answer:
 
 
 def _raw(raw: Raw) -> Answer:
-    given = _lowered(raw.headers)
+    given = _lower_names(raw.headers)
     chunks = (raw.body,) if raw.chunks is None else tuple(raw.chunks)
     if any(name in given for name in _FRAMING):
         framing = {}
@@ -154,7 +156,7 @@ def _raw(raw: Raw) -> Answer:
     )
 
 
-def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
@@ -166,7 +168,7 @@ def phrase(status: int) -> str:
         return "Overloaded" if status == 529 else "Unknown"
 
 
-def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _gzip(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Each part compressed and flushed, so that a client sees it as soon as it is sent."""
     packer = zlib.compressobj(wbits=31)
     for part in parts:

@@ -80,10 +80,10 @@ class _Projection:
         self._losses = []
         events: list[current.Event | UnknownEvent] = [self._header(event)] if event.seq == 1 else []
         for each in self._derived.around(event):
-            events += self._converted(each)
+            events += self._convert_event(each)
         return Conversion(tuple(events), tuple(self._losses))
 
-    def _converted(self, event: CaptureEvent) -> list[current.Event | UnknownEvent]:
+    def _convert_event(self, event: CaptureEvent) -> list[current.Event | UnknownEvent]:
         self._event = event
         self._note_effect(event)
         match event:

@@ -76,12 +76,12 @@ def make_page(paths: tuple[Path, ...]) -> bytes:
     try:
         if len(shelf.ids) != 1:
             raise UsageError(f"a page holds one run, and there are {len(shelf.ids)}; name one")
-        return _page(_carried(shelf))
+        return _page(_collect_data(shelf))
     finally:
         shelf.close()
 
 
-def _carried(shelf: Shelf) -> ApiAnswer:
+def _collect_data(shelf: Shelf) -> ApiAnswer:
     """Everything the page may ask for."""
     [run_id] = shelf.ids
     api = Api(shelf)
@@ -149,7 +149,7 @@ class _OnePage(HTMLParser):
     def __init__(self, carried: ApiAnswer) -> None:
         super().__init__(convert_charrefs=False)
         self.parts: list[str] = []
-        self._carried = carried
+        self._collect_data = carried
         self._styles: list[str] = []
         self._head_at = 0
 
@@ -192,7 +192,7 @@ class _OnePage(HTMLParser):
 
     def _tail(self) -> str:
         return (
-            f'<script type="application/json" id="run">{_data(self._carried)}</script>\n'
+            f'<script type="application/json" id="run">{_data(self._collect_data)}</script>\n'
             f'<script type="module">{page_program()}</script>\n'
         )
 

@@ -41,7 +41,7 @@ def _session_start(event: current.SessionStart, seen: Seen, losses: Losses) -> I
         issue_number=issue,
         policy_bundle_id=event.policy_bundle_id,
         session_id=event.session_id,
-        t=_filled(event.ts, seen.time, "ts", losses),
+        t=_fill(event.ts, seen.time, "ts", losses),
         extra=losses.carry_extra(event, legacy.SessionStart, but=held),
     )
 
@@ -54,7 +54,7 @@ def _tool_call(event: current.ToolCall, seen: Seen, losses: Losses) -> Iterator[
         params=event.params,
         params_hash=event.params_hash,
         step_id=event.step_id if step is None else step,
-        t=_filled(event.ts, seen.time, "ts", losses),
+        t=_fill(event.ts, seen.time, "ts", losses),
         tool=event.tool,
         extra=losses.carry_extra(event, legacy.ToolCall, but=held),
     )
@@ -73,8 +73,8 @@ def _tool_result(event: current.ToolResult, seen: Seen, losses: Losses) -> Itera
         id=event.step_id,
         latency_ms=_whole(event.latency_ms, "latency_ms", losses),
         output_hash=event.output_hash,
-        step_utility=_filled(event.step_utility, 0.0, "step_utility", losses),
-        t=_filled(event.ts, seen.time, "ts", losses),
+        step_utility=_fill(event.step_utility, 0.0, "step_utility", losses),
+        t=_fill(event.ts, seen.time, "ts", losses),
         extra=losses.carry_extra(event, legacy.ToolResult, but=held),
     )
 
@@ -85,8 +85,8 @@ def _verification(event: current.Verification, seen: Seen, losses: Losses) -> It
     yield legacy.Verification(
         commands=[event.command],
         exit_codes=[event.exit_code],
-        t=_filled(event.ts, seen.time, "ts", losses),
-        verification_delta=_filled(event.verification_delta, 0, "verification_delta", losses),
+        t=_fill(event.ts, seen.time, "ts", losses),
+        verification_delta=_fill(event.verification_delta, 0, "verification_delta", losses),
         extra=losses.carry_extra(event, legacy.Verification),
     )
 
@@ -94,13 +94,13 @@ def _verification(event: current.Verification, seen: Seen, losses: Losses) -> It
 def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     _leave_session(event, seen, losses)
     losses.add_present("summary")
-    latency_ms = _filled(event.total_latency_ms, seen.latency_ms, "total_latency_ms", losses)
+    latency_ms = _fill(event.total_latency_ms, seen.latency_ms, "total_latency_ms", losses)
     yield legacy.SessionEnd(
         confidence=event.confidence,
         status=STATUS[event.status],
-        t=_filled(event.ts, seen.time, "ts", losses),
+        t=_fill(event.ts, seen.time, "ts", losses),
         total_latency_ms=_whole(latency_ms, "total_latency_ms", losses),
-        total_tool_calls=_filled(event.total_tool_calls, seen.tool_calls, "total_tool_calls", losses),
+        total_tool_calls=_fill(event.total_tool_calls, seen.tool_calls, "total_tool_calls", losses),
         extra=losses.carry_extra(event, legacy.SessionEnd),
     )
 
@@ -113,7 +113,7 @@ def _additional(event: Record, name: str, kind: type[_T]) -> tuple[_T | None, st
     return value, name
 
 
-def _filled(value: _T | Absent, otherwise: _T, field: str, losses: Losses) -> _T:
+def _fill(value: _T | Absent, otherwise: _T, field: str, losses: Losses) -> _T:
     if not isinstance(value, Absent):
         return value
     losses.add(field, f"missing, but required in the legacy dialect: {otherwise} is filled in")

@@ -49,8 +49,8 @@ def _whole(exchange: WireExchange) -> Json:
 
 def _stream(exchange: WireExchange) -> Iterator[bytes]:
     for message in _messages(exchange):
-        yield _encoded({**_line(exchange, message), "done": False})
-    yield _encoded({**_line(exchange, {"role": "assistant", "content": ""}), **_totals(exchange)})
+        yield _encode({**_line(exchange, message), "done": False})
+    yield _encode({**_line(exchange, {"role": "assistant", "content": ""}), **_totals(exchange)})
 
 
 def _messages(exchange: WireExchange) -> Iterator[Json]:
@@ -62,7 +62,7 @@ def _messages(exchange: WireExchange) -> Iterator[Json]:
         yield {"role": "assistant", "content": "", "tool_calls": _calls(exchange)}
 
 
-def _encoded(line: Json) -> bytes:
+def _encode(line: Json) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 

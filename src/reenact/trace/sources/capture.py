@@ -81,7 +81,7 @@ class _EventSource(ABC):
 
     def read_on(self) -> Iterator[EventHead]:
         for number, text in self._lines.read_on():
-            head = self._decoded(read_head, text, number)
+            head = self._decode_line(read_head, text, number)
             if head.seq != number:
                 reason = f"expected {number}, found {head.seq}"
                 raise FormatError(reason, file=self.file, line=number, json_path="$.seq")
@@ -94,7 +94,7 @@ class _EventSource(ABC):
         if found is None:
             return None
         start, text = found
-        raw = self._decoded(msgspec.json.decode, text, seq)
+        raw = self._decode_line(msgspec.json.decode, text, seq)
         if not isinstance(raw, dict) or raw.get("seq") != seq:
             stated = raw.get("seq") if isinstance(raw, dict) else None
             reason = f"expected {seq}, found {stated}"
@@ -111,11 +111,11 @@ class _EventSource(ABC):
         return found or self._lines.find(seq)
 
     def raw(self, seq: int) -> Any:
-        return self._decoded(msgspec.json.decode, self._lines.line(seq), seq)
+        return self._decode_line(msgspec.json.decode, self._lines.line(seq), seq)
 
     def stored_event(self, seq: int) -> RunEvent:
         """The event *seq* as it stands in the file."""
-        event: RunEvent = self._decoded(read_event, self._lines.line(seq), seq)
+        event: RunEvent = self._decode_line(read_event, self._lines.line(seq), seq)
         return event
 
     def event(self, seq: int) -> RunEvent:
@@ -127,7 +127,7 @@ class _EventSource(ABC):
     def close(self) -> None:
         self._lines.close()
 
-    def _decoded(self, decode: Any, text: bytes, number: int) -> Any:
+    def _decode_line(self, decode: Any, text: bytes, number: int) -> Any:
         try:
             return decode(text)
         except _UNREADABLE as error:
@@ -427,7 +427,7 @@ def read_capture(reader: CaptureReader) -> RecordedRun:
     manifest = reader.manifest
     completed_at = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
     return RecordedRun(
-        events=_recorded_and_derived(reader),
+        events=_read_with_derived(reader),
         adapter="reenact",
         session_id=manifest.runId,
         status=_STATUSES[manifest.status],
@@ -441,7 +441,7 @@ def read_capture(reader: CaptureReader) -> RecordedRun:
 _STATUSES: Final = {"ok": "success", "error": "failed"}
 
 
-def _recorded_and_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
+def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
     derived = DerivedEvents(reader)
     for recorded in reader.events():
         event_id = f"evt-{recorded.seq}"

@@ -99,12 +99,12 @@ def _events(trace: Trace) -> Iterator[RunEvent]:
     ts_ms = 0.0
     for event in trace.events:
         ts_ms = max(ts_ms, _milliseconds(event.ts) or 0)
-        kind, data = _translated(event, failures, returned)
+        kind, data = _translate(event, failures, returned)
         lane = "0" if event.agent_id == DEFAULT_AGENT_ID else event.agent_id
         yield RunEvent(event.seq, ts_ms, kind, {"lane": lane, **data})
 
 
-def _translated(
+def _translate(
     event: TraceEvent, failures: Mapping[str | None, TraceEvent], returned: set[str | None]
 ) -> tuple[str, dict[str, JsonValue]]:
     data, call_id = event.data, _call_id(event)
