@@ -33,8 +33,8 @@ _GROUP_SIZE: Final = 64
 _MAX_TABLE: Final = 1000
 """So many literals are searched for with a table of all states; it would be too large for more."""
 
-_SMALL_BYTES: Final = 400
-"""Up to here one search for everything is faster than one for each group."""
+_SMALL_BYTES: Final = 8_000
+"""Up to here one search for everything comes first: 6 instead of 11 µs for a chat of 3 KB."""
 
 Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
 """Number of the literal, start, end; for every place where one stands."""

@@ -95,18 +95,17 @@ def embedded(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
     """
     if _BRACE not in ordered_text and _PLUS not in ordered_text:  # no object, no order
         return ordered_text
-    if _canonical_text(ordered_text, value) == ordered_text:
-        return ordered_text
-    return _encode({JSON_TEXT: ordered_text.decode()})
-
-
-def _canonical_text(ordered_text: bytes, value: Any) -> bytes:
+    canonical_text = None
     if value is not _UNKNOWN and _PLUS not in ordered_text and _DOLLAR not in ordered_text:
         try:
-            return _dump(value, None, _SORTED)
+            canonical_text = _dump(value, None, _SORTED)
         except TypeError:  # of a class of its own that is recorded as the plain value it holds
-            pass
-    return _encode(_decode(ordered_text))
+            canonical_text = None
+    if canonical_text is None:
+        canonical_text = _encode(_decode(ordered_text))
+    if canonical_text == ordered_text:
+        return ordered_text
+    return _encode({JSON_TEXT: ordered_text.decode()})
 
 
 def from_text(text: bytes) -> Any:

@@ -124,6 +124,7 @@ class Places:
         for name, mark in moved.items():
             self._names_by_mark[mark] = self._names_by_mark.get(mark, frozenset()) | {_kind(name)}
         self._unfound = set(self._names_by_mark)
+        self.are_moved = bool(self._names_by_mark)
         self._live: dict[str, frozenset[str]] = {}
         for kind in {_kind(name) for name in moved}:
             for place in here[kind]:
@@ -135,10 +136,6 @@ class Places:
         """Those of the recorded run that were found, with what they were."""
         self._tried: set[str] = set()
         self._find_recorded = self._find_either = _NOTHING
-
-    @property
-    def are_moved(self) -> bool:
-        return bool(self._names_by_mark)
 
     def here(self, recorded: str) -> str:
         """The folder of this run for one of the recorded run's."""

@@ -62,6 +62,8 @@ class Exchange:
         self._is_decoded = is_decoded
         self.sent_instead: Sent | None = None
         """What a live exchange sends in the place of the client's request; known when it is open."""
+        self.live = False
+        """Whether the client makes the call; known when it is open."""
         self._is_over = False
         self._decode: Decode | None = None
         self._decoded_from = ""
@@ -96,13 +98,10 @@ class Exchange:
 
     def _entered(self, step: Step) -> None:
         self._step = step
+        self.live = step.live
         if step.live and (lane := self._crossing.lane) is not None:
             self._identity = lane.context, step.call_id
             _under_way.add(self._identity)
-
-    @property
-    def live(self) -> bool:
-        return self._step.live
 
     # What a live exchange is told
 
@@ -123,8 +122,9 @@ class Exchange:
         self._head = head
         self._step.answer = head.to_json()
         if not self._is_decoded:
-            self._decode = decoder(head.content_encoding)
-            self._decoded_from = head.content_encoding if self._decode is not None else ""
+            coding = head.content_encoding
+            self._decode = decoder(coding) if coding else None
+            self._decoded_from = coding if self._decode is not None else ""
         if self.is_streamed:
             self._step.begin(self.abandoned)
 
@@ -139,7 +139,7 @@ class Exchange:
     def received(self, chunk: bytes) -> None:
         self._raw.append(chunk)
         try:
-            plain = self._plain_of(chunk)
+            plain = chunk if self._decode is None else self._plain_of(self._decode, chunk)
             self._plain.append(plain)
             if self.is_streamed:
                 self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
@@ -179,11 +179,9 @@ class Exchange:
         """Readers of server-sent events leave at the word that ends them, without waiting for the end."""
         return b"".join(self._plain[-2:]).rstrip().endswith(_DONE)
 
-    def _plain_of(self, chunk: bytes) -> bytes:
-        if self._decode is None:
-            return chunk
+    def _plain_of(self, decode: Decode, chunk: bytes) -> bytes:
         try:
-            return self._decode(chunk)
+            return decode(chunk)
         except Undecodable:
             # What came so far stays as it is shown; the client will complain about the rest by itself.
             self._decode = lambda _: b""

@@ -115,7 +115,8 @@ def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, 
     """
     if not body:
         return {}
-    body = _decompressed(content_encoding, body)
+    if content_encoding:
+        body = _decompressed(content_encoding, body)
     media_type = content_type.partition(";")[0].strip().lower()
     if "json" in media_type or not media_type:
         try:

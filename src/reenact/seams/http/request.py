@@ -59,11 +59,13 @@ class RequestMeaning(NamedTuple):
         No single answer could stand for that.
         """
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
-        return is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)) or self._is_to_own_server()
+        if is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)):
+            return True
+        # A model is asked wherever it is.
+        return self.provider is None and self._is_to_own_server()
 
     def _is_to_own_server(self) -> bool:
-        """A model is asked wherever it is."""
-        if self.provider is not None or not is_served_here(*_host_and_port(self.sent.url)):
+        if not is_served_here(*_host_and_port(self.sent.url)):
             return False
         lane = current_lane()
         return lane is not None and lane.context.leaves_to_server(f"{self.sent.method} {self.sent.url}")
