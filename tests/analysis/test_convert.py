@@ -86,6 +86,12 @@ def test_a_capture_becomes_a_log(capture: Path, tmp_path: Path) -> None:
     assert [*log][-1].summary == "tea it is"
 
 
+def test_a_dialect_is_for_receipts() -> None:
+    """A log has two targets; one that is not meant is not passed over."""
+    with pytest.raises(UsageError, match="replay-log-legacy"):
+        reenact.convert(CURRENT, "replay-log", dialect="legacy")
+
+
 def test_a_capture_becomes_a_log_of_the_older_dialect(capture: Path, tmp_path: Path) -> None:
     """What neither dialect's step holds is named, whichever of the two steps lost it."""
     text, lost = converted(capture, "replay-log-legacy")

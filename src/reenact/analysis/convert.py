@@ -306,6 +306,10 @@ def convert(
     is in the report, counted by kind. With *lenient*, lines that cannot be read are skipped and counted.
     *dialect* chooses the shape of a receipt.
     """
+    if dialect is not None and to != "receipt":
+        raise UsageError(
+            "a dialect is for receipts; the dialects of logs are replay-log and replay-log-legacy"
+        )
     losses = _LossCounter()
     if to == "capture":
         if not isinstance(out, str | Path):

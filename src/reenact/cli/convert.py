@@ -45,10 +45,6 @@ def command(
         raise UsageError("--json and the output would both go to stdout; add -o OUT")
     if out == STDOUT and target == "capture":
         raise UsageError("a capture is a directory; add -o DIR")
-    if dialect is not None and target != "receipt":
-        raise UsageError(
-            "--dialect is for receipts; the dialects of logs are replay-log and replay-log-legacy"
-        )
     to_stdout = out == STDOUT
     report = convert(
         path,
