@@ -43,6 +43,20 @@ def team(recorded, tmp_path, monkeypatch):
     return tmp_path
 
 
+SECRET = "hunter2-Zq81vLxw09TrKd55"
+
+
+@pytest.fixture
+def s3(line, monkeypatch):  # noqa: F811
+    """Credentials as a user has them."""
+    keys = {"AWS_ACCESS_KEY_ID": "AKIAPLANTED7EXAMPLE0", "AWS_SECRET_ACCESS_KEY": SECRET}
+    more = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": line[0], "AWS_ALLOW_HTTP": "true"}
+    for name, value in (keys | more).items():
+        monkeypatch.setenv(name, value)
+    BadLine.faults, BadLine.seen = [], []
+    return line[1]
+
+
 @pytest.fixture(params=["pack", "s3", "pack on s3", "file"])
 def place(request, team):
     """How a run is named in each place that is no folder: a function of its name, '' for all runs."""
@@ -50,12 +64,7 @@ def place(request, team):
         return lambda name: f"team.pack#{name}" if name else "team.pack"
     if request.param == "file":
         return lambda name: f"file://{team}/runs/{name}".rstrip("/")
-    server, _ = request.getfixturevalue("line")
-    patch = request.getfixturevalue("monkeypatch")
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    for name, value in (keys | {"AWS_ENDPOINT_URL": server, "AWS_ALLOW_HTTP": "true"}).items():
-        patch.setenv(name, value)
-    BadLine.faults, BadLine.seen = [], []
+    request.getfixturevalue("s3")
     if request.param == "s3":
         reenact.push("runs", to=f"s3://team/{team.name}")
         return lambda name: f"s3://team/{team.name}/{name}".rstrip("/")
@@ -247,3 +256,70 @@ def test_a_path_that_is_there_is_that_path(team):
     assert reenact.verify("team.pack#lamp").path == "team.pack#lamp"
     shutil.copytree("runs/lamp", "a#b")
     assert reenact.verify("a#b").is_good
+
+
+def stored_in(client, prefix):
+    found = client.list_objects_v2(Bucket="team", Prefix=prefix).get("Contents", [])
+    return {each["Key"]: client.get_object(Bucket="team", Key=each["Key"])["Body"].read() for each in found}
+
+
+def test_a_run_is_recorded_to_an_address(team, s3, capsys):
+    """It is there when that is said, and no longer here; credentials are in no file of it."""
+    address = f"s3://team/{team.name}/monday"
+    before = sorted(os.listdir("runs"))
+    text = said(capsys, "record", "-o", address, "--", sys.executable, "agent.py")
+    assert f"recorded {address}: " in text
+    assert sorted(os.listdir("runs")) == before
+    assert reenact.verify(address).is_good
+    said(capsys, "index", address, "-o", "corpus")
+    said(capsys, "pull", address, "back")
+    stored = stored_in(s3, f"{team.name}/")
+    assert f"{team.name}/monday/manifest.json" in stored
+    files = [file.read_bytes() for file in team.rglob("*") if file.is_file()]
+    assert not [content for content in [*stored.values(), *files] if SECRET.encode() in content]
+    text = said(capsys, "record", "-o", address, "--", sys.executable, "agent.py", status=2)
+    assert text == f"reenact: {address}: holds a capture already; record to another address\n"
+    assert sorted(os.listdir("runs")) == before
+
+
+def test_what_cannot_be_stored_is_kept_and_named(team, s3, capsys, monkeypatch):
+    """Somebody else was faster: the command has done its work, so its status stays, and nothing is lost."""
+    from reenact.store.objects import ObjectStore
+
+    push = ObjectStore.push
+
+    def push_second(store, name, path):
+        store.put("manifest.json", b"{}")
+        return push(store, name, path)
+
+    monkeypatch.setattr(ObjectStore, "push", push_second)
+    address = f"s3://team/{team.name}/tuesday"
+    text = said(capsys, "record", "-o", address, "--", sys.executable, "agent.py")
+    assert f"the capture is not stored: {address}: is another run" in text
+    kept = text.partition("it is kept in ")[2].partition(";")[0]
+    assert reenact.verify(kept).is_good
+
+
+def test_a_wrong_address_is_told_before_anything_runs(team, s3, capsys):
+    for address, why in (("s3://nobody/x", "no such bucket"), ("s3://a:b@team/x", "holds no credentials")):
+        found = main(["record", "-o", address, "--", sys.executable, "-c", "open('ran', 'w')"])
+        assert found in (2, 3)
+        assert why in capsys.readouterr().err
+    assert not os.path.exists("ran")
+
+
+def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
+    """The seal is for everybody and goes beside the run; the secret stays here."""
+    reenact.push("runs/lamp", to=f"s3://team/{team.name}")
+    address = f"s3://team/{team.name}/lamp"
+    reenact.keygen("key")
+    report = reenact.seal(address, "key")
+    assert (report.seal, report.secret) == (f"{address}.seal.json", "lamp.seal.secret")
+    stored = stored_in(s3, f"{team.name}/")
+    assert f"{team.name}/lamp.seal.json" in stored
+    assert not [name for name in stored if "secret" in name]
+    Path("lamp.seal.json").write_bytes(stored[f"{team.name}/lamp.seal.json"])
+    assert reenact.verify(address, seal="lamp.seal.json", key="key.pub").is_good
+    with pytest.raises(reenact.StoreError, match="is there already"):
+        reenact.seal(address, "key")
+    assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"

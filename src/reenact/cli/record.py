@@ -29,7 +29,12 @@ from reenact.workspace.scan import LIMIT_BYTES
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
-@click.option("-o", "--output", metavar="DIR", help="Where to record; runs/COMMAND-TIME if not given.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Where to record, a folder or an address; runs/COMMAND-TIME if not given.",
+)
 @click.option("--force", is_flag=True, help="Replace the capture in DIR, once there is a new one.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
@@ -113,7 +118,10 @@ def command(
             _summarise(report, report.manifest, _replay_line(report, port))
         except Exception as error:
             problem = error
-    if problem is not None:
+    if report.kept is not None and problem is not None:
+        say(f"the capture is not stored: {message_of(problem)}")
+        say(f"it is kept in {report.kept}; store it with: reenact push {report.kept} ADDRESS")
+    elif problem is not None:
         say(f"the capture is not whole: {message_of(problem)}")
     return report.exit_status
 

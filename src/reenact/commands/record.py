@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from reenact.errors import StoreError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, PrintedLines, RedactionProfile
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.volatile import VolatileRule
@@ -31,8 +31,10 @@ from reenact.run.capturing import Identity
 from reenact.run.rules import project_beside
 from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
+from reenact.store.objects import ObjectStore, address_in
 from reenact.store.place import put_in_place, staging_folder
-from reenact.store.rundir import BLOBS, RunDir, RunState, claim_folder
+from reenact.store.remote import local_path
+from reenact.store.rundir import BLOBS, MANIFEST, RunDir, RunState, claim_folder
 from reenact.workspace.recording import Base, WorkspaceOrder
 from reenact.workspace.scan import LIMIT_BYTES, LeftOut, Scanner
 
@@ -57,6 +59,8 @@ class RecordingReport(msgspec.Struct, frozen=True):
     """What kept the capture from being completed: the command had done its work by then."""
     left_out: list[LeftOut] = []
     """What of the workspace is not in the capture, as it was at the end."""
+    kept: str | None = None
+    """Where a whole capture is that could not be put where it was to go."""
 
 
 def record_command(
@@ -79,10 +83,17 @@ def record_command(
     as they call their model through a gateway on this host, which listens on *port* and knows *upstreams* by
     name. With *replace* a capture that is there is replaced once there is a new one. The files of the folder
     *workspace* are recorded too, as :func:`reenact.capture` says; ``{workspace}`` in *words* stands for it.
+
+    *path* may be an address such as ``s3://bucket/runs/monday``: the run is recorded here, in ``runs``, put
+    there as a whole when the command has ended, and removed here only then.
     """
     words = tuple(words)
     project_beside(Path.cwd())  # what is wrong with it is said before anything runs
-    target = Path(path) if path is not None else _new_path(words, datetime.now().astimezone())
+    store = None if path is None else _open_store(path, replace=replace)
+    if path is None or store is not None:
+        target = _new_path(words, datetime.now().astimezone())
+    else:
+        target = Path(local_path(path))
     files = None
     if workspace is not None:
         files = WorkspaceOrder.for_folder(
@@ -148,7 +159,32 @@ def record_command(
         _remove_if_empty(new)
     redacted = list(served.redacted_words())
     left_out = scanner.left_out() if scanner is not None else []
-    return RecordingReport(str(target), redacted, status, manifest, notes, silence, problem, left_out)
+    report = RecordingReport(str(target), redacted, status, manifest, notes, silence, problem, left_out)
+    return report if store is None or manifest is None else _put_into(store, report)
+
+
+def _open_store(path: str | Path, *, replace: bool) -> ObjectStore | None:
+    """The place at an address, found good before the command runs; ``None`` for a path."""
+    address = address_in(path)
+    if address is None or address.startswith("file:"):
+        return None
+    if replace:
+        raise UsageError(f"{address}: nothing is replaced in object storage; record to another address")
+    store = ObjectStore(address, is_written=True)
+    store.check()
+    if store.find(MANIFEST) is not None:
+        raise StoreError(f"{address}: holds a capture already; record to another address")
+    return store
+
+
+def _put_into(store: ObjectStore, report: RecordingReport) -> RecordingReport:
+    """Move what was recorded into the *store*; what could not be put there stays here."""
+    try:
+        store.push("", Path(report.path))
+    except (StoreError, FormatError, OSError) as error:
+        return msgspec.structs.replace(report, manifest=None, problem=error, kept=report.path)
+    shutil.rmtree(report.path, ignore_errors=True)
+    return msgspec.structs.replace(report, path=store.address)
 
 
 def _look_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -54,9 +55,10 @@ from reenact.formats.seal import (
     read_seed,
 )
 from reenact.progress import Progress, ProgressBar, no_progress_bar
+from reenact.store.objects import ObjectStore, address_in
 from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.reader import CaptureReader
-from reenact.store.remote import takes_addresses
+from reenact.store.remote import is_remote, local_path, local_run, remote_name, takes_addresses
 from reenact.store.rundir import RunDir
 from reenact.trace.normalize import rfc3339
 from reenact.trace.to_replay_log import replay_log_of_capture
@@ -106,8 +108,11 @@ def seal(
 ) -> SealReport:
     """Sign what the run in *path* was, a capture or a REPLAY.jsonl, with the private *key*.
 
-    The seal goes to *out*, or beside the run as ``PATH.seal.json``; its secret beside the seal.
+    The seal goes to *out*, or beside the run as ``PATH.seal.json``; its secret beside the seal. Where that is
+    an address, the secret stays here, in the working folder.
     """
+    if is_remote(path) or (out is not None and address_in(out) is not None):
+        return _seal_elsewhere(path, key, out, replace, progress_bar)
     signer = read_private_key(Path(key).read_bytes(), file=str(key))
     run = RunLog(Path(path), progress_bar)
     seal_path = Path(out) if out is not None else default_seal(run.path)
@@ -127,6 +132,35 @@ def seal(
         lines=found.log.lines.count,
         key=key_id(signer.public_key()),
     )
+
+
+def _seal_elsewhere(
+    path: str | Path, key: str | Path, out: str | Path | None, replace: bool, progress_bar: ProgressBar
+) -> SealReport:
+    """Seal a run at an address or in a pack, or seal one to an address; secrets are never put there."""
+    name = remote_name(path)
+    if out is None and address_in(name.partition("#")[0]) is None:
+        raise UsageError(f"{name}: a seal cannot stand beside a run in a pack; say where it goes")
+    target = local_path(out if out is not None else f"{name.replace('#', '-')}{_SEAL}")
+    address = address_in(target)
+    if address is None:
+        with local_run(path) as copy:
+            return seal(copy, key, out=target, replace=replace, progress_bar=progress_bar)
+    folder, _, file = address.rpartition("/")
+    store = ObjectStore(folder, is_written=True)
+    if not replace and store.size_of(file) is not None:
+        raise StoreError(f"{address}: is there already; replace it with --force, or name another")
+    secret = default_secret(Path(file))
+    with TemporaryDirectory(prefix="reenact-seal-") as temp, local_run(path) as copy:
+        made = Path(temp, file)
+        report = seal(copy, key, out=made, progress_bar=progress_bar)
+        with open_output(secret, replace=replace, private=True) as stream:
+            stream.write(Path(report.secret).read_bytes())
+        if replace:
+            store.put(file, made.read_bytes())
+        elif not store.put_new(file, made.read_bytes()):
+            raise StoreError(f"{address}: came there meanwhile; name another")
+    return msgspec.structs.replace(report, seal=address, secret=str(secret))
 
 
 @takes_addresses("path")
