@@ -24,8 +24,8 @@ from reenact.providers import (
     Refusal,
     Text,
     Thinking,
-    ToolCall,
-    ToolResult,
+    ToolCallPart,
+    ToolResultPart,
 )
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import DerivedEvents, as_text, request_of, response_of, usage_of
@@ -286,10 +286,10 @@ def _part(part: Part) -> dict[str, Any]:
         return {"type": "text", "content": part.text}
     if isinstance(part, Thinking):
         return {"type": "reasoning", "content": part.text}
-    if isinstance(part, ToolCall):
+    if isinstance(part, ToolCallPart):
         arguments = part.arguments if part.arguments_text is None else part.arguments_text
         return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": arguments}
-    if isinstance(part, ToolResult):
+    if isinstance(part, ToolResultPart):
         return {"type": "tool_call_response", "id": part.call_id, "response": part.content}
     if isinstance(part, Media):
         return {

@@ -20,8 +20,8 @@ from reenact.formats import capture
 from reenact.formats.capture import LlmRequest, LlmResponse, RedactionProfile
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
-from reenact.providers import Media, ModelRequest, ModelResponse, Other, Refusal, Text, Thinking, ToolCall
-from reenact.providers.meaning import Message, Part, ToolResult
+from reenact.providers import Media, ModelRequest, ModelResponse, Other, Refusal, Text, Thinking, ToolCallPart
+from reenact.providers.meaning import ModelMessage, Part, ToolResultPart
 from reenact.redaction import Redactor
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote
@@ -237,13 +237,13 @@ class _Reading:
         """By call id: what was said in a conversation that a source tells of, up to its answer."""
         self._first: dict[str, int] = {}
         """By call id: where its conversation began."""
-        self._expected: dict[str, list[ToolCall]] = {}
+        self._expected: dict[str, list[ToolCallPart]] = {}
         """By lane: calls that the latest told answer asks for and that were not made yet."""
         self._latest: dict[str, str] = {}
         """By lane: the latest told call."""
         self._unfit: set[str] = set()
         """Told calls whose conversation cannot be a row; nor can what goes on with it."""
-        self._waiting: dict[str, tuple[str, ToolCall]] = {}
+        self._waiting: dict[str, tuple[str, ToolCallPart]] = {}
         """By id of a told tool call: the model call that asked for it, and what it is there."""
 
     def leaves(self) -> Iterator[Chat]:
@@ -369,7 +369,7 @@ def _chat_messages(request: ModelRequest) -> list[ChatMessage]:
     return found
 
 
-def _chat_message(message: Message) -> Iterator[ChatMessage]:
+def _chat_message(message: ModelMessage) -> Iterator[ChatMessage]:
     if message.role in ("assistant", "model"):
         answer = _assistant(message.parts)
         if answer is not None:
@@ -377,7 +377,7 @@ def _chat_message(message: Message) -> Iterator[ChatMessage]:
         return
     texts = []
     for part in message.parts:
-        if isinstance(part, ToolResult):
+        if isinstance(part, ToolResultPart):
             yield _tool_message(part.content, part.call_id, part.name)
         elif isinstance(part, Text):
             texts.append(part.text)
@@ -396,7 +396,7 @@ def _assistant(parts: tuple[Part, ...]) -> ChatMessage | None:
             texts.append(part.text)
         elif isinstance(part, Thinking):
             thoughts.append(part.text)
-        elif isinstance(part, ToolCall):
+        elif isinstance(part, ToolCallPart):
             arguments = part.arguments_text if part.arguments_text is not None else part.arguments
             function: dict[str, Any] = {
                 "name": part.name,
