@@ -105,7 +105,7 @@ def files(
     return FilesReport(str(path), after, until, since=since, changes=changes)
 
 
-class Moment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class FilesMoment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A moment of a run at which its files were others than before; the first is its start."""
 
     seq: int
@@ -114,11 +114,11 @@ class Moment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     is_end: bool = False
 
 
-def list_moments(path: str | Path) -> list[Moment]:
+def list_moments(path: str | Path) -> list[FilesMoment]:
     """The moments of the run in *path*, with how many paths changed before each."""
     history = _open_any(path)
     return [
-        Moment(seq, len(compare_trees(history.read_tree, before, tree)) if before else 0, is_end)
+        FilesMoment(seq, len(compare_trees(history.read_tree, before, tree)) if before else 0, is_end)
         for seq, before, tree, is_end in _trees_in_turn(history)
     ]
 
