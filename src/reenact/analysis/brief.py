@@ -36,7 +36,7 @@ def unquoted(value: Any) -> Any:
         return value
 
 
-def brief_arguments(arguments: Any) -> str:
+def brief_arguments(arguments: object) -> str:
     """The same for what a function was given, the way a call is written."""
     if not isinstance(arguments, dict) or any(name.startswith("$") for name in arguments):
         return brief(arguments)
@@ -52,7 +52,7 @@ def brief_failure(failure: JsonValue) -> str:
     return f"{name}: {message[:_LIMIT]}" if message else name
 
 
-def _pieces(value: Any, limit: int) -> Iterator[str]:
+def _pieces(value: object, limit: int) -> Iterator[str]:
     if isinstance(value, dict):
         yield from _describe_tagged(value, limit) or _object(value, limit)
     elif isinstance(value, list):

@@ -77,7 +77,7 @@ class _Reading:
                 return self._whole(event.data[name])
         return None
 
-    def _whole(self, value: Any) -> Any:
+    def _whole(self, value: object) -> Any:
         try:
             return self._source.resolved(value)
         except (FormatError, StoreError) as error:
@@ -87,7 +87,7 @@ class _Reading:
 
 
 def _conversation(
-    began: RunEvent, request: Any, outcome: dict[str, Any], response: Any, pieces: Any
+    began: RunEvent, request: object, outcome: dict[str, Any], response: object, pieces: object
 ) -> ConversationView | None:
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
@@ -222,7 +222,7 @@ class _Renumbering:
     def __init__(self) -> None:
         self._numbers: dict[str, str] = {}
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> Any:
         if isinstance(value, list):
             return [self.plain(child) for child in value]
         if not isinstance(value, dict):

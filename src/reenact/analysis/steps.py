@@ -144,7 +144,7 @@ def _describe_answer(data: dict[str, Any]) -> str:
     return _account(unquoted(data.get("response"))) or str(data.get("stopReason") or "")
 
 
-def _account(response: Any) -> str:
+def _account(response: object) -> str:
     """An answer that the agent itself told of."""
     if not isinstance(response, dict) or not {"text", "tool_calls"} & response.keys():
         return ""

@@ -56,7 +56,7 @@ def _receipt(stream: BufferedReader, file: str) -> _Checked:
     return findings, {"session": receipt.session_id, "toolCalls": len(calls)}
 
 
-def _forms(record: Any, fields: Iterable[str], path: str, file: str) -> Iterator[Finding]:
+def _forms(record: object, fields: Iterable[str], path: str, file: str) -> Iterator[Finding]:
     for field in fields:
         stated = getattr(record, field, None)
         if isinstance(stated, str) and not is_digest(stated):

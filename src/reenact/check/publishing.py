@@ -141,7 +141,7 @@ def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -
     return _present({name: _publish_member(name, value, words) for name, value in known.items()}) | derived
 
 
-def _publish_member(path: str, value: Any, words: Wording) -> Any:
+def _publish_member(path: str, value: object, words: Wording) -> Any:
     kind = KINDS.get(path)
     if kind is not None:
         return _apply_word(value, words[kind])
@@ -157,7 +157,7 @@ def _present(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def _apply_word(value: Any, word: Word) -> Any:
+def _apply_word(value: object, word: Word) -> Any:
     if isinstance(value, list):
         return [_apply_word(item, word) for item in value]
     if isinstance(value, str):

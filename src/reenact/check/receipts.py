@@ -161,14 +161,14 @@ def _is_effect(ours: Any, theirs: Any) -> bool:
     return _effect_tag(ours) == _effect_tag(theirs)
 
 
-def _effect_tag(effect: Any) -> str:
+def _effect_tag(effect: object) -> str:
     """The tag of a side effect; some receipts describe effects by objects."""
     if isinstance(effect, dict):
         effect = next((effect[name] for name in _TAG_NAMES if isinstance(effect.get(name), str)), effect)
     return str(effect)
 
 
-def _error(error: Any) -> Any:
+def _error(error: object) -> Any:
     """An error as it is compared; a result that has none says ``None``."""
     return None if error is ABSENT else error
 
@@ -295,7 +295,7 @@ def _member(record: Any, name: str) -> Any:
 
 
 def _time_claim(
-    name: str, claimed: Any, event: Event | None, line: int | None, tolerance: timedelta
+    name: str, claimed: object, event: Event | None, line: int | None, tolerance: timedelta
 ) -> Iterator[_Claim]:
     """A time may be later than its event by *tolerance*, and earlier by no more than clocks differ."""
     logged = ABSENT if event is None else time_of(event)
@@ -398,7 +398,7 @@ def _describe_claim(name: str, claimed: str, found: str) -> str:
     return f"{name}: the receipt says {claimed}, the log {found}"
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     if value is ABSENT or value is None:
         return "nothing"
     return str(_members(value) if isinstance(value, ToolError) else value)

@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -146,7 +145,7 @@ def _timeline(path: Path) -> Table:
     return table
 
 
-def _short(value: Any, limit: int = 60) -> str:
+def _short(value: object, limit: int = 60) -> str:
     text = (
         ", ".join(f"{key}={item!r}" for key, item in value.items()) if isinstance(value, dict) else str(value)
     )

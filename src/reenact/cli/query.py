@@ -75,7 +75,7 @@ def _print_json(result: QueryResult) -> None:
         click.echo(safe_json(dict(zip(names, map(_as_json, row), strict=True)), indent=None))
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> Any:
     """Times are ISO 8601, what JSON has no number for is ``null``, and bytes are hexadecimal."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

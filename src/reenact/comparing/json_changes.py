@@ -111,12 +111,12 @@ def _windows(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield piece
 
 
-def json_changes(left: Any, right: Any, limit: int = MAX_CHANGES) -> list[JsonChange]:
+def json_changes(left: object, right: object, limit: int = MAX_CHANGES) -> list[JsonChange]:
     """All places where the values differ, at most *limit*; none means equal."""
     return list(islice(_walk(left, right, "$"), limit))
 
 
-def _walk(left: Any, right: Any, path: str) -> Iterator[JsonChange]:
+def _walk(left: object, right: object, path: str) -> Iterator[JsonChange]:
     if isinstance(left, dict) and isinstance(right, dict):
         for key in [*left, *(key for key in right if key not in left)]:
             one, other = left.get(key, msgspec.UNSET), right.get(key, msgspec.UNSET)
@@ -145,7 +145,7 @@ def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _member(left: Any, right: Any, path: str) -> Iterator[JsonChange]:
+def _member(left: object, right: object, path: str) -> Iterator[JsonChange]:
     if left is msgspec.UNSET or right is msgspec.UNSET:
         yield JsonChange(path, left, right)
     else:

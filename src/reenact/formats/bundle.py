@@ -187,7 +187,7 @@ def version_text(version: JsonValue) -> JsonValue:
     return repr(version) if type(version) is float else version
 
 
-def _with_text_version(value: Any) -> Any:
+def _with_text_version(value: object) -> Any:
     if not isinstance(value, dict) or type(value.get("schema_version")) is not float:
         return value
     return value | {"schema_version": version_text(value["schema_version"])}
@@ -318,7 +318,7 @@ def _check_types(value: dict[str, Any]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="wrong_type", json_path=error.json_path or "$", message=error.reason)
 
 
-def event_id(seq: int, given: Any) -> str:
+def event_id(seq: int, given: object) -> str:
     """The id of the step at place *seq*, counted from 1: its own, or the one it gets in a trace."""
     return given if isinstance(given, str) else f"evt-{seq}"
 

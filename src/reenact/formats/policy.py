@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -93,7 +93,7 @@ def read_policy(data: bytes, file: str) -> PolicyFile:
         raise error.at(file=file, line=line) from None
 
 
-def policy_from_json(value: Any) -> PolicyFile:
+def policy_from_json(value: object) -> PolicyFile:
     """The policy in a decoded value."""
     if isinstance(value, dict):
         value = upgrade(value, field="schema_version", current=SCHEMA_VERSION, steps={}, what="policy")
@@ -103,7 +103,7 @@ def policy_from_json(value: Any) -> PolicyFile:
     return policy
 
 
-def _unknown_keys(value: Any, path: str) -> Iterator[FormatError]:
+def _unknown_keys(value: object, path: str) -> Iterator[FormatError]:
     if isinstance(value, Record):
         known = [name for name in value.__struct_fields__ if name != "extra"]
         for key in value.extra:

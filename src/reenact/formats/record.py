@@ -200,7 +200,7 @@ def _fold_struct(struct: inspect.StructType, value: dict[str, JsonValue]) -> dic
     return folded
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A record as JSON values, unknown fields back in their places; free JSON inside it as it is."""
     if isinstance(value, Record):
         config = value.__struct_config__

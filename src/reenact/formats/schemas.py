@@ -109,7 +109,7 @@ def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tidy(schema: Any) -> Any:
+def _tidy(schema: object) -> Any:
     """*schema* without our internal field, and open where the generator closed it."""
     if isinstance(schema, list):
         return [_tidy(item) for item in schema]

@@ -140,7 +140,7 @@ _LISTS: Final = {
 }
 
 
-def _plain_forms(value: Any) -> Any:
+def _plain_forms(value: object) -> Any:
     """*value* with a list wherever one value stands for a list of one, and names and version as text."""
     if not isinstance(value, dict):
         return value
@@ -210,7 +210,7 @@ def _with_place(problem: FormatProblem, document: YamlDocument) -> FormatProblem
     return msgspec.structs.replace(problem, line=place.line, column=place.column)
 
 
-def _check(kind: Any, value: Any, path: str) -> Iterator[FormatProblem]:
+def _check(kind: object, value: object, path: str) -> Iterator[FormatProblem]:
     """What keeps *value* from being a *kind*, at every closed level."""
     options = list(_options(kind))
     for option in options:
@@ -228,14 +228,14 @@ def _check(kind: Any, value: Any, path: str) -> Iterator[FormatProblem]:
         yield FormatProblem(code="wrong_type", json_path=place, message=error.reason + _hint(options, value))
 
 
-def _hint(options: list[Any], value: Any) -> str:
+def _hint(options: list[Any], value: object) -> str:
     choices = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
     if choices:
         return f"; use {' or '.join(choices)}"
     return "; put it in quotes" if str in options and isinstance(value, int | float) else ""
 
 
-def _options(kind: Any) -> Iterator[Any]:
+def _options(kind: object) -> Iterator[Any]:
     """The members of a union, without their constraints."""
     if get_origin(kind) is Annotated:
         yield from _options(get_args(kind)[0])

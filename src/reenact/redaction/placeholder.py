@@ -24,7 +24,7 @@ PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
 _QUOTED: Final = re.compile(r"(?i:%3C)secret(?i:%3A|:)([a-z0-9-]+)(?i:%3A|:)([0-9a-f]{8})(?i:%3E)")
 
 
-def without_marks(value: Any) -> Any:
+def without_marks(value: object) -> Any:
     """JSON in which placeholders tell the kind of a secret alone: ``<secret:KIND>``.
 
     Their marks say nothing about those of another capture, which has another salt.

@@ -63,7 +63,7 @@ class References:
         self._file = file
         self._values: dict[_Place, _Sized] = {}
 
-    def resolved(self, value: Any) -> Any:
+    def resolved(self, value: object) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
         if not isinstance(value, dict | list):
             return value
@@ -73,7 +73,7 @@ class References:
             reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
             raise FormatError(reason, file=self._file) from None
 
-    def _resolve(self, value: Any, allowance: _Allowance, depth: int) -> Any:
+    def _resolve(self, value: object, allowance: _Allowance, depth: int) -> Any:
         if isinstance(value, list):
             return [self._resolve(child, allowance, depth) for child in value]
         if isinstance(value, dict):
@@ -162,7 +162,7 @@ def _place(value: dict[str, Any]) -> _Place:
     return value["$ref"]["call"], tuple(value["$ref"]["path"])
 
 
-def _append_items(found: Any, links: Iterable[dict[str, Any]]) -> Any:
+def _append_items(found: object, links: Iterable[dict[str, Any]]) -> Any:
     """The value that begins with *found*, as the references *links* say, one behind the other."""
     is_ours = False
     for link in links:
@@ -180,7 +180,7 @@ def _append_items(found: Any, links: Iterable[dict[str, Any]]) -> Any:
     return found
 
 
-def blobs_in(value: Any) -> Iterator[str]:
+def blobs_in(value: object) -> Iterator[str]:
     """The digests that a decoded event refers to, in its order."""
     if isinstance(value, dict):
         if isinstance(value.get("$blob"), str):

@@ -277,7 +277,7 @@ def naming(copy: str, label: str) -> Iterator[None]:
         raise
 
 
-def renamed(value: Any, copy: str, label: str) -> Any:
+def renamed(value: object, copy: str, label: str) -> Any:
     """A report that names *label* wherever it named *copy*."""
     if isinstance(value, str):
         return value.replace(copy, label)

@@ -254,7 +254,7 @@ def _part(part: Part) -> str:
             return f"({type(part).__name__.lower()})"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A recorded value without the marks that keep its Python type."""
     if isinstance(value, list):
         return [_plain(child) for child in value]
@@ -272,7 +272,7 @@ def _failure(error: JsonValue) -> str:
     return f"failed: {name}: {error.get('message', '')}".removesuffix(": ")
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, indent=None if len(str(value)) < 80 else 2)

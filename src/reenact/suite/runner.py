@@ -172,7 +172,7 @@ def hide_in_result(result: TestResult, hidden: list[str]) -> TestResult:
     return msgspec.structs.replace(result, assertions=assertions)
 
 
-def hide_values(value: Any, hidden: list[str]) -> Any:
+def hide_values(value: object, hidden: list[str]) -> Any:
     """*value* with the *hidden* texts replaced wherever they are; very short ones where they stand alone."""
     if isinstance(value, str):
         for text in hidden:

@@ -194,7 +194,7 @@ def tool_args(trace: Trace, params: ToolArgs) -> Verdict:
         raise UsageError("params: give args, schema or matchers")
     searcher = Searcher()
 
-    def problems(args: Any) -> Iterator[str]:
+    def problems(args: object) -> Iterator[str]:
         return _problems(args, params, searcher)
 
     if params.calls == "any":

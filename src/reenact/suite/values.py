@@ -141,7 +141,7 @@ def _children(parent: JsonValue, index: str | None, key: str | None) -> Iterator
             yield parent[int(place)]
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Whether two JSON values are equal: 1 is 1.0, but true is not 1."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b

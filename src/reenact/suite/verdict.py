@@ -27,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(
-    passed: bool, message: str, *, observed: Any = None, events: Iterable[TraceEvent] = ()
+    passed: bool, message: str, *, observed: object = None, events: Iterable[TraceEvent] = ()
 ) -> Verdict:
     """A verdict that refers to *events*, each once."""
     refs = tuple(dict.fromkeys(event.event_id for event in events))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Voice:
     gzip: bool = False
     """Whether to compress when the client accepts it."""
 
-    def json(self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    def json(self, body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
         """A complete JSON answer; ``str`` and ``bytes`` go out as they are."""
         text = body.encode() if isinstance(body, str) else body
         data = text if isinstance(text, bytes) else msgspec.json.encode(text)

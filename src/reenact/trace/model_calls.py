@@ -38,7 +38,7 @@ _USAGE: Final[Mapping[str, str]] = {
 _PROVIDERS: Final = frozenset({"anthropic", "openai_chat", "openai_responses", "gemini", "ollama"})
 
 
-def model_request(request: Any) -> ModelRequest | None:
+def model_request(request: object) -> ModelRequest | None:
     """What a resolved request asks; ``None`` where it is no known wire format, and nobody tells of it."""
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         return read_told_request(request)
@@ -58,13 +58,13 @@ def _text(message: ModelMessage) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
-def output_text(provider: str, response: Any, pieces: Any) -> str | None:
+def output_text(provider: str, response: object, pieces: object) -> str | None:
     """The text of a resolved answer, streamed or whole; ``None`` where the bytes are not at hand."""
     answer = model_response(provider, response, pieces)
     return None if answer is None else answer.text
 
 
-def model_response(provider: str, response: Any, pieces: Any) -> ModelResponse | None:
+def model_response(provider: str, response: object, pieces: object) -> ModelResponse | None:
     """What a resolved answer says, streamed or whole; ``None`` where the bytes are not at hand."""
     if not isinstance(response, dict):
         return None
@@ -103,7 +103,7 @@ def total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | Non
     return totals | {"total_tokens": totals.get("input_tokens", 0) + totals.get("output_tokens", 0)}
 
 
-def error_of(failure: Any) -> dict[str, Any]:
+def error_of(failure: object) -> dict[str, Any]:
     """A recorded failure as an ``error`` event says it; a class is named without its module."""
     facts = failure if isinstance(failure, dict) else {"message": str(failure)}
     name = str(facts.get("type") or "error").rpartition(":")[2]
@@ -111,7 +111,7 @@ def error_of(failure: Any) -> dict[str, Any]:
     return error | ({"status": facts["status"]} if isinstance(facts.get("status"), int) else {})
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """An output as text: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 

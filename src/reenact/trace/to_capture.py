@@ -116,7 +116,7 @@ class _Skeleton:
         if isinstance(event, current.SessionEnd):
             self._status = "ok" if event.status == "success" else "error"
 
-    def _append(self, kind: str, data: Mapping[str, Any], event: Any) -> None:
+    def _append(self, kind: str, data: Mapping[str, Any], event: object) -> None:
         time = getattr(event, "ts", ABSENT)
         self._ts_ms = self._ts_ms if time is ABSENT else _ms(time)
         line = {

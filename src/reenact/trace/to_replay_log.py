@@ -268,7 +268,7 @@ class _Projection:
             ts=rfc3339_of_ms(event.ts),
         )
 
-    def _plain(self, field: str, stored: Any) -> Any:
+    def _plain(self, field: str, stored: object) -> Any:
         """A payload as plain JSON; that its Python types are gone is a loss."""
         resolved = self._reader.resolved(stored)
         value = plain(resolved)
@@ -314,6 +314,6 @@ def _step_utilities(reader: CaptureReader) -> dict[str, float]:
     return found
 
 
-def _mark(derived: Any) -> dict[str, Any]:
+def _mark(derived: object) -> dict[str, Any]:
     """A call that was read from model traffic says so: nobody saw it happen."""
     return {"derived": True} if derived is True else {}

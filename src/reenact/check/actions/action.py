@@ -259,7 +259,7 @@ def action_from_exchange(
     action_id: str,
     occurred_at_unix_ms: int,
     provider: str | None = None,
-    context: Any = None,
+    context: object = None,
 ) -> dict[str, Any] | None:
     """The action of *request* and *response*, always accepted; ``None`` where there was none.
 
@@ -285,7 +285,7 @@ def action_from_exchange(
     return _with_text_integers(action) if any(_inexact_integers(action)) else action
 
 
-def _with_text_integers(value: Any) -> Any:
+def _with_text_integers(value: object) -> Any:
     """*value* with every integer that no double holds written as text."""
     if type(value) is dict:
         return {key: _with_text_integers(child) for key, child in value.items()}

@@ -91,7 +91,7 @@ class Capsule:
         """SHA-256 over the manifest in the canonical form of RFC 8785, in bare hex."""
         return canonical.digest(self.manifest_json(), "jcs")
 
-    def _run(self, value: Any) -> Findings:
+    def _run(self, value: object) -> Findings:
         try:
             return self.logic(value)
         except Exception as error:

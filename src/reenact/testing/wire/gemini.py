@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from reenact.testing.request import Message, ToolResult
 from reenact.testing.wire.wire import (
@@ -50,7 +50,7 @@ def _message(item: Json) -> Message:
     return Message("assistant" if item.get("role") == "model" else "user", text_of(parts), results)
 
 
-def _result_text(response: Any) -> str:
+def _result_text(response: object) -> str:
     """The SDK wraps what a tool returned as ``{"result": …}``; the wrapping is not the result."""
     if isinstance(response, dict) and set(response) == {"result"}:
         response = response["result"]

@@ -103,7 +103,7 @@ class Wire:
     """The parts of a streamed answer, each sent as one HTTP chunk."""
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Compact JSON, keys in their own order; integers of any size, which a client may send."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -113,7 +113,7 @@ def timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def sse(data: Any, event: str | None = None) -> bytes:
+def sse(data: object, event: str | None = None) -> bytes:
     """One server-sent event."""
     name = f"event: {event}\n".encode() if event else b""
     return name + b"data: " + msgspec.json.encode(data) + b"\n\n"
@@ -124,7 +124,7 @@ def items(value: Any) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def text_of(content: Any) -> str:
+def text_of(content: object) -> str:
     """The words in a message's content: a string, or the texts among its parts."""
     if isinstance(content, str):
         return content

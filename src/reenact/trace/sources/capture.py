@@ -455,5 +455,5 @@ def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
                 yield f"{event_id}.tool{next(numbers)}", told
 
 
-def _or_none(value: Any) -> Any:
+def _or_none(value: object) -> Any:
     return None if value is ABSENT else value

@@ -256,7 +256,7 @@ def call_id(line: ToolCall | ToolResult) -> str:
     return line.step_id if isinstance(line, current.ToolCall | current.ToolResult) else line.id
 
 
-def _or_none(value: Any) -> Any:
+def _or_none(value: object) -> Any:
     return None if value is ABSENT else value
 
 
