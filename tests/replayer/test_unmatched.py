@@ -17,7 +17,7 @@ import pytest
 from google import genai
 
 import reenact
-from reenact.replayer.engine import OnUnmatched
+from reenact.replayer.step import OnUnmatched
 from reenact.testing import Reply, ScriptedProvider
 
 calls: list[str] = []

@@ -17,7 +17,8 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
+from reenact.replayer.step import OnUnmatched
 from reenact.store.outfile import write_output
 from reenact.volatile.defaults import DEFAULTS
 

@@ -27,9 +27,10 @@ from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
 from reenact.replayer.report import left_over
 from reenact.replayer.source import ReplaySource, lanes_of
+from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.reader import CaptureReader

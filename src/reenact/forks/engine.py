@@ -29,9 +29,10 @@ from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
-from reenact.replayer.engine import CALL_TYPES, ReplayEngine, ReplayStep
+from reenact.replayer.engine import CALL_TYPES, ReplayEngine
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.replayer.step import ReplayStep
 from reenact.store.blobs import BlobStore
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 

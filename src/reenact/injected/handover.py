@@ -37,7 +37,8 @@ from reenact.forks.engine import ForkPlan
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
+from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
 from reenact.workspace.recording import WorkspaceOrder

@@ -25,8 +25,9 @@ from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import part_of
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
 from reenact.replayer.source import LaneTest, RecordedCall, talking_programs
+from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
 from reenact.run.evidence import Given, RunEvidence, changed_files
 from reenact.run.provenance import origin_of_run

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -41,19 +41,18 @@ from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
-from reenact.replayer.loops import give_way
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.renaming import DrawnNames, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
+from reenact.replayer.step import BesideStep, EarlyMatch, OnUnmatched, ReplayStep, diverged
 from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
 from reenact.replayer.waiters import EndingInTurn
-from reenact.values.codec import from_json, is_plain, object_text, rebuild, to_text
+from reenact.values.codec import from_json, object_text, rebuild, to_text
 from reenact.volatile.likeness import family
 from reenact.workspace.replaying import WorkspaceReplay
 
 Policy: TypeAlias = Literal["strict", "lenient"]
-OnUnmatched: TypeAlias = Literal["error", "empty", "live"]
 _COMPARED: Final = 200
 """With how many recorded calls, at most, a request is compared that equals none."""
 _decode: Final = msgspec.json.Decoder().decode
@@ -64,8 +63,6 @@ CALL_TYPES: Final[dict[CallKind, str]] = {
     "network": "nondeterministic",
     "process": "nondeterministic",
 }
-_ANSWERS: Final = {"tool_call": "result", "llm_request": "response", "nondeterministic": "value"}
-"""By the call's type: the member of its outcome that holds the answer."""
 
 
 class Redacting(Protocol):
@@ -83,7 +80,7 @@ class ReplayEngine:
 
     mode: RunMode = "replay"
     latest_model_request: Any = None
-    make_step: type[ReplayStep]
+    make_step: type[ReplayStep] = ReplayStep
     """How a call is answered that is a recorded one."""
 
     def __init__(
@@ -200,7 +197,7 @@ class ReplayEngine:
             recorded = self._find(lane, key, text)
         is_live = call.kind == "tool" and name in self._passthrough
         if recorded is None and not is_live and self._may_still_come(lane, key, text):
-            return self.make_step(self, None, lane, early=_EarlyMatch(self, lane, key, text, call))
+            return self.make_step(self, None, lane, early=EarlyMatch(self, lane, key, text, call))
         found = recorded or self.stand_in(lane, key, text, call)
         if isinstance(found, ReplayDivergence):
             if found.answered is None:
@@ -255,7 +252,7 @@ class ReplayEngine:
         text = encode_clean(request)
         recorded = self._find(lane, key, text)
         if recorded is None and self._may_still_come(lane, key, text):
-            early = _EarlyMatch(self, lane, key, text, None)
+            early = EarlyMatch(self, lane, key, text, None)
             self.turns.wait_to_match(lane, early.try_again)
             recorded = early.recorded
         found = recorded or self.stand_in(lane, key, text)
@@ -656,242 +653,6 @@ class ReplayEngine:
         return digest
 
 
-class _EarlyMatch:
-    """A call that equals a recorded one of another lane before which others have to be made."""
-
-    def __init__(
-        self, engine: ReplayEngine, lane: Lane, key: Key, request_text: bytes, call: Call | None
-    ) -> None:
-        self.call = call
-        self._engine = engine
-        self._lane = lane
-        self._key = key
-        self._text = request_text
-        self._keys = engine.keys(key, request_text)
-        self.recorded: RecordedCall | None = None
-
-    def try_again(self) -> bool:
-        """Whether the call may come now; it is taken then."""
-        self.recorded = self._engine.find_equal(self._lane, self._keys)
-        return self.recorded is not None
-
-    def settle(self) -> RecordedCall | None:
-        """What the call is, after all; where it is none of the recorded ones, raises or is ``None``."""
-        found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text, self.call)
-        if isinstance(found, ReplayDivergence):
-            if found.answered is None:
-                raise diverged(found)
-            return None
-        self._engine.turns.happened([found.seq, *self._engine.set_aside(found)])
-        return found
-
-
-class ReplayStep:
-    """A crossing answered from the recording; live only where a tool may pass through."""
-
-    __slots__ = (
-        "_data",
-        "_early",
-        "_engine",
-        "_is_plain",
-        "_is_unmatched",
-        "_lane",
-        "_pieces",
-        "_recorded",
-        "answer",
-        "call_id",
-        "exact",
-        "facts",
-        "leaves_first",
-        "live",
-    )
-
-    def __init__(
-        self,
-        engine: ReplayEngine,
-        recorded: RecordedCall | None,
-        lane: Lane,
-        *,
-        is_live: bool = False,
-        early: _EarlyMatch | None = None,
-    ) -> None:
-        """*early* finds out what *recorded* is where that is not known yet."""
-        self._engine = engine
-        self._early = early
-        self._lane = lane
-        self.live = is_live
-        self.leaves_first = False
-        self.call_id = ""
-        self._is_unmatched = False
-        if recorded is not None:
-            self._recorded = recorded
-            self.call_id = recorded.call_id or ""
-            if engine.files is not None:
-                engine.compare_files(recorded, lane)
-        self.answer: Any = None
-        self.exact: Any = None
-        self.facts: dict[str, Any] = {}
-        self._data: dict[str, Any] = {}
-        self._pieces: list[Any] | None = None
-        """Where they have names of this run's; the recorded ones otherwise."""
-
-    def answer_unmatched(self, call: Call) -> None:
-        """Be the step of a call that no recorded one is alike."""
-        self._is_unmatched, self._is_plain = True, True
-        if self._engine.on_unmatched == "live":
-            self.live, self.call_id = True, self._engine.go_live(call)
-        else:
-            self.answer = call.empty() if call.empty is not None else None
-
-    def _settle(self, early: _EarlyMatch) -> None:
-        found = early.settle()
-        if found is not None:
-            self._recorded = found
-            self.call_id = found.call_id or ""
-            if self._engine.files is not None:
-                self._engine.compare_files(found, self._lane)
-            if found.type == "tool_call":
-                self._lane.latest_tool = self.call_id
-        elif early.call is not None:
-            self.answer_unmatched(early.call)
-
-    def wait(self) -> None:
-        if self._early is not None:
-            self._engine.turns.wait_to_match(self._lane, self._early.try_again)
-            self._settle(self._early)
-        if not self.live and not self._is_unmatched:
-            self._take(self._engine.turns.wait(self._recorded, self._lane))
-
-    async def turn(self) -> None:
-        if self._early is not None:
-            await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
-            self._settle(self._early)
-        if not self.live and not self._is_unmatched:
-            self._take(await self._engine.turns.turn(self._recorded, self._lane))
-
-    def left(self) -> None:
-        """A live call in replay is not recorded."""
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        """Nor is a stream."""
-
-    def piece(self, value: Any) -> None:
-        """Nor are its pieces."""
-
-    def give_up(self, error: Exception) -> None:
-        """There is nothing to give up."""
-
-    def pieces(self) -> Iterator[Any]:
-        for piece in self._recorded_pieces():
-            yield self._named_as_now(piece)
-        self._end_of_pieces()
-
-    async def async_pieces(self) -> AsyncIterator[Any]:
-        for piece in self._recorded_pieces():
-            if not self._recorded.inline:
-                await give_way()
-            yield self._named_as_now(piece)
-        if self._data.get("cancelled") and not self._data.get("closed"):
-            await self._engine.turns.stay(self._recorded, self._lane)
-        self._end_of_pieces()
-
-    def _named_as_now(self, piece: Any) -> Any:
-        """A piece that is no text may answer what was said since the stream began, as a process does."""
-        return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
-
-    def _recorded_pieces(self) -> list[Any]:
-        return self._payload("pieces") or [] if self._pieces is None else self._pieces
-
-    def _end_of_pieces(self) -> None:
-        self._raise_recorded_error()
-        if self._data.get("cancelled"):
-            self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
-
-    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if not self._is_unmatched and (self.live or self._recorded.is_stream):
-            self._engine.turns.happened([self._recorded.outcome_seq])
-
-    def _take(self, came: bool) -> None:
-        recorded = self._recorded
-        if not came or not recorded.outcome_seq or recorded.never_ends:
-            self._engine.refuse_when_over(recorded.type, recorded.name)
-            divergence = report.never_answered(self._engine.source, recorded, self._lane)
-            self._engine.diverge(divergence)
-            raise diverged(divergence)
-        earlier_seq = self._engine.turns.came_early.get(recorded.seq)
-        if earlier_seq is not None:
-            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
-        line = self._engine.source.reader.line(recorded.outcome_seq)
-        self._data = _decode(line)["data"]
-        self._is_plain = is_plain(line)
-        if self._engine.files is not None:
-            self._engine.change_files(recorded)
-        self._give()
-
-    def _give(self) -> None:
-        """Hand out what the outcome's data say, or raise it."""
-        recorded, data = self._recorded, self._data
-        if "error" in data and not recorded.is_stream:
-            self._raise_recorded_error()
-        member = _ANSWERS[recorded.type]
-        if self._is_plain:
-            self.answer, self.exact = data.get(member), data.get("exact")
-        else:
-            self.answer, self.exact = self._payload(member), self._payload("exact")
-        if self._engine.likeness.may_differ:
-            self._rename()
-
-    def _payload(self, member: str) -> Any:
-        stored = self._data.get(member)
-        if self._is_plain:
-            return stored
-        return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
-
-    def _rename(self) -> None:
-        """Answer with the names of this run; what is coded cannot be, and is given plain."""
-        likeness = self._engine.likeness
-        answer, pieces = self.answer, self._payload("pieces")
-        likeness.look_through([answer, pieces])
-        answers = likeness.answers
-        self.answer = answers.in_value(answer)
-        if pieces is not None:
-            self._pieces = answers.in_pieces(pieces)
-        if self.answer != answer or self._pieces != pieces:
-            self.exact = None
-            if isinstance(self.answer, dict) and _size(self._pieces) != _size(pieces):
-                self.answer["isResized"] = True
-
-    def _raise_recorded_error(self) -> None:
-        if "error" in self._data:
-            stored = self._engine.source.reader.resolved(self._data["error"])
-            raise rebuild(self._engine.likeness.answers.in_value(stored))
-
-
-ReplayEngine.make_step = ReplayStep
-
-
-class BesideStep(ReplayStep):
-    """An answer that has no turn: it neither waits nor is waited for."""
-
-    __slots__ = ()
-
-    def wait(self) -> None:
-        self._take(True)
-
-    async def turn(self) -> None:
-        self._take(True)
-
-    def _end_of_pieces(self) -> None:
-        self._raise_recorded_error()
-
-    async def async_pieces(self) -> AsyncIterator[Any]:
-        for piece in self.pieces():
-            yield piece
-
-    def close(self, error: BaseException | None) -> None:
-        """No event of the run's has happened."""
-
-
 def _has_empty_answer(call: Call | None) -> bool:
     """Whether the call can be answered with nothing; a value that is read always can."""
     if call is None or call.empty is None:
@@ -905,12 +666,3 @@ def _nested_calls(calls: list[RecordedCall]) -> dict[str, list[RecordedCall]]:
         if call.parent is not None:
             nested.setdefault(call.parent, []).append(call)
     return nested
-
-
-def _size(pieces: list[Any] | None) -> int:
-    return sum(len(piece) for piece in pieces or () if isinstance(piece, str | bytes))
-
-
-def diverged(divergence: ReplayDivergence) -> Diverged:
-    """The exception that carries *divergence*."""
-    return Diverged(divergence.headline, divergence)

@@ -17,7 +17,8 @@ from reenact.formats.volatile import AnyRule
 from reenact.gateway.lane import is_below
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
 from reenact.replayer.allow import AllowLike, read_allow
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
+from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import CaptureRun, Identity
 from reenact.run.provenance import origin_of_run
 from reenact.run.redact import Redact

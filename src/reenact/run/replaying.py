@@ -36,10 +36,11 @@ from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
-from reenact.replayer.engine import OnUnmatched, Policy, ReplayEngine, diverged
+from reenact.replayer.engine import Policy, ReplayEngine
 from reenact.replayer.fingerprint import fingerprint
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
+from reenact.replayer.step import OnUnmatched, diverged
 from reenact.run.capturing import without_places
 from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets

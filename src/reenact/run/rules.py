@@ -9,7 +9,8 @@ from typing import Final, cast, get_args
 
 from reenact.errors import FormatError, UsageError
 from reenact.formats.volatile import AnyRule, VolatileRule, read_rule, rules_in
-from reenact.replayer.engine import OnUnmatched, Policy
+from reenact.replayer.engine import Policy
+from reenact.replayer.step import OnUnmatched
 from reenact.store.project import find_project_file, read_project
 from reenact.volatile.beside import hosts_in
 

@@ -1,0 +1,306 @@
+"""A crossing that is answered from the recording: it waits for its outcome's turn and hands it out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from reenact.boundary import Call, Lane
+from reenact.errors import Diverged
+from reenact.formats.divergence import ReplayDivergence
+from reenact.replayer import report
+from reenact.replayer.lanes import Key
+from reenact.replayer.likeness import RunLikeness
+from reenact.replayer.loops import give_way
+from reenact.replayer.source import RecordedCall, ReplaySource
+from reenact.replayer.turns import Turns
+from reenact.values.codec import from_json, is_plain, rebuild
+from reenact.workspace.replaying import WorkspaceReplay
+
+OnUnmatched: TypeAlias = Literal["error", "empty", "live"]
+_decode: Final = msgspec.json.Decoder().decode
+_ANSWERS: Final = {"tool_call": "result", "llm_request": "response", "nondeterministic": "value"}
+"""By the call's type: the member of its outcome that holds the answer."""
+
+
+class Replayer(Protocol):
+    """What a step needs of the run that it belongs to."""
+
+    source: ReplaySource
+    turns: Turns
+    likeness: RunLikeness
+    files: WorkspaceReplay | None
+    on_unmatched: OnUnmatched
+
+    def keys(self, key: Key, request_text: bytes) -> list[Key]:
+        """*key* and, where rules are about such calls, the key without volatile parts."""
+
+    def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
+        """The recorded call with one of *keys* that may come now, the nearest first."""
+
+    def stand_in(
+        self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
+    ) -> RecordedCall | ReplayDivergence:
+        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it."""
+
+    def set_aside(self, call: RecordedCall) -> list[int]:
+        """What happened inside a call that is now served from the recording will not happen again."""
+
+    def go_live(self, call: Call) -> str:
+        """Let *call* happen; returns the id under which what it does inside is known."""
+
+    def diverge(self, divergence: ReplayDivergence) -> None:
+        """Latch *divergence*; strict replay raises it."""
+
+    def refuse_when_over(self, event_type: str, name: str) -> None:
+        """Raise where the run is over, and its caller was left behind."""
+
+    def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
+        """Report where the files are not as they were before a call."""
+
+    def change_files(self, recorded: RecordedCall) -> None:
+        """Do to the files what an answered call did."""
+
+
+def diverged(divergence: ReplayDivergence) -> Diverged:
+    """The exception that carries *divergence*."""
+    return Diverged(divergence.headline, divergence)
+
+
+class EarlyMatch:
+    """A call that equals a recorded one of another lane before which others have to be made."""
+
+    def __init__(
+        self, engine: Replayer, lane: Lane, key: Key, request_text: bytes, call: Call | None
+    ) -> None:
+        self.call = call
+        self._engine = engine
+        self._lane = lane
+        self._key = key
+        self._text = request_text
+        self._keys = engine.keys(key, request_text)
+        self.recorded: RecordedCall | None = None
+
+    def try_again(self) -> bool:
+        """Whether the call may come now; it is taken then."""
+        self.recorded = self._engine.find_equal(self._lane, self._keys)
+        return self.recorded is not None
+
+    def settle(self) -> RecordedCall | None:
+        """What the call is, after all; where it is none of the recorded ones, raises or is ``None``."""
+        found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text, self.call)
+        if isinstance(found, ReplayDivergence):
+            if found.answered is None:
+                raise diverged(found)
+            return None
+        self._engine.turns.happened([found.seq, *self._engine.set_aside(found)])
+        return found
+
+
+class ReplayStep:
+    """A crossing answered from the recording; live only where a tool may pass through."""
+
+    __slots__ = (
+        "_data",
+        "_early",
+        "_engine",
+        "_is_plain",
+        "_is_unmatched",
+        "_lane",
+        "_pieces",
+        "_recorded",
+        "answer",
+        "call_id",
+        "exact",
+        "facts",
+        "leaves_first",
+        "live",
+    )
+
+    def __init__(
+        self,
+        engine: Replayer,
+        recorded: RecordedCall | None,
+        lane: Lane,
+        *,
+        is_live: bool = False,
+        early: EarlyMatch | None = None,
+    ) -> None:
+        """*early* finds out what *recorded* is where that is not known yet."""
+        self._engine = engine
+        self._early = early
+        self._lane = lane
+        self.live = is_live
+        self.leaves_first = False
+        self.call_id = ""
+        self._is_unmatched = False
+        if recorded is not None:
+            self._recorded = recorded
+            self.call_id = recorded.call_id or ""
+            if engine.files is not None:
+                engine.compare_files(recorded, lane)
+        self.answer: Any = None
+        self.exact: Any = None
+        self.facts: dict[str, Any] = {}
+        self._data: dict[str, Any] = {}
+        self._pieces: list[Any] | None = None
+        """Where they have names of this run's; the recorded ones otherwise."""
+
+    def answer_unmatched(self, call: Call) -> None:
+        """Be the step of a call that no recorded one is alike."""
+        self._is_unmatched, self._is_plain = True, True
+        if self._engine.on_unmatched == "live":
+            self.live, self.call_id = True, self._engine.go_live(call)
+        else:
+            self.answer = call.empty() if call.empty is not None else None
+
+    def _settle(self, early: EarlyMatch) -> None:
+        found = early.settle()
+        if found is not None:
+            self._recorded = found
+            self.call_id = found.call_id or ""
+            if self._engine.files is not None:
+                self._engine.compare_files(found, self._lane)
+            if found.type == "tool_call":
+                self._lane.latest_tool = self.call_id
+        elif early.call is not None:
+            self.answer_unmatched(early.call)
+
+    def wait(self) -> None:
+        if self._early is not None:
+            self._engine.turns.wait_to_match(self._lane, self._early.try_again)
+            self._settle(self._early)
+        if not self.live and not self._is_unmatched:
+            self._take(self._engine.turns.wait(self._recorded, self._lane))
+
+    async def turn(self) -> None:
+        if self._early is not None:
+            await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
+            self._settle(self._early)
+        if not self.live and not self._is_unmatched:
+            self._take(await self._engine.turns.turn(self._recorded, self._lane))
+
+    def left(self) -> None:
+        """A live call in replay is not recorded."""
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        """Nor is a stream."""
+
+    def piece(self, value: Any) -> None:
+        """Nor are its pieces."""
+
+    def give_up(self, error: Exception) -> None:
+        """There is nothing to give up."""
+
+    def pieces(self) -> Iterator[Any]:
+        for piece in self._recorded_pieces():
+            yield self._named_as_now(piece)
+        self._end_of_pieces()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self._recorded_pieces():
+            if not self._recorded.inline:
+                await give_way()
+            yield self._named_as_now(piece)
+        if self._data.get("cancelled") and not self._data.get("closed"):
+            await self._engine.turns.stay(self._recorded, self._lane)
+        self._end_of_pieces()
+
+    def _named_as_now(self, piece: Any) -> Any:
+        """A piece that is no text may answer what was said since the stream began, as a process does."""
+        return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
+
+    def _recorded_pieces(self) -> list[Any]:
+        return self._payload("pieces") or [] if self._pieces is None else self._pieces
+
+    def _end_of_pieces(self) -> None:
+        self._raise_recorded_error()
+        if self._data.get("cancelled"):
+            self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
+
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
+        if not self._is_unmatched and (self.live or self._recorded.is_stream):
+            self._engine.turns.happened([self._recorded.outcome_seq])
+
+    def _take(self, came: bool) -> None:
+        recorded = self._recorded
+        if not came or not recorded.outcome_seq or recorded.never_ends:
+            self._engine.refuse_when_over(recorded.type, recorded.name)
+            divergence = report.never_answered(self._engine.source, recorded, self._lane)
+            self._engine.diverge(divergence)
+            raise diverged(divergence)
+        earlier_seq = self._engine.turns.came_early.get(recorded.seq)
+        if earlier_seq is not None:
+            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
+        line = self._engine.source.reader.line(recorded.outcome_seq)
+        self._data = _decode(line)["data"]
+        self._is_plain = is_plain(line)
+        if self._engine.files is not None:
+            self._engine.change_files(recorded)
+        self._give()
+
+    def _give(self) -> None:
+        """Hand out what the outcome's data say, or raise it."""
+        recorded, data = self._recorded, self._data
+        if "error" in data and not recorded.is_stream:
+            self._raise_recorded_error()
+        member = _ANSWERS[recorded.type]
+        if self._is_plain:
+            self.answer, self.exact = data.get(member), data.get("exact")
+        else:
+            self.answer, self.exact = self._payload(member), self._payload("exact")
+        if self._engine.likeness.may_differ:
+            self._rename()
+
+    def _payload(self, member: str) -> Any:
+        stored = self._data.get(member)
+        if self._is_plain:
+            return stored
+        return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
+
+    def _rename(self) -> None:
+        """Answer with the names of this run; what is coded cannot be, and is given plain."""
+        likeness = self._engine.likeness
+        answer, pieces = self.answer, self._payload("pieces")
+        likeness.look_through([answer, pieces])
+        answers = likeness.answers
+        self.answer = answers.in_value(answer)
+        if pieces is not None:
+            self._pieces = answers.in_pieces(pieces)
+        if self.answer != answer or self._pieces != pieces:
+            self.exact = None
+            if isinstance(self.answer, dict) and _size(self._pieces) != _size(pieces):
+                self.answer["isResized"] = True
+
+    def _raise_recorded_error(self) -> None:
+        if "error" in self._data:
+            stored = self._engine.source.reader.resolved(self._data["error"])
+            raise rebuild(self._engine.likeness.answers.in_value(stored))
+
+
+class BesideStep(ReplayStep):
+    """An answer that has no turn: it neither waits nor is waited for."""
+
+    __slots__ = ()
+
+    def wait(self) -> None:
+        self._take(True)
+
+    async def turn(self) -> None:
+        self._take(True)
+
+    def _end_of_pieces(self) -> None:
+        self._raise_recorded_error()
+
+    async def async_pieces(self) -> AsyncIterator[Any]:
+        for piece in self.pieces():
+            yield piece
+
+    def close(self, error: BaseException | None) -> None:
+        """No event of the run's has happened."""
+
+
+def _size(pieces: list[Any] | None) -> int:
+    return sum(len(piece) for piece in pieces or () if isinstance(piece, str | bytes))
