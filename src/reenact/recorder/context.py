@@ -6,13 +6,11 @@ manifest says that the capture is not whole.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from hashlib import sha256
-from threading import Lock
 from time import time_ns
 from typing import Any, Final, NamedTuple
 
@@ -27,13 +25,11 @@ from reenact.boundary import (
     Lane,
     RunMode,
     WaitFor,
-    outside,
     running_in,
 )
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.formats.capture import (
-    ENDED,
     FIRED,
     JOINED,
     NO_MODEL,
@@ -48,6 +44,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
+from reenact.recorder.order import TaskOrder
 from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
@@ -87,74 +84,10 @@ _OUTCOMES: Final[dict[CallKind, _Outcome]] = {
 }
 _INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b"state_mutation"}
 
-_ENDING_S: Final = 0.1
-"""Nobody is kept longer from ending, whatever befell the one before."""
-_MOST_ROUNDS: Final = 50
-"""After so many rounds of an event loop nobody can tell any more what led to what."""
 _MAY_WRITE: Final = frozenset({"tool", "process"})
 """The calls that may have changed files when they come back."""
 _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
-
-
-class _Motion:
-    """What came in on an event loop last, from outside of it, has not come to rest yet."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, at_rest: Callable[[], object]) -> None:
-        self.rounds = 0
-        """How many the loop has made since."""
-        self._loop = loop
-        self._at_rest = at_rest
-        self._look_again()
-
-    def _look_again(self) -> None:
-        with outside():
-            self._loop.call_soon(self._count)
-
-    def _count(self) -> None:
-        self.rounds += 1
-        # A loop that does not show what is due, as uvloop, is taken to have come to rest.
-        if getattr(self._loop, "_ready", None) and self.rounds < _MOST_ROUNDS:
-            self._look_again()
-        else:
-            self._at_rest()
-
-
-class _Watched(Coroutine[Any, Any, Any]):
-    """A task's coroutine whose end is told at once; it passes everything on."""
-
-    def __init__(self, coro: Any, ended: Callable[[Any, BaseException | None], None]) -> None:
-        self._coro = coro
-        self._ended = ended
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._coro, name)
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        raise NotImplementedError("only a task runs it")
-
-    def send(self, value: Any) -> Any:
-        try:
-            return self._coro.send(value)
-        except StopIteration as end:
-            self._ended(end.value, None)
-            raise
-        except BaseException as error:
-            self._ended(None, error)
-            raise
-
-    def throw(self, *error: Any) -> Any:
-        try:
-            return self._coro.throw(*error)
-        except StopIteration as end:
-            self._ended(end.value, None)
-            raise
-        except BaseException as raised:
-            self._ended(None, raised)
-            raise
-
-    def close(self) -> None:
-        self._coro.close()
 
 
 class CaptureContext:
@@ -190,13 +123,7 @@ class CaptureContext:
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}
         """By call id: how to leave a stream that nobody has read to its end."""
-        self._ending = Lock()
-        self._ending_lane: Lane | None = None
-        """The thread or job that is about to end, if one is."""
-        self._motions: dict[asyncio.AbstractEventLoop, _Motion] = {}
-        """Event loops that have not come to rest since something came in from outside."""
-        self._running: set[Lane] = set()
-        """Tasks, threads and jobs that are not over."""
+        self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
@@ -312,51 +239,23 @@ class CaptureContext:
         """Recording does not care when it starts."""
 
     def lane_began(self, lane: Lane) -> None:
-        self._running.add(lane)
+        self._order.running.add(lane)
 
     def lane_ending(self, lane: Lane, how: str) -> None:
-        # No other may end until this one can be seen to have ended: the order noted is the order seen.
-        if lane.has_order and self._failure is None and self._ending.acquire(timeout=_ENDING_S):
-            self._ending_lane = lane
-        self._note_end(lane, how)
+        self._order.begin_end(lane, how)
 
     def lane_told(self, lane: Lane) -> None:
-        if self._ending_lane is lane:
-            self._ending_lane = None
-            self._ending.release()
+        self._order.finish_end(lane)
 
     def lane_ended(self, lane: Lane) -> None:
         """It was noted before anybody could see it."""
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
-        self._running.add(lane)
-        if not lane.has_order:
-            return coro
-        # Others may see that it is over before anybody is called back.
-        return _Watched(coro, lambda answer, error: self._note_end(lane, describe(answer, error)))
+        return self._order.watch(lane, coro, describe)
 
     def task_ended(self, lane: Lane, how: str) -> None:
-        if lane in self._running:  # it never began
-            self._note_end(lane, how)
-
-    def _note_end(self, lane: Lane, how: str) -> None:
-        self._running.discard(lane)
-        self._note_order(lane, f"{ENDED} {how}" if how else ENDED)
-
-    def _rounds_since_last(self) -> int | None:
-        """How many rounds the running event loop has made since something came in; ``None`` if at rest.
-
-        What comes in now is the last from now on.
-        """
-        loop = asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
-        if loop is None:
-            return None
-        motion = self._motions.get(loop)
-        if motion is None:
-            self._motions[loop] = _Motion(loop, partial(self._motions.pop, loop))
-            return None
-        rounds, motion.rounds = motion.rounds, 0
-        return rounds
+        if lane in self._order.running:  # it never began
+            self._order.note_end(lane, how)
 
     def putting(self, lane: Lane) -> None:
         """Whoever comes first puts first."""
@@ -365,7 +264,7 @@ class CaptureContext:
         """Likewise."""
 
     def has_put(self, lane: Lane) -> None:
-        self._note_order(lane, PUT)
+        self._order.note(lane, PUT)
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
         """What is recorded happens in its own time."""
@@ -375,9 +274,9 @@ class CaptureContext:
         """None is held."""
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        rounds = self._rounds_since_last()
+        rounds = self._order.rounds_since_last()
         mark = "" if rounds is None else f"{JOINED}{rounds or ''}"
-        self._note_order(lane, FIRED + name + mark)
+        self._order.note(lane, FIRED + name + mark)
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
@@ -387,10 +286,6 @@ class CaptureContext:
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
         return True
-
-    def _note_order(self, lane: Lane, act: str) -> None:
-        if lane.has_order and self._failure is None:
-            self._events.note_order(lane, act)
 
     def _place(self, lane: Lane) -> str | None:
         """What *lane* is called in the capture; a process does not know before its first call."""
@@ -468,8 +363,8 @@ class CaptureContext:
                 for leave in list(self._open_streams.values()):
                     leave()
                 workspace_end = self._files.end() if self._files is not None else None
-                for lane in list(self._running):
-                    self._note_order(lane, STILL_RUNNING)
+                for lane in list(self._order.running):
+                    self._order.note(lane, STILL_RUNNING)
                 ended = self._end_text(status, error, final_output, confidence, wrote, entered)
                 self._events.append(b"run_end", ended)
             except Exception as failure:
@@ -656,7 +551,7 @@ class CaptureContext:
         if step.opened is not None:
             data["opened"], data["opening"] = step.opened
         elif step.gave_way and step.lane.has_order and not (error and leaving(error)):
-            rounds = self._rounds_since_last()
+            rounds = self._order.rounds_since_last()
             if rounds is not None:
                 data["joined"] = rounds
         if step.gave_way is False:
