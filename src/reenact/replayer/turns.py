@@ -19,41 +19,33 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from reenact.boundary import HANDED, HeldTimer, Lane, WaitFor, is_cancellation
+from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation
 from reenact.formats.capture import FIRED
 from reenact.replayer.idle import MovingThread, StartingJob, others_run
 from reenact.replayer.loops import Loop, TrioLoop, on_loop, running_loop
 from reenact.replayer.patience import PatientClock
 from reenact.replayer.source import Act, RecordedCall
+from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
 
-_GRACE_S: Final = 0.05
-"""How much longer than the recording an event is waited for."""
 _COMPUTING_S: Final = 1.0
 """How much longer while some thread still runs."""
 _WORKING_S: Final = 0.5
 """How much longer for what a task does that has begun and is not over; half of it after each that did not."""
 _EARLY_S: Final = 0.25
 """How long a call that came too early is kept waiting while nothing else happens."""
-_ACT_S: Final = 1.0
-"""How long what the agent's own tasks do is waited for at most, and a little longer."""
 _MOST_MISSED_ACTS: Final = 8
 """After so many that did not come none is waited for: the agent's tasks are others than they were."""
 _IDLE_S: Final = 2.0
 """How long nothing has to happen before a timer goes off that did not in the recording."""
-_SLEEPS: Final = ("s", "z")
-"""Timers of these kinds are sleeps, on an event loop or in a thread."""
 _MOST_EXTRA_SLEEPS: Final = 10
 """So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
-_LOOKED_AHEAD: Final = 64
-"""How many things are looked at for one that came in on an event loop before it was at rest."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 
@@ -86,34 +78,15 @@ class Turns:
         self._is_causal = is_causal
         self.came_early: dict[int, int] = {}
         """By the number of a call: that of an earlier one which had ended before it, but did not come."""
-        self._by_seq = by_seq
-        self._times_ms = times_ms
         self._stall_s = stall_s
         self._on_note = on_note
         self._lock = threading.RLock()
-        self._happened = bytearray(len(times_ms) + 2)
-        for seq in range(1, len(times_ms) + 1):
-            if seq not in by_seq:
-                self._happened[seq] = 1
         self._clock = PatientClock()
-        self._next = 1
-        self._next_since_s = 0.0
-        self._overdue: set[str] = set()
-        """Recorded lanes that did not come in time; nobody waits for them until they do."""
+        self._timeline = Timeline(by_seq, times_ms, acts, self._clock)
         self._queue: list[tuple[int, int, int, Waiter]] = []
         self._endless: list[Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
-        self._acts = {seq: deque(listed) for seq, listed in acts.items()}
-        """By the number of an event: what the agent's own tasks do before it, as far as it is to come."""
-        self._acts_by_name: dict[str, deque[Act]] = {}
-        for act in (act for listed in acts.values() for act in listed):
-            self._acts_by_name.setdefault(act.what, deque()).append(act)
         self._acting: list[ActWaiter] = []
-        self._joined = deque(item for item in self._items() if item.joined is not None)
-        """What came in on an event loop that was not at rest, as far as it is to come."""
-        self._went_off = {what for what in self._acts_by_name if FIRED in what}
-        """The timers that went off in the recording, and what was handed to event loops."""
-        self._has_deadlines = any(not _is_handed(what) for what in self._went_off)
         self._timers: dict[str, Timer] = {}
         """Those that are set, and deadlines that threads wait for."""
         self._extra_sleeps = 0
@@ -140,7 +113,7 @@ class Turns:
         """These recorded events have happened, or never need to."""
         with self._lock:
             for seq in seqs:
-                self._happened[seq] = 1
+                self._timeline.happened[seq] = 1
             self._advance()
             self._stirred_s = self._clock.now_s
             if self._early:
@@ -150,7 +123,7 @@ class Turns:
 
     def has_happened(self, seq: int) -> bool:
         """Whether a recorded event has happened, or never needs to."""
-        return bool(self._happened[seq])
+        return bool(self._timeline.happened[seq])
 
     def loop_seen(self, loop: object) -> None:
         """From now on *loop* must have run dry before anything is delivered."""
@@ -205,7 +178,7 @@ class Turns:
             return True
         with self._lock:
             self._moving.pop(lane, None)
-            self._overdue.discard(call.lane)
+            self._timeline.overdue.discard(call.lane)
             if not self._queue and not call.never_ends and self._is_due(call) and self._at_rest():
                 self._note_delivery(call)
                 self._set_moving(lane)
@@ -223,7 +196,7 @@ class Turns:
         if not on_loop():  # the coroutine is driven by hand, or by another library's loop
             return self.wait(call, lane)
         with self._lock:
-            self._overdue.discard(call.lane)
+            self._timeline.overdue.discard(call.lane)
             waiter = LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
             waiter.loop.stir()
             self._enqueue(waiter)
@@ -382,21 +355,21 @@ class Turns:
 
     def _comes_to(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that somebody is about to do, if it has to wait for its turn."""
-        act = self._next_act_of(what)
-        if act is None or (on_loop and self._due_act() is act) or self._may_act(act):
+        act = self._timeline.next_act_of(what)
+        if act is None or (on_loop and self._timeline.due_act() is act) or self._may_act(act):
             return None
         return act
 
     def has_acted(self, what: str) -> None:
         """*what* was done, in its turn or not."""
         with self._lock:
-            act = self._next_act_of(what)
+            act = self._timeline.next_act_of(what)
             if act is None:
                 return
             act.left -= 1
             self._stirred_s = self._clock.now_s
-            if self._next == act.seq:
-                self._next_since_s = self._clock.now_s
+            if self._timeline.next == act.seq:
+                self._timeline.next_since_s = self._clock.now_s
             self._advance()
             if self._queue or self._timers:
                 self._deliver()
@@ -406,7 +379,7 @@ class Turns:
     def hold_timer(self, name: str, held: HeldTimer) -> bool:
         """Let *held* go off in its turn; false where it is to go off by itself."""
         with self._lock:
-            is_new = _is_handed(name) and name not in self._went_off
+            is_new = is_handed(name) and name not in self._timeline.went_off
             if self._is_closed or self._time_passes or is_new:
                 return False
             self.loop_seen(held.loop)
@@ -423,7 +396,7 @@ class Turns:
         """It was cancelled; where it went off in the recording, that is not waited for any more."""
         with self._lock:
             self._timers.pop(name, None)
-            act = self._next_act_of(name)
+            act = self._timeline.next_act_of(name)
             if act is not None:
                 act.left = 0
                 self._on_note(f"a deadline that passed when it was recorded ({name}) was taken back here")
@@ -434,7 +407,7 @@ class Turns:
         """How the calling thread is to wait for what it gives itself a deadline for."""
         if self._holds_others_up() or self._is_closed or self._time_passes:
             return "its time"
-        return "nothing" if name in self._went_off else "what comes"
+        return "nothing" if name in self._timeline.went_off else "what comes"
 
     def hold_deadline(self, name: str, lane: Lane, seconds: float, passed: Callable[[], Any]) -> None:
         """Call *passed* when the deadline that the thread of *lane* waits for passes."""
@@ -467,9 +440,7 @@ class Turns:
         """From now on the run is another one: nobody waits for what was recorded, and time passes."""
         with self._lock:
             self._is_free = self._time_passes = True
-            self._acts.clear()
-            self._acts_by_name.clear()
-            self._joined.clear()
+            self._timeline.forget_order()
             for waiter in self._acting:
                 waiter.release()
             self._acting.clear()
@@ -487,13 +458,13 @@ class Turns:
             return False
         if timer.loop is None:
             self._take_timer(timer)
-        elif not self._begin_on(timer.loop, self._next_act_of(timer.name)):
+        elif not self._begin_on(timer.loop, self._timeline.next_act_of(timer.name)):
             return False
         else:
             self._answer_before(timer)
             self._take_timer(timer)
             self._let_follow(timer.loop, at_once=True)
-        self._next_since_s = self._clock.now_s
+        self._timeline.next_since_s = self._clock.now_s
         return True
 
     # What comes in while an event loop is not at rest
@@ -524,7 +495,7 @@ class Turns:
     def _answer_before(self, timer: Timer) -> None:
         """Who goes on in the round after *timer* had its answer before, and no time-out takes it away."""
         assert timer.loop is not None
-        for found in self._followers(timer.loop, self._next_act_of(timer.name)):
+        for found in self._followers(timer.loop, self._timeline.next_act_of(timer.name)):
             if isinstance(found, Act):
                 if found.joined != 0:
                     return
@@ -556,11 +527,9 @@ class Turns:
 
     def _followers(self, loop: Loop, first: Act | RecordedCall | None = None) -> Iterator[Act | RecordedCall]:
         """What came in on *loop*, in recorded order, before it had come to rest; *first* is about to."""
-        while self._joined and self._is_over(self._joined[0]):
-            self._joined.popleft()
-        if not self._joined or _seq_of(self._joined[0]) > self._next + _LOOKED_AHEAD:
+        if not self._timeline.has_joined_near():
             return
-        for item in islice(self._items(), _LOOKED_AHEAD):
+        for item in islice(self._timeline.items(), LOOKED_AHEAD):
             if item is first:
                 continue
             if item.joined is not None:
@@ -574,25 +543,13 @@ class Turns:
                 if timer is None or timer.loop is loop:
                     return
 
-    def _is_over(self, item: Act | RecordedCall) -> bool:
-        if isinstance(item, Act):
-            return item.left <= 0 or item.seq < self._next
-        return bool(self._happened[item.outcome_seq])
-
     def _waiter_of(self, call: RecordedCall) -> Waiter | None:
         waiters = (entry[-1] for entry in self._queue)
         return next((waiter for waiter in waiters if waiter.call is call and not waiter.is_done), None)
 
-    def _items(self) -> Iterator[Act | RecordedCall]:
-        """What is to come, in recorded order: acts, and calls whose outcome is."""
-        for seq in range(self._next, len(self._times_ms) + 1):
-            yield from [act for act in self._acts.get(seq, ()) if act.left > 0]
-            if not self._happened[seq] and self._by_seq[seq].outcome_seq == seq:
-                yield self._by_seq[seq]
-
     def _take_timer(self, timer: Timer) -> None:
         del self._timers[timer.name]
-        act = self._next_act_of(timer.name)
+        act = self._timeline.next_act_of(timer.name)
         if act is not None:
             act.left = 0
         self._set_off(timer)
@@ -600,25 +557,29 @@ class Turns:
 
     def _due_timer(self) -> Timer | None:
         """The one whose turn it is, or one that comes when its turn is over."""
-        act = self._due_act() if self._acts else None
+        act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None and act.what in self._timers:
             return self._timers[act.what]
-        late = (timer for timer in self._timers.values() if timer.name in self._went_off)
-        return next((timer for timer in late if self._next_act_of(timer.name) is None), None)
+        late = (timer for timer in self._timers.values() if timer.name in self._timeline.went_off)
+        return next((timer for timer in late if self._timeline.next_act_of(timer.name) is None), None)
 
     def _sleep_to_end(self) -> Timer | None:
         """A sleep that was not recorded, of the very task that is to do the next thing or to start who is."""
         sleeps = {
             timer.name.partition(FIRED)[0]: timer
             for timer in self._timers.values()
-            if _is_sleep(timer.name) and timer.name not in self._went_off
+            if is_sleep(timer.name) and timer.name not in self._timeline.went_off
         }
-        if not sleeps or self._next > len(self._times_ms) or self._extra_sleeps >= _MOST_EXTRA_SLEEPS:
+        if (
+            not sleeps
+            or self._timeline.next > self._timeline.last
+            or self._extra_sleeps >= _MOST_EXTRA_SLEEPS
+        ):
             return None
-        act = self._due_act()
+        act = self._timeline.due_act()
         if act is not None and act.is_cancelled:
             return None
-        lane = act.lane if act is not None else self._by_seq[self._next].lane
+        lane = act.lane if act is not None else self._timeline.by_seq[self._timeline.next].lane
         if self._is_waiting(lane):
             return None
         while lane not in sleeps and "." in lane and not self._is_running(lane):
@@ -629,7 +590,7 @@ class Turns:
 
     def _skip_due_timer(self) -> bool:
         """Where the task whose timer is due does something else already, it did not set it this time."""
-        act = self._due_act()
+        act = self._timeline.due_act()
         if act is None or FIRED not in act.what or act.what in self._timers:
             return False
         if not self._at_rest() or not self._is_waiting(act.lane):
@@ -656,13 +617,13 @@ class Turns:
         due = [
             timer
             for timer in self._timers.values()
-            if timer.when_s <= now_s and (self._time_passes or timer.name not in self._went_off)
+            if timer.when_s <= now_s and (self._time_passes or timer.name not in self._timeline.went_off)
         ]
         if not due or not self._is_idle():
             return
         timer = min(due, key=lambda timer: timer.when_s)
         del self._timers[timer.name]
-        if self._next <= len(self._times_ms) and not self._time_passes:
+        if self._timeline.next <= self._timeline.last and not self._time_passes:
             self._on_note(f"a deadline passed here that did not when it was recorded ({timer.name})")
         self._set_off(timer)
 
@@ -672,28 +633,15 @@ class Turns:
             return True
         if not self._at_rest() or self._queue or self._acting:
             return False
-        if self._next > len(self._times_ms) and self._due_act() is None:
+        if self._timeline.next > self._timeline.last and self._timeline.due_act() is None:
             return True
-        quiet_since_s = max(self._stirred_s, self._late_at_s())
+        quiet_since_s = max(self._stirred_s, self._timeline.late_at_s())
         return self._clock.now_s - quiet_since_s > _IDLE_S and not self._others_run()
 
-    def _next_act_of(self, what: str) -> Act | None:
-        acts = self._acts_by_name.get(what)
-        while acts and (acts[0].left <= 0 or acts[0].seq < self._next):
-            acts.popleft()
-        return acts[0] if acts else None
-
-    def _due_act(self) -> Act | None:
-        """What has to be done before the next event."""
-        acts = self._acts.get(self._next)
-        while acts and acts[0].left <= 0:
-            acts.popleft()
-        return acts[0] if acts else None
-
     def _may_act(self, act: Act) -> bool:
-        if self._next > act.seq or act.left <= 0:
+        if self._timeline.next > act.seq or act.left <= 0:
             return True
-        is_due = self._next == act.seq and self._due_act() is act
+        is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
         # Who was woken by a timer sees things as they were then.
         return is_due and (not self._is_settling or self._at_rest())
 
@@ -707,27 +655,19 @@ class Turns:
         """It is not waited for any more; nor is any, where many did not come."""
         if act.what in self._timers or any(waiter.act is act for waiter in self._acting):
             return
-        if self._has_deadlines and self._is_running(act.lane):
-            if self._clock.now_s < self._late_at_s() + self._working_s:
+        if self._timeline.has_deadlines and self._is_running(act.lane):
+            if self._clock.now_s < self._timeline.late_at_s() + self._working_s:
                 return
             self._working_s /= 2
         act.left = 0
-        if _is_sleep(act.what):
-            self._pass_over_sleeps(act.lane)
+        if is_sleep(act.what):
+            self._timeline.pass_over_sleeps(act.lane)
         self._missed_acts += 1
         if self._missed_acts >= _MOST_MISSED_ACTS:
-            self._acts.clear()
-            self._acts_by_name.clear()
+            self._timeline.forget_acts()
             self._time_passes = True
-        self._next_since_s = self._clock.now_s
+        self._timeline.next_since_s = self._clock.now_s
         self._advance()
-
-    def _pass_over_sleeps(self, lane: str) -> None:
-        """They are counted: where one does not come, as in polling for what is there at once, none does."""
-        for name, acts in self._acts_by_name.items():
-            if _is_sleep(name) and name.partition(FIRED)[0] == lane:
-                for act in acts:
-                    act.left = 0
 
     # Delivering
 
@@ -745,7 +685,7 @@ class Turns:
         if self._is_settling and self._at_rest():
             self._is_settling = False
             self._let_act()
-        while self._acts or self._timers:
+        while self._timeline.acts or self._timers:
             if not (self._fire_due_timer() or self._skip_due_timer()):
                 break
         while self._queue:
@@ -776,7 +716,7 @@ class Turns:
     def _note_delivery(self, call: RecordedCall) -> None:
         # A stream's outcome is its end, which comes when the agent has read it.
         if not call.is_stream:
-            self._happened[call.outcome_seq] = 1
+            self._timeline.happened[call.outcome_seq] = 1
             self._stirred_s = self._clock.now_s
             self._advance()
 
@@ -784,10 +724,15 @@ class Turns:
         self._moving[lane] = MovingThread(lane.owner, self._clock)
 
     def _is_due(self, call: RecordedCall) -> bool:
-        if self._next <= call.due_after:
+        if self._timeline.next <= call.due_after:
             return self._is_free
         # When a stream began is known by the event before it only, not by what came in between.
-        return not self._acts or call.is_stream or self._next > call.due_after + 1 or self._due_act() is None
+        return (
+            not self._timeline.acts
+            or call.is_stream
+            or self._timeline.next > call.due_after + 1
+            or self._timeline.due_act() is None
+        )
 
     def _at_rest(self) -> bool:
         if self._moving or not self._loops:
@@ -801,18 +746,9 @@ class Turns:
 
     def _advance(self) -> None:
         """Move on to the first event that has not happened and is still waited for."""
-        last = len(self._times_ms)
-        before = self._next
-        while self._next <= last:
-            if self._acts and self._due_act() is not None:
-                break
-            if not self._happened[self._next] and self._by_seq[self._next].lane not in self._overdue:
-                break
-            self._next += 1
-        if self._next != before:
-            self._next_since_s = self._clock.now_s
+        if self._timeline.move_on():
             self._extra_sleeps = 0
-            if self._next > self._timed_until and not self._time_passes:
+            if self._timeline.next > self._timed_until and not self._time_passes:
                 self.let_time_pass()
         if self._acting:
             self._let_act()
@@ -856,48 +792,38 @@ class Turns:
         polling = [loop.polling_thread for loop in self._loops.values()]
         return others_run(besides=[thread for thread in polling if thread is not None])
 
-    def _late_at_s(self) -> float:
-        """When the next event has been waited for long enough."""
-        index = min(self._next, len(self._times_ms)) - 1
-        gap_s = max(0.0, self._times_ms[index] - self._times_ms[max(0, index - 1)]) / 1000
-        if self._acts and self._due_act() is not None:
-            gap_s = min(gap_s, _ACT_S)
-        return self._next_since_s + gap_s + _GRACE_S
-
     def _pass_over_late_event(self) -> None:
-        is_awaited = self._queue or self._acting or not self._went_off.isdisjoint(self._timers)
+        is_awaited = self._queue or self._acting or not self._timeline.went_off.isdisjoint(self._timers)
         if not is_awaited:
             return
-        if self._clock.now_s < self._late_at_s() or not self._at_rest():
+        if self._clock.now_s < self._timeline.late_at_s() or not self._at_rest():
             return
-        if self._next > len(self._times_ms) or (self._queue and self._is_due(self._queue[0][-1].call)):
+        if self._timeline.next > self._timeline.last or (
+            self._queue and self._is_due(self._queue[0][-1].call)
+        ):
             return
-        if self._clock.now_s < self._late_at_s() + _COMPUTING_S and self._others_run():
+        if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._others_run():
             return  # who was to make the call may just have got no processor yet
-        act = self._due_act() if self._acts else None
+        act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None:
             self._pass_over_late_act(act)
             return
-        late = self._by_seq[self._next]
+        late = self._timeline.by_seq[self._timeline.next]
         if not self._queue:  # only what the agent's own tasks do among themselves waits for it
-            self._pass_over(late)
+            self._timeline.pass_over(late)
+            self._advance()
             return
         call = self._queue[0][-1].call
         if self._is_causal and 0 < late.outcome_seq < call.seq:
-            if self._clock.now_s < self._next_since_s + self._stall_s:
+            if self._clock.now_s < self._timeline.next_since_s + self._stall_s:
                 return
             self.came_early.setdefault(call.seq, late.seq)
+        late_seq = self._timeline.next
         self._on_note(
-            f"event {self._next} ({late.type} {late.name}, task {late.lane}) did not come in its turn; "
+            f"event {late_seq} ({late.type} {late.name}, task {late.lane}) did not come in its turn; "
             f"event {call.outcome_seq} was delivered before it"
         )
-        self._pass_over(late)
-
-    def _pass_over(self, late: RecordedCall) -> None:
-        if self._next == late.seq:
-            self._overdue.add(late.lane)
-        else:
-            self._happened[self._next] = 1
+        self._timeline.pass_over(late)
         self._advance()
 
     def _let_stalled_go(self) -> None:
@@ -916,16 +842,3 @@ class Turns:
             if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._others_run()):
                 self._early.remove(early)
                 early.release()
-
-
-def _is_sleep(name: str) -> bool:
-    """Whether the timer *name* is a sleep, on an event loop or in a thread."""
-    return name.partition(FIRED)[2].startswith(_SLEEPS)
-
-
-def _is_handed(what: str) -> bool:
-    return what.partition(FIRED)[2].startswith(HANDED)
-
-
-def _seq_of(item: Act | RecordedCall) -> int:
-    return item.seq if isinstance(item, Act) else item.outcome_seq
