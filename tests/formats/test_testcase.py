@@ -194,6 +194,7 @@ FORMS = {
     "no tools": (replaced("tools: {}\n", ""), lambda case: case.tools, ABSENT),
     "a version without quotes": (replaced('"0.1"', "0.1"), lambda case: case.schema_version, "0.1"),
     "one tag": (VALID + "tags: smoke", lambda case: case.tags, ["smoke"]),
+    "a number for a description": (VALID + "description: 5", lambda case: case.description, "5"),
     "a number for a tag": (VALID + "tags: [5]", lambda case: case.tags, ["5"]),
     "one field": (VALID + "reporting: {redact_fields: a}", lambda case: case.reporting.redact_fields, ["a"]),
     "one capability": (

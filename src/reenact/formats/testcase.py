@@ -157,7 +157,7 @@ def _plain_forms(value: object) -> Any:
         plain["scenario"] = _with_texts(plain["scenario"], "group_id", "session_id", "task_id")
     if "schema_version" in plain:
         plain["schema_version"] = version_text(plain["schema_version"])
-    return _with_texts(plain, "id", "title")
+    return _with_texts(plain, "id", "title", "description")
 
 
 def _with_texts(value: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:

@@ -94,7 +94,8 @@ def _verification(event: current.Verification, seen: Seen, losses: Losses) -> It
 def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     _leave_session(event, seen, losses)
     losses.add_present("summary")
-    latency_ms = _fill(event.total_latency_ms, seen.latency_ms, "total_latency_ms", losses)
+    counted_ms = int(seen.latency_ms) if float(seen.latency_ms).is_integer() else seen.latency_ms
+    latency_ms = _fill(event.total_latency_ms, counted_ms, "total_latency_ms", losses)
     yield legacy.SessionEnd(
         confidence=event.confidence,
         status=STATUS[event.status],
