@@ -186,3 +186,37 @@ def test_no_verb_falls_over_hostile_events(recorded, tmp_path):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
     say(f"{events} hostile events in {files} files, {len(VERBS)} verbs each")
     assert found == {}
+
+
+ODD = {
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "deep enough": b"[" * 900 + b"]" * 900,
+    "large": b"9" * 100_000,
+    "infinite": b"1e999999",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_values_that_nobody_can_read_are_told_in_one_line(odd, recorded, tmp_path, monkeypatch):
+    """Nested too deeply, or numbers out of range: by every verb, also those that run the agent."""
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    shutil.copytree(recorded[1], run)
+    lines = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if b'"tool_result"' in line)
+    outcome = json.loads(lines[place])
+    outcome["data"]["result"] = "ODD"
+    lines[place] = encode_clean(outcome).replace(b'"ODD"', ODD[odd]) + b"\n"
+    (run / "events.jsonl").write_bytes(b"".join(lines))
+    manifest = manifest_codec.to_json(read_manifest((run / "manifest.json").read_bytes(), file=""))
+    manifest["integrity"]["eventsHash"] = "sha256:" + sha256(b"".join(lines)).hexdigest()
+    (run / "manifest.json").write_bytes(write_manifest(manifest_codec.from_json(manifest)))
+    ways = [
+        *VERBS,
+        ["replay", "RUN", "--", "true"],
+        ["fork", "RUN", "--at", "2", "--set", "$=1", "-o", "OUT", "--", "true"],
+        ["export", "RUN", "--to", "atif", "-o", "OUT"],
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.test_hostile_events.VERBS", ways)
+        assert defects(run, recorded[1], tmp_path) == {}

@@ -4,6 +4,7 @@ Nothing that was recorded steers the terminal.
 
 1    CheckFailed, Diverged                 it differs, fails or is rejected
 2    FormatError, StoreError, OSError      the input cannot be read or is invalid
+     RecursionError                        likewise: only what was given is nested so deeply
 3    UsageError, click's usage errors      wrong usage
 70   anything else                         a defect of reenact (``EX_SOFTWARE``)
 130  KeyboardInterrupt                     Ctrl-C, as shells say it
@@ -61,7 +62,7 @@ def status_of(error: BaseException) -> int:
     """The exit status that *error* means."""
     if isinstance(error, CheckFailed | Diverged):
         return DIFFERS
-    if isinstance(error, FormatError | StoreError | OSError | click.FileError):
+    if isinstance(error, FormatError | StoreError | OSError | RecursionError | click.FileError):
         return INVALID
     if isinstance(error, UsageError | click.ClickException):
         return WRONG_USAGE
@@ -70,6 +71,8 @@ def status_of(error: BaseException) -> int:
 
 def message_of(error: BaseException) -> str:
     """What the user reads: the place first, the remedy last."""
+    if isinstance(error, RecursionError):
+        return "the input holds values that are nested too deeply to be read"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, click.UsageError) and error.ctx is not None:

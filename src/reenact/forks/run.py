@@ -100,6 +100,7 @@ def _try_change(
         raise UsageError(f"{path}: the call at event {call.seq} has no outcome to change")
     if function is not None:
         return  # it is called once, when its time has come
+    source.reader.event(call.outcome_seq)  # says what is wrong, where it cannot be read
     try:
         change_outcome(change, None, _decode(source.reader.line(call.outcome_seq)), source.reader.resolved)
     except UsageError as error:

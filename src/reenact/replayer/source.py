@@ -354,7 +354,7 @@ class ReplaySource:
     def _head(self, number: int, line: bytes) -> EventHead:
         try:
             head = read_head(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             # The exact reading says what is wrong, unless it takes what cannot be replayed.
             self.reader.event(number)
             raise FormatError(str(error), file=self.reader.events_file, line=number) from None
