@@ -79,6 +79,24 @@ class Over(NamedTuple):
         return f"≤ +{self.at_most_s * 1e6:g} µs"
 
 
+class BytesOver(NamedTuple):
+    """Ours takes at most so many bytes more than the other."""
+
+    at_most: int
+
+    def ratio(self, ours_s: float, beside_s: float) -> float:
+        return ours_s - beside_s
+
+    def holds(self, ratio: float) -> bool:
+        return ratio <= self.at_most
+
+    def show(self, ratio: float) -> str:
+        return f"{ratio:+,.0f} B"
+
+    def __str__(self) -> str:
+        return f"≤ +{self.at_most:,} B"
+
+
 class Figure(NamedTuple):
     """One measured line of the table; durations are those of one operation."""
 

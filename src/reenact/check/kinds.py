@@ -45,7 +45,7 @@ _YAML_SUFFIXES: Final = (".yaml", ".yml")
 MANIFESTS: Final = ("manifest.json", "manifest.open.json")
 RUN_FILES: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
 """What a directory without a manifest is looked through for, in this order."""
-_RUNS: Final = ("events", "replay log", "bundle", "trace")
+RUN_KINDS: Final = ("events", "replay log", "bundle", "trace")
 
 
 def size_bytes(path: Path) -> int:
@@ -188,7 +188,7 @@ def is_run(path: Path) -> bool:
     """Whether *path* is a run by its name, or by its first line; damage may still be found."""
     if path.is_dir():
         return any((path / name).is_file() for name in (*MANIFESTS, *RUN_FILES))
-    return path.is_file() and find_kind(path) in _RUNS
+    return path.is_file() and find_kind(path) in RUN_KINDS
 
 
 def find_runs(paths: Iterable[str]) -> list[Path]:

@@ -22,7 +22,7 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.check.integrity.segments import worker_count
-from reenact.check.kinds import find_runs, kind_of
+from reenact.check.kinds import MANIFESTS, RUN_FILES, RUN_KINDS, find_kind, find_runs, is_run
 from reenact.corpus.tables import (
     KEYS,
     TABLES,
@@ -165,8 +165,9 @@ class _Indexing:
         fresh = [source for name, source in self._found.items() if name not in self._known]
         fresh += [self._found[name] for name in stale if name in self._found]
         parts = [*self._kept_parts(stale)]
+        batches = list(make_batches(fresh))
         with progress_bar(len(fresh), "indexing") as progress:
-            for made in map_batches(index_batch, make_batches(fresh), jobs=jobs, on=on):
+            for made in map_batches(index_batch, batches, jobs=min(jobs, len(batches)), on=on):
                 self.problems += made.problems
                 parts.append(self._write_part(made))
                 progress(made.sources)
@@ -291,36 +292,18 @@ def _sources_in(root: CorpusRoot) -> Iterator[CorpusSource]:
             name = root.name + run.path[len(root.path) :]
             yield CorpusSource(name, run.path, "run", run.stamp, run.size_bytes)
         return
-    path = Path(root.path)
-    kind = _document_kind(path) if path.is_file() else None
-    if kind is not None:
-        yield _stamped(root, root.path, kind)
+    if not os.path.isdir(root.path):
+        kind = _kind_of_file(root.path) or "run"
+        if kind == "run":
+            find_runs([root.path])  # says what is wrong with it
+        yield _stamp(root, root.path, kind, [_stat(root.path)])
         return
-    runs = [_stamped(root, str(run), "run") for run in find_runs([root.path])]
-    yield from runs
-    if path.is_dir() and runs[0].path != root.path:
-        captures = {run.path for run in runs if not run.stamp.startswith(",,")}
-        for file in _json_files(root.path, captures):
-            kind = _document_kind(Path(file))
-            if kind is not None:
-                yield _stamped(root, file, kind)
-
-
-def _json_files(folder: str, captures: set[str]) -> Iterator[str]:
-    """Documents beside captures."""
-    for parent, names, files in os.walk(folder):
-        visible = (name for name in names if not name.startswith("."))
-        names[:] = sorted(name for name in visible if os.path.join(parent, name) not in captures)
-        yield from (os.path.join(parent, name) for name in sorted(files) if name.endswith(".json"))
-
-
-def _document_kind(file: Path) -> SourceKind | None:
-    try:
-        kind = kind_of(file)
-    except (ReenactError, OSError):
-        return None
-    kinds: dict[str, SourceKind] = {"replay receipt": "receipt", "test result": "result"}
-    return kinds.get(kind)
+    has_run = False
+    for source in _walk(root, root.path):
+        has_run |= source.kind == "run"
+        yield source
+    if not has_run:
+        find_runs([root.path])  # likewise
 
 
 _FILES_OF_RUN: Final = (
@@ -329,18 +312,51 @@ _FILES_OF_RUN: Final = (
 )
 
 
-def _stamped(root: CorpusRoot, path: str, kind: SourceKind) -> CorpusSource:
+def _walk(root: CorpusRoot, folder: str, *, is_in_run: bool = False) -> Iterator[CorpusSource]:
+    """What is in *folder* and below it, as :func:`find_runs` finds runs; each folder is listed once."""
+    with os.scandir(folder) as found:
+        entries = {entry.name: entry for entry in found}
+    files = [name for name in (*MANIFESTS, *RUN_FILES) if name in entries and entries[name].is_file()]
+    if files and not is_in_run:
+        yield _stamp(
+            root, folder, "run", [_stat(entries[name]) if name in entries else None for name in _FILES_OF_RUN]
+        )
+        is_in_run = True
+    if (files and files[0] in MANIFESTS) or (is_in_run and folder == root.path):
+        return
+    for name, entry in sorted(entries.items()):
+        if entry.is_dir(follow_symlinks=False):
+            if not name.startswith("."):
+                yield from _walk(root, entry.path, is_in_run=is_in_run)
+        elif entry.is_dir():  # a link is followed to a run, and not through folders
+            if not name.startswith(".") and not is_in_run and is_run(Path(entry.path)):
+                yield from _walk(root, entry.path)
+        elif name.endswith((".json", ".jsonl")):
+            kind = _kind_of_file(entry.path)
+            if kind is not None and not (kind == "run" and is_in_run):
+                yield _stamp(root, entry.path, kind, [_stat(entry)])
+
+
+def _kind_of_file(file: str) -> SourceKind | None:
+    try:
+        kind = find_kind(Path(file))
+    except (ReenactError, OSError):
+        return None
+    kinds: dict[str | None, SourceKind] = {"replay receipt": "receipt", "test result": "result"}
+    return "run" if kind in RUN_KINDS else kinds.get(kind)
+
+
+def _stamp(
+    root: CorpusRoot, path: str, kind: SourceKind, stats: Sequence[os.stat_result | None]
+) -> CorpusSource:
     name = root.name if path == root.path else os.path.join(root.name, path[len(root.path) :].lstrip("/"))
-    stats = (
-        [_stat(path)] if not os.path.isdir(path) else [_stat(os.path.join(path, n)) for n in _FILES_OF_RUN]
-    )
     # The time of change of the inode too: that of the content can be set, and a clock can be off.
     marks = [f"{each.st_size:x}.{each.st_mtime_ns:x}.{each.st_ctime_ns:x}" if each else "" for each in stats]
     size_bytes = sum(each.st_size for each in stats if each)
     return CorpusSource(name, path, kind, ",".join(marks), size_bytes)
 
 
-def _stat(path: str) -> os.stat_result | None:
+def _stat(path: str | os.DirEntry[str]) -> os.stat_result | None:
     try:
         return os.stat(path)
     except OSError:
