@@ -224,13 +224,18 @@ class Pack:
             and 1 <= self._levels <= _MAX_LEVELS
         ):
             raise self._broken("its footer leads nowhere")
+        self._latest: dict[int, tuple[int, list[PackedRun]]] = {}
+        """By level, where the page begins that was read last, and what it says: neighbours are asked for."""
         self._root_text = tail[start - tail_at : start - tail_at + length] if start >= tail_at else None
 
     def find(self, name: str) -> PackedRun | None:
         """The run of that name."""
         page = self._root
         for level in range(self._levels, 0, -1):
-            entries = self._page(page, is_leaf=level == 1)
+            at, entries = self._latest.get(level, (-1, []))
+            if at != page.start:
+                entries = self._page(page, is_leaf=level == 1)
+                self._latest[level] = page.start, entries
             if level == 1:
                 return next((entry for entry in entries if entry.name == name), None)
             before = [entry for entry in entries if entry.name <= name]

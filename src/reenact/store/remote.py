@@ -18,7 +18,7 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
@@ -150,7 +150,7 @@ class _InPack:
 
     def _open(self) -> Pack:
         is_address = address_in(self._pack) is not None
-        return Pack(ObjectFile(self._pack) if is_address else LocalFile(Path(self._pack)))
+        return _open_stored_pack(self._pack) if is_address else Pack(LocalFile(Path(self._pack)))
 
     def _missing(self, name: str) -> StoreError:
         listing = f"list what is in it with: reenact ls {self._pack}"
@@ -163,6 +163,12 @@ class _InPack:
             (folder / name).mkdir(parents=True)
             pack.unpack(found, folder / name)
         return found is not None
+
+
+@lru_cache(maxsize=8)
+def _open_stored_pack(address: str) -> Pack:
+    """Kept, because a pack is never changed, and each of its runs would ask for its end again."""
+    return Pack(ObjectFile(address))
 
 
 def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) -> None:
