@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -18,6 +20,7 @@ from reenact.importers import importing
 from tests.cli.commands import agent
 from tests.cli.commands import run as run_command
 
+FIXTURES = Path(__file__).parent / "fixtures"
 PAGE = Path(__file__).parents[2] / "docs" / "importing.md"
 
 
@@ -102,6 +105,15 @@ def test_bad_har_is_told(tmp_path, text, status, said):
     assert said in done.stdout + done.stderr
 
 
+def test_lines_of_another_tool_in_a_transcript_are_told(tmp_path):
+    """Each with its line; what is left can be read."""
+    [pi], [claude] = FIXTURES.glob("pi/*.jsonl"), FIXTURES.glob("claude-code/*.jsonl")
+    (tmp_path / "it").write_bytes(claude.read_bytes() + pi.read_bytes())
+    done = run_command("import", "it", "-o", "run", cwd=tmp_path)
+    line = len(claude.read_bytes().splitlines()) + 1
+    assert (done.returncode, f"it:{line}: is no entry of Claude Code" in done.stderr) == (1, True)
+
+
 TOLD = '{"made_by": "diary"}\n{"asked": "Why?", "said": "Because.", "mood": 3}\nno json\n'
 
 
@@ -129,6 +141,41 @@ def test_another_package_brings_an_importer(tmp_path, diary):
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["imported"]["importer"] == "diary_importer.diary 1"
     assert "Because." in (tmp_path / "run" / "transcript.md").read_text()
+
+
+PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "diary-importer"
+version = "2.1"
+
+[project.entry-points."reenact.importers"]
+diary = "diary_importer:IMPORTER"
+
+[tool.hatch.build.targets.wheel]
+include = ["diary_importer.py"]
+"""
+
+
+def test_a_distribution_that_is_installed_brings_an_importer(tmp_path):
+    """Built, installed and found by its entry point, as users have it; the manifest names it."""
+    [program] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    project, site = tmp_path / "project", tmp_path / "site"
+    project.mkdir()
+    (project / "diary_importer.py").write_text(program)
+    (project / "pyproject.toml").write_text(PROJECT)
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+    words = [sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(project)]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
+    (tmp_path / "diary.txt").write_text(TOLD)
+    found = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = run_command("import", "diary.txt", "-o", "run", cwd=tmp_path, PYTHONPATH=found)
+    assert (done.returncode, "from diary diary.txt" in done.stdout) == (1, True), done.stderr
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["imported"]["importer"] == "diary-importer.diary 1"
 
 
 def test_what_is_not_replayable_is_not_replayed(tmp_path, diary):

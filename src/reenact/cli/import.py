@@ -62,7 +62,8 @@ def _tell(report: ImportReport) -> None:
             click.echo(printable(f"  not known here: {names}{more}"))
         _tell_losses(run)
     for failed in report.failed:
-        say(f"{failed.source}: {failed.reason}")
+        is_placed = failed.reason.startswith(f"{failed.source}:")
+        say(failed.reason if is_placed else f"{failed.source}: {failed.reason}")
     if report.skipped:
         say(f"passed over, of no known format: {plural(len(report.skipped), 'file')}")
 

@@ -94,6 +94,8 @@ class _Reading:
         if kind not in _SPOKEN:
             if kind not in _NOTED:
                 run.unknown("type", [str(kind)])
+                if "sessionId" not in entry:
+                    run.lose("is no entry of Claude Code; it is kept as a note", line)
             run.note(
                 str(kind), {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms
             )
