@@ -30,9 +30,9 @@ def inside(root: Path, name: str) -> Path:
     Refused with :class:`StoreError` is every name that is not a plain relative path with ``/``, and
     every path with a symbolic link below *root*, even one that would stay inside.
     """
-    path = root
+    path = os.fspath(root)  # text takes half the time, and every blob that is kept comes by here
     for part in _parts(root, name):
-        path /= part
+        path = f"{path}/{part}"
         try:
             is_link = stat.S_ISLNK(os.lstat(path).st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -44,8 +44,8 @@ def inside(root: Path, name: str) -> Path:
                 f"{path}: cannot be used: {error.strerror}; use a shorter or readable path"
             ) from error
         if is_link:
-            raise StoreError(f"{root}: {name!r} leads through the link {path.name!r}; put a real file there")
-    return path
+            raise StoreError(f"{root}: {name!r} leads through the link {part!r}; put a real file there")
+    return root / name
 
 
 def open_inside(root: Path, name: str) -> BinaryIO:
