@@ -332,7 +332,7 @@ def _open_source(path: Path) -> RunSource:
     raise FormatError(f"not a run; {_READABLE}", file=str(file))
 
 
-class Moment(NamedTuple):
+class StepMoment(NamedTuple):
     """A step beginning, ending, or both in one event."""
 
     seq: int
@@ -351,7 +351,7 @@ class Playback:
         self._next_place = 0
         self._open: set[int] = set()
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[StepMoment]:
         """The new moments, in order."""
         rows = self._artifact.rows
         begun = range(self._next_place, len(rows))
@@ -363,8 +363,8 @@ class Playback:
         for seq, place in sorted(seqs):
             yield self._moment(seq, place)
 
-    def _moment(self, seq: int, place: int) -> Moment:
+    def _moment(self, seq: int, place: int) -> StepMoment:
         step = self._artifact.at(place)
         begins, ends = seq == step.seq, seq == step.outcome_seq
         at_ms = step.at_ms if begins else step.at_ms + (step.took_ms or 0)
-        return Moment(seq, at_ms, step, begins, ends)
+        return StepMoment(seq, at_ms, step, begins, ends)

@@ -12,7 +12,7 @@ from typing import Final
 import click
 import msgspec
 
-from reenact.analysis.artifact import Artifact, Moment, Playback, open_artifact, read_whole
+from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.steps import RunStep
 from reenact.canonical import JsonValue
@@ -155,7 +155,7 @@ class _Showing:
             end["problem"] = str(self.problem)
         write(f"\n  ],{safe_json(end)[1:]}\n")
 
-    def play(self, written: Callable[[Moment], str] | None, *, follow: bool, speed: float) -> None:
+    def play(self, written: Callable[[StepMoment], str] | None, *, follow: bool, speed: float) -> None:
         """Write each moment as it comes, or when its time comes."""
         header = self.artifact.header()
         write = printer()
@@ -184,7 +184,7 @@ class _Showing:
                 yield step
             start = found.next_place
 
-    def _pace(self, *, follow: bool, speed: float) -> Iterator[Moment]:
+    def _pace(self, *, follow: bool, speed: float) -> Iterator[StepMoment]:
         at_ms: float | None = None
         for moment in self._moments(follow):
             if speed and at_ms is not None:
@@ -192,7 +192,7 @@ class _Showing:
             at_ms = moment.at_ms
             yield moment
 
-    def _moments(self, follow: bool) -> Iterator[Moment]:
+    def _moments(self, follow: bool) -> Iterator[StepMoment]:
         playback = Playback(self.artifact)
         while True:
             # Asked before reading on: what is written before the end is then read for certain.
@@ -207,6 +207,6 @@ class _Showing:
                 time.sleep(_POLL_SECONDS)
 
 
-def _json_moment(moment: Moment) -> str:
+def _json_moment(moment: StepMoment) -> str:
     value: dict[str, JsonValue] = {"event": moment.seq, "begins": moment.begins, "ends": moment.ends}
     return safe_json(value | msgspec.to_builtins(moment.step), indent=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from reenact.analysis.artifact import Counts, Moment
+from reenact.analysis.artifact import Counts, StepMoment
 from reenact.analysis.brief import brief, duration, plural
 from reenact.analysis.steps import RunStep
 from reenact.cli.terminal import Cell, TextLine, shell_line, width
@@ -133,7 +133,7 @@ class Layout:
             step, step.seq, step.at_ms, call_text(step), Cell(came, _OUTCOME_STYLES[step.state])
         )
 
-    def moment(self, moment: Moment) -> TextLine:
+    def moment(self, moment: StepMoment) -> TextLine:
         """The same of a step that begins, or ends, or both."""
         step = moment.step
         outcome = Cell(step.came if moment.ends else "", _OUTCOME_STYLES[step.state] if moment.ends else "")
