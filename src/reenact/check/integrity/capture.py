@@ -205,13 +205,15 @@ def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> N
             segment.trees.setdefault(tree, number)
 
 
+_IS_CALL: Final = {"ToolCall": True, "LlmRequest": True, "ToolResult": False, "LlmResponse": False}
+
+
 def link_of(event: Any) -> tuple[bool, str] | None:
     """Whether *event* is a call, and its id; ``None`` for one that stands by itself."""
     name = type(event).__name__
-    if name in ("ToolCall", "LlmRequest"):
-        return True, event.data.callId
-    if name in ("ToolResult", "LlmResponse"):
-        return False, event.data.callId
+    is_call = _IS_CALL.get(name)
+    if is_call is not None:
+        return is_call, event.data.callId
     if name == "Nondeterministic" and event.data.callId is not ABSENT:
         return event.data.request is not ABSENT, event.data.callId
     return None
