@@ -88,9 +88,10 @@ def fork_command(
         raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     project_beside(Path.cwd())
-    plan = make_plan(directory, at, read, on_miss)
+    source = ReplaySource(directory)
+    plan = make_plan(source, at, read, on_miss)
     place = Path(output) if output is not None else new_place(directory)
-    capture = ForkedCapture(directory, place, plan, standalone=standalone)
+    capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = beginning(capture.reader)
     led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     fence = None if network or on_miss == "live" else Fence(os.environ, read_allow(allow).addresses)
@@ -136,9 +137,9 @@ def fork_command(
                     keep_input=handover.input_copy,
                 )
             halves = _halves(directory, handover, served)
-        check_point(plan, ReplaySource(directory), halves)
+        check_point(plan, source, halves)
         check_answers(halves)
-        capture.write(halves)
+        capture.write(halves, source)
         manifest = note_exit_status(capture.folder, status, printed.end())
         capture.accept()
     finally:

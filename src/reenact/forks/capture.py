@@ -35,7 +35,7 @@ from reenact.run.capturing import Identity
 from reenact.run.merging import Half, ending_of, merge_ends, merge_start, referred_calls, seed_again
 from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
-from reenact.store.forked import RunIds, ids_changer
+from reenact.store.forked import RunIds, change_ids, ids_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
@@ -72,6 +72,7 @@ class ForkedCapture:
         parent: Path,
         place: Path,
         plan: ForkPlan,
+        reader: CaptureReader,
         *,
         standalone: bool = False,
         secrets: Sequence[str] = (),
@@ -83,7 +84,7 @@ class ForkedCapture:
         self._plan = plan
         self._is_standalone = standalone
         _refuse_taken(place)
-        self.reader = CaptureReader(parent)
+        self.reader = reader
         identity = Identity.new()
         self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)
         self.folder = staging_folder(self.place)
@@ -102,7 +103,7 @@ class ForkedCapture:
         """
         before = self.reader.manifest
         ids = RunIds(self.seed.captureId, self.seed.runId)
-        with_ids = ids_changer(RunIds(before.captureId, before.runId), ids)
+        was = RunIds(before.captureId, before.runId)
         source = source or ReplaySource(self._parent)
         end = merge_ends(halves)
         start = merge_start(self.reader.line(1), halves)
@@ -110,10 +111,17 @@ class ForkedCapture:
         shared = len(self.reader) if is_same else self._plan.shared
         suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
         is_whole = self._is_standalone or start != self.reader.line(1)
-        prefix = [start, *(self.reader.line(seq) for seq in range(2, shared + 1))]
-        lines = [with_ids(line) for line in [*prefix, *suffix]]
-        digest = sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
-        own = lines if is_whole else lines[shared:]
+        with_ids = ids_changer(was, ids)
+        suffix = [with_ids(line) for line in suffix]
+        prefix = self.reader.text(1, shared)
+        if start != self.reader.line(1):
+            prefix = b"\n".join((start, self.reader.text(2, shared) if shared > 1 else b""))
+        parts = change_ids(prefix, shared, was, ids)
+        digest = sha256(parts[0])
+        digest.update(parts[1])
+        for line in suffix:
+            digest.update(line + b"\n")
+        own = [*b"".join(parts).split(b"\n")[:-1], *suffix] if is_whole else suffix
         for line in own:
             self._run.journal.write(line)
         self._run.journal.close()
@@ -121,7 +129,7 @@ class ForkedCapture:
         ending = ending_of(halves)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
-        manifest = finished_manifest(self.seed, ending, len(lines), digest)
+        manifest = finished_manifest(self.seed, ending, shared + len(suffix), digest.hexdigest())
         fork = self._fork(source, halves, shared, is_whole=is_whole, is_same=is_same)
         self.manifest = with_own_digest(msgspec.structs.replace(manifest, fork=fork))
         self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
@@ -148,7 +156,6 @@ class ForkedCapture:
         is_whole: bool,
         is_same: bool,
     ) -> Fork:
-        lines = [self.reader.line(seq) for seq in range(1, shared + 1)]
         above = self.reader.manifest.fork
         ordered = ABSENT if above is ABSENT else above.ordered
         if not is_same:
@@ -159,8 +166,8 @@ class ForkedCapture:
                 captureId=self.reader.manifest.captureId,
                 path=os.path.relpath(self._parent.resolve(), self.place.parent.resolve() / self.place.name),
                 events=shared,
-                eventHash=digest_of_bytes(lines[-1]),
-                eventsHash=digest_of_bytes(b"".join(line + b"\n" for line in lines)),
+                eventHash=digest_of_bytes(self.reader.line(shared)),
+                eventsHash=f"sha256:{sha256(self.reader.view(shared)).hexdigest()}",
             ),
             at=self._plan.at,
             stored="whole" if is_whole else "suffix",
@@ -227,11 +234,11 @@ def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf
     at = source.by_seq.get(plan.at)
     if plan.change.is_of_outcome or (plan.asks_anew and at is not None and at.type == "llm_request"):
         taken -= {plan.at}
-    answered = [call for call in source.calls if call.seq in taken]
-    prefix = sum(0 < call.outcome_seq <= plan.shared for call in answered)
+    ends = [call.outcome_seq for call in source.calls if call.seq in taken]
+    prefix = len([end for end in ends if 0 < end <= plan.shared])
     return ForkShares(
         prefix=prefix,
-        recording=len(answered) - prefix,
+        recording=len(ends) - prefix,
         nearest=sum(half.nearest for half in halves),
         live=sum(half.live for half in halves),
     )
@@ -260,7 +267,8 @@ class _Suffix:
         self._calls: set[str] = set()
         """The calls behind the shared events."""
         self._derived: set[bytes] = set()
-        for line in map(reader.line, range(1, shared + 1)):
+        has_any = any(reader.has(text, shared) for text in (b'"opening":', b'"derived":true'))
+        for line in map(reader.line, range(1, shared + 1) if has_any else ()):
             if b'"opening":' in line or b'"derived":true' in line:
                 event = _decode(line)
                 self._openings = max(self._openings, event["data"].get("opening", 0))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
+from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -34,6 +35,7 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import ReplayStep
 from reenact.store.blobs import BlobStore
+from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
@@ -143,6 +145,19 @@ class _ForkRecorder(CaptureContext):
     def __init__(self, happened: Callable[[Happening], None], *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._happened = happened
+        self.numbered_after: CaptureReader
+        """Whose calls have the numbers before ours."""
+        self._next_number: count[int] | None = None
+
+    def _new_call_id(self) -> str:
+        """Behind all that were recorded; looked up when it is needed, because that takes a while."""
+        if self._next_number is None:
+            with self._events.lock:
+                text = self.numbered_after.text(1, len(self.numbered_after))
+                numbers = map(int, _CALL_NUMBER.findall(text))
+                self._next_number = self._next_number or count(max(numbers, default=0) + 1)
+        next(self._call_numbers)
+        return f"{self._names.call_prefix}{next(self._next_number)}"
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         began = super().stream_began(call_id, leave)
@@ -211,6 +226,11 @@ class ForkEngine(ReplayEngine):
         self.plan = part.plan
         self.part = part
         self._is_reached = part.plan.at == FROM_START
+        self._at = part.plan.at
+        self.shared = part.plan.shared
+        self.is_gateway = part.is_gateway
+        self._asks_anew = part.plan.asks_anew
+        self.changes_outcome = part.plan.change.is_of_outcome
         self._is_free = False
         self._found = threading.local()
         self._last_asked: dict[str, RecordedCall] = {}
@@ -224,15 +244,14 @@ class ForkEngine(ReplayEngine):
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
-        numbers = (int(number) for line in source.reader.lines() for number in _CALL_NUMBER.findall(line))
         self.recorder = (_DerivingRecorder if part.is_gateway else _ForkRecorder)(
             self.happenings.append,
             self.new_events,
             part.seed,
             redactor,
             find_names=self._names,
-            first_call=max(numbers, default=0) + 1,
         )
+        self.recorder.numbered_after = source.reader
 
     def _names(self) -> ProcessNames:
         self.settle()
@@ -247,8 +266,9 @@ class ForkEngine(ReplayEngine):
     # What happens
 
     def happen(self, seq: int) -> None:
-        """A recorded event has happened again."""
-        self.happenings.append(Happening(time.time_ns(), seq))
+        """A recorded event has happened again; what is shared with the parent needs no telling."""
+        if seq > self.plan.shared:
+            self.happenings.append(Happening(time.time_ns(), seq))
 
     @property
     def is_reached(self) -> bool:
@@ -264,7 +284,7 @@ class ForkEngine(ReplayEngine):
         """The point of the fork has come."""
         self._is_reached = True
         self.part.on_reached()
-        if self.plan.change.is_of_outcome:
+        if self.changes_outcome:
             self.go_own_way()
 
     def go_own_way(self) -> None:
@@ -275,15 +295,20 @@ class ForkEngine(ReplayEngine):
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """*call* was made again; what happened inside it comes with it."""
-        if call.seq == self.plan.at and self._is_asked_anew(call):
-            self.reach()
-            raise CallMissed
-        self.happen(call.seq)
-        self._found.seq = call.seq
-        if call.type == "llm_request":
+        if call.seq == self._at:
+            if self._is_asked_anew(call):
+                self.reach()
+                raise CallMissed
+            if not self.changes_outcome:
+                self.reach()
+        if call.seq > self.shared:
+            self.happen(call.seq)
+        if call.is_instant:
+            self._found.seq = call.seq
+        elif call.type == "llm_request":
             self._last_asked[call.lane] = call
-        if call.seq == self.plan.at and not self.plan.change.is_of_outcome:
-            self.reach()
+        if call.call_id not in self._nested:
+            return []
         inner = sorted(self._events_inside(call))
         for seq in inner:
             self.happen(seq)
@@ -299,14 +324,26 @@ class ForkEngine(ReplayEngine):
 
     # Answering
 
+    @staticmethod
+    def make_step(
+        engine: ReplayEngine, recorded: RecordedCall | None, lane: Lane, **options: Any
+    ) -> ReplayStep:
+        """What is shared with the parent is replayed like any call; a gateway derives tools from it, too."""
+        assert isinstance(engine, ForkEngine)
+        if recorded is not None and 0 < recorded.outcome_seq <= engine.shared and not engine.is_gateway:
+            return ReplayStep(engine, recorded, lane, **options)
+        return ForkStep(engine, recorded, lane, **options)
+
     def step(self, call: Call, lane: Lane) -> Step:
         try:
-            step = None if self._is_new_question(call) else super().step(call, lane)
+            is_new = self._asks_anew and self._is_new_question(call)
+            step = None if is_new else super().step(call, lane)
         except CallMissed:
             step = None
         if step is None:
             return self.make(call, lane)
-        self.recorder.derive_from(call)
+        if self.is_gateway:
+            self.recorder.derive_from(call)
         return step
 
     def make(self, call: Call, lane: Lane) -> Step:
@@ -327,7 +364,7 @@ class ForkEngine(ReplayEngine):
 
     def _is_asked_anew(self, call: RecordedCall) -> bool:
         """Whether the recorded *call* is to be asked otherwise."""
-        if call.type != "llm_request" or not self.plan.asks_anew or self.plan.change.is_of_outcome:
+        if call.type != "llm_request" or not self._asks_anew or self.changes_outcome:
             return False
         request, provider = self.source.request(call), self.source.data(call.seq)["provider"]
         is_known = provider != "unknown" and isinstance(request, dict) and isinstance(request["body"], dict)
@@ -336,7 +373,7 @@ class ForkEngine(ReplayEngine):
 
     def _is_new_question(self, call: Call) -> bool:
         """Whether a model is asked something that nobody has asked in the parent."""
-        if not (self.plan.asks_anew and self.is_reached and call.ask_otherwise is not None):
+        if not self._asks_anew or call.ask_otherwise is None or not self.is_reached:
             return False
         with self._lock:
             self.settle()
@@ -416,7 +453,7 @@ class ForkEngine(ReplayEngine):
         return self._value_in(self.resolved_new(data))
 
     def _is_changed_instant(self) -> bool:
-        return self._found.seq == self.plan.at and self.plan.change.is_of_outcome
+        return self._found.seq == self.plan.at and self.changes_outcome
 
     def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         """What this process has by itself, a clock or chance, is no miss."""
@@ -527,7 +564,7 @@ class ForkStep(ReplayStep):
     def _give(self) -> None:
         engine, recorded = self._engine, self._recorded
         self._is_given = True
-        if recorded.seq == engine.plan.at and engine.plan.change.is_of_outcome:
+        if recorded.seq == engine.plan.at and engine.changes_outcome:
             self._data, text = engine.changed_outcome(recorded)
             self._is_plain = is_plain(text)
             self._is_changed = True
@@ -639,6 +676,3 @@ class NearestStep(ReplayStep):
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self._recorded.is_stream:
             self._record_outcome()
-
-
-ForkEngine.make_step = ForkStep

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
@@ -24,7 +25,7 @@ from reenact.redaction import Redactor
 from reenact.replayer.allow import AllowLike, read_allow
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.run.redact import Redact, profile_and_secrets
-from reenact.run.replaying import STALL_S, ReplayRun
+from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
@@ -36,12 +37,16 @@ _BEFORE: Final = "the run differs from its recording before the point of the for
 
 
 def make_plan(
-    path: Path, at: int | None, change: ForkChange, on_miss: OnMiss, function: ChangeFunction | None = None
+    source: ReplaySource,
+    at: int | None,
+    change: ForkChange,
+    on_miss: OnMiss,
+    function: ChangeFunction | None = None,
 ) -> ForkPlan:
-    """What a fork of the capture in *path* is to do; :class:`UsageError` where that cannot be."""
+    """What a fork of *source* is to do; :class:`UsageError` where that cannot be."""
+    path = source.reader.path
     if on_miss not in get_args(OnMiss):
         raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
-    source = ReplaySource(path)
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
     request = change.request.over(inherited)
     if request != inherited and on_miss == "fail":
@@ -204,7 +209,7 @@ class InProcessFork(ForkRun):
 
     def __init__(
         self,
-        path: str | Path,
+        source: ReplaySource,
         plan: ForkPlan,
         output: Path,
         *,
@@ -212,15 +217,17 @@ class InProcessFork(ForkRun):
         standalone: bool = False,
         **options: Any,
     ) -> None:
+        path = source.reader.path
         _, secrets = profile_and_secrets(options.get("redact"))
-        self._capture = ForkedCapture(Path(path), output, plan, standalone=standalone, secrets=secrets)
+        self._capture = ForkedCapture(
+            path, output, plan, source.reader, standalone=standalone, secrets=secrets
+        )
         self.path = output
         self.shares: ForkShares | None = None
         """How calls were answered; known after the block."""
         part = ForkPart(plan=plan, seed=self._capture.seed, blobs=self._capture.blobs, function=function)
-        super().__init__(path, part, **options)
-        source = self.context.source
-        if any(LaneName(call.lane).process != ROOT for call in source.calls):
+        super().__init__(path, part, source=source, **options)
+        if any(LaneName(lane).process != ROOT for lane in {call.lane for call in source.calls}):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact fork {path} -- COMMAND"
             )
@@ -257,8 +264,11 @@ class InProcessFork(ForkRun):
 def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]) -> None:
     """Raise :class:`Diverged` where the run ended without having come to the point of the fork."""
     taken = {seq for half in halves for seq in half.taken}
+    last = max(plan.shared, plan.at)
     for call in source.calls:
-        if call.parent is None and call.seq <= max(plan.shared, plan.at) and call.seq not in taken:
+        if call.seq > last:
+            break
+        if call.seq not in taken and call.parent is None:
             where = "at" if call.seq == plan.at else "before"
             what = f"{call.type} {call.name}".strip()
             raise Diverged(
@@ -322,9 +332,10 @@ def fork(
     is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
     """
     read, function = read_change(change)
-    plan = make_plan(Path(path), at, read, on_miss, function)
+    source = open_source(path, cache(lambda lane: not is_below(lane)))
+    plan = make_plan(source, at, read, on_miss, function)
     return InProcessFork(
-        path,
+        source,
         plan,
         Path(output),
         standalone=standalone,
@@ -333,5 +344,4 @@ def fork(
         allow=read_allow(allow),
         volatile=read_rules(volatile),
         stall_s=stall_s,
-        is_ours=lambda lane: not is_below(lane),
     )

@@ -80,7 +80,7 @@ class ReplayEngine:
 
     mode: RunMode = "replay"
     latest_model_request: Any = None
-    make_step: type[ReplayStep] = ReplayStep
+    make_step: Callable[..., ReplayStep] = ReplayStep
     """How a call is answered that is a recorded one."""
 
     def __init__(

@@ -62,6 +62,13 @@ STALL_S: Final = 10.0
 """How much longer than in the recording a call may be waited for that nobody answers."""
 
 
+def open_source(
+    path: str | Path, is_ours: LaneTest = every_lane, root: str = ROOT, *, runs_programs: bool = False
+) -> ReplaySource:
+    """The capture in *path* with what the project says of it; for one run, which takes its calls."""
+    return ReplaySource(path, is_ours, root, project_beside(Path.cwd()), runs_programs)
+
+
 class ReplayRun(Run):
     """A run that is being replayed: offline, and refused where it is not the recorded one."""
 
@@ -90,6 +97,7 @@ class ReplayRun(Run):
         workspace: Path | None = None,
         compares_end: bool = False,
         runs_programs: bool = False,
+        source: ReplaySource | None = None,
     ) -> None:
         """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
 
@@ -100,9 +108,10 @@ class ReplayRun(Run):
         *workspace* is the folder in which the run works, with the files that the recorded one began with;
         where it *compares_end*, whether it is the same at the end is found here, else by who waits for all.
         With *runs_programs* programs that the recorded run talked with over sockets are run again.
+        *source* is the capture where it is open already.
         """
         super().__init__()
-        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()), runs_programs)
+        source = source or open_source(path, is_ours, root, runs_programs=runs_programs)
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = profile_and_secrets(redact)

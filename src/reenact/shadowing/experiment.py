@@ -20,6 +20,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import AnyRule, VolatileRule
 from reenact.injected.processes import beginning
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.replayer.source import ReplaySource
 from reenact.run import replay
 from reenact.run.rules import read_rules
 from reenact.shadowing.outcomes import (
@@ -136,7 +137,7 @@ def shadow(
     if samples < 1:
         raise UsageError("samples: must be at least 1")
     for path in paths:
-        make_plan(path, None, read, on_miss)  # what cannot be is said before anything runs
+        make_plan(ReplaySource(path), None, read, on_miss)  # what cannot be is said before anything runs
     if baseline is None and read.is_any:
         baseline = agent
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
@@ -460,7 +461,7 @@ def fork_samples(
     read, _ = read_change(change)
     if samples < 1:
         raise UsageError("samples: must be at least 1")
-    make_plan(parent, at, read, on_miss)
+    make_plan(ReplaySource(parent), at, read, on_miss)
     _refuse_taken(folder)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
     known = project_prices(Path.cwd()) if prices is None else prices

@@ -58,18 +58,16 @@ def join_events(
     """The whole log of *fork*, of the parent's events in *shared* and its *own*, open for reading."""
     joined = _unnamed_file()
     try:
-        digest = sha256()
-        with_ids = ids_changer(was, now)
-        for line in islice(shared, max(0, parent.events)):
-            digest.update(line)
-            joined.write(with_ids(line))
-        if f"sha256:{digest.hexdigest()}" != parent.events_hash:
+        count = max(0, parent.events)
+        lines = b"".join(islice(shared, count))
+        if f"sha256:{sha256(lines).hexdigest()}" != parent.events_hash:
             place = os.path.normpath(fork / parent.path)
             raise DigestMismatch(
                 f"its parent, capture {parent.capture_id} in {place}, was changed before they part; "
                 "put back what it was, or make the fork again",
                 file=str(fork),
             )
+        joined.writelines(change_ids(lines, count, was, now))
         shutil.copyfileobj(own, joined)
         joined.flush()
         joined.seek(0)
@@ -91,6 +89,21 @@ def ids_changer(was: RunIds, now: RunIds) -> Callable[[bytes], bytes]:
         return b"".join((new_head, line[len(head) : place], new_run_id, line[place + len(run_id) :]))
 
     return with_ids
+
+
+def change_ids(lines: bytes, count: int, was: RunIds, now: RunIds) -> tuple[bytes, memoryview]:
+    """The same for *count* whole lines at once, in two parts.
+
+    This takes a tenth of the time where nothing else in them looks like the ids.
+    """
+    head, new_head = (b'{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
+    run_id, new_run_id = (b',"runId":%b,"seq":' % encode_clean(ids.run_id) for ids in (was, now))
+    parts = lines.split(run_id)
+    if len(parts) == count + 1 and lines.startswith(head):
+        changed = new_run_id.join(parts).replace(b"\n" + head, b"\n" + new_head)
+        return new_head, memoryview(changed)[len(head) :]
+    with_ids = ids_changer(was, now)
+    return b"", memoryview(b"".join(map(with_ids, lines.splitlines(keepends=True))))
 
 
 def _unnamed_file() -> BinaryIO:

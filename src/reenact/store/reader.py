@@ -231,6 +231,18 @@ class EventReader:
         """The text of the event *seq*, which is also the line of that number."""
         return self._bytes[self._starts[seq - 1] : self._starts[seq] - 1]
 
+    def text(self, first: int, last: int) -> bytes:
+        """The lines of these events and of all between them, as they stand in the log."""
+        return self._bytes[self._starts[first - 1] : self._starts[last]]
+
+    def has(self, text: bytes, last: int) -> bool:
+        """Whether *text* stands in one of the events up to *last*."""
+        return self._bytes.find(text, 0, self._starts[last]) >= 0
+
+    def view(self, last: int) -> memoryview:
+        """The lines of all events up to *last* as they stand in the log, not copied."""
+        return memoryview(self._bytes)[: self._starts[last]]
+
     def lines(self) -> Iterator[bytes]:
         """All events' texts, in order."""
         return map(self.line, range(1, len(self._starts)))
