@@ -323,3 +323,19 @@ def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     with pytest.raises(reenact.StoreError, match="is there already"):
         reenact.seal(address, "key")
     assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"
+
+
+def test_export_takes_the_runs_that_an_index_knows(team, capsys):
+    """Those that ended otherwise are not opened, and neither is what is gone."""
+    with pytest.raises(KeyError), reenact.capture("runs/failed", redact="none"):
+        ask("hello")
+        raise KeyError
+    reenact.index("runs", out="corpus")
+    shutil.rmtree("runs/lamp")
+    Path("runs/failed/events.jsonl").write_text("damaged")
+    text = said(capsys, "export", "corpus", "--status", "ok", "--to", "sft", "-o", "rows.jsonl")
+    assert text.startswith("rows.jsonl  1 row")
+    assert "failed/events.jsonl" in said(
+        capsys, "export", "corpus", "--to", "sft", "-o", "all.jsonl", status=2
+    )
+    assert "is a corpus" in said(capsys, "export", "corpus", "--to", "atif", "-o", "x", status=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -10,6 +11,9 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.cli.terminal import INVALID, printable, progress_bar, say
+from reenact.corpus.index import is_corpus
+from reenact.corpus.query import indexed_runs
+from reenact.errors import UsageError
 from reenact.exporters.datasets import Dedupe, read_splits
 from reenact.exporters.exporting import EXPORT_FORMATS, ExportFormat, ExportReport, export_runs
 from reenact.formats.capture import RedactionProfile
@@ -63,10 +67,12 @@ def command(
 
     PATH is a capture, or a folder with captures at any depth. atif, har and otlp give one file a run; sft,
     preference and parquet give rows, each with the run and the events it was made of, which verify traces
-    back. What cannot be written is told on stderr. The exit status is 2 where a run could not be read.
+    back. For rows PATH may also be the corpus that `reenact index` made: runs that ended otherwise than
+    --status asks are not opened. What cannot be written is told on stderr. The exit status is 2 where a run
+    could not be read.
     """
     report = export_runs(
-        paths,
+        [run for path in paths for run in _select(path, to, status)],
         to,
         out,
         status=status,
@@ -87,6 +93,16 @@ def command(
     for failed in report.failed:
         say(f"{failed.path}: {failed.reason}" if failed.path not in failed.reason else failed.reason)
     return INVALID if report.failed else 0
+
+
+def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
+    """*path* itself; of a corpus the captures in it that ended so, as far as they are still there."""
+    if not is_corpus(Path(path)):
+        return [path]
+    if to in ("atif", "har", "otlp"):
+        raise UsageError(f"{path}: is a corpus, of which rows are made; name captures or folders for {to}")
+    runs = [run for run in indexed_runs(Path(path)) if run.kind == "capture" and run.state != "open"]
+    return [run.path for run in runs if not status or run.status in status]
 
 
 def _tell(report: ExportReport) -> None:
