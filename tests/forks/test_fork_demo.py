@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import reenact
+from reenact.analysis.fork_tree import fork_tree
 from reenact.testing import Reply, ScriptedProvider, support_agent
 
 
@@ -27,5 +28,12 @@ def test_the_demo_is_forked_at_its_tool_result(tmp_path: Path) -> None:
     report = reenact.diff(tmp_path / "demo", tmp_path / "late")
     assert [change.path for change in report.outcome] == ["$.finalOutput"]
     assert report.changes[0].changes[0].path == "$.came.result.due"
+    nodes = fork_tree(tmp_path / "late")
+    assert [(Path(node.path).name, node.depth, node.at) for node in nodes] == [
+        ("demo", 0, None),
+        ("late", 1, 8),
+    ]
+    assert nodes[1].change == 'set {"$.due":"next month"}'
+    assert fork_tree(tmp_path / "demo") == nodes
     own = (tmp_path / "late" / "events.jsonl").read_bytes()
     assert b"A-1042" not in own  # what the fork shares with its parent is not stored again

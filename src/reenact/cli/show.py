@@ -13,12 +13,13 @@ import click
 import msgspec
 
 from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
+from reenact.analysis.fork_tree import fork_tree
 from reenact.analysis.index import Term, parse_terms
 from reenact.analysis.steps import RunStep
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import TextLine, printer, progress_bar, report, safe_json
+from reenact.cli.terminal import TextLine, printable, printer, progress_bar, report, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.suite.settings import project_prices
 from reenact.trace.sources.source import Header
@@ -36,6 +37,7 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 @click.option("--follow", is_flag=True, help="Go on as the run is being recorded, until it ends.")
 @click.option("--play", is_flag=True, help="Show each step when it began and ended, in the run's own time.")
 @click.option("--speed", metavar="N", type=float, help="Play N times as fast; 0 does not wait at all.")
+@click.option("--tree", is_flag=True, help="List the run with its parents and forks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --follow one per line.")
 def command(
     path: str,
@@ -44,6 +46,7 @@ def command(
     follow: bool,
     play: bool,
     speed: float | None,
+    tree: bool,
     as_json: bool,
 ) -> int:
     """List the steps of a run, or follow and play it.
@@ -61,6 +64,8 @@ def command(
         if seq is not None or terms or follow or play:
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
+    if tree:
+        return _show_tree(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
         if seq is not None:
             click.echo(safe_json(artifact.event(seq)))  # no more is read, so no more is checked
@@ -74,6 +79,21 @@ def command(
             showing.write_text(printer())
         problem = artifact.problem if follow else showing.problem
     return report(problem) if problem is not None else 0
+
+
+def _show_tree(path: str, *, as_json: bool) -> int:
+    nodes = fork_tree(path)
+    if not nodes:
+        raise UsageError(f"{path}: is no finished capture; only captures have forks")
+    if as_json:
+        click.echo(safe_json([msgspec.to_builtins(node) for node in nodes]))
+        return 0
+    for node in nodes:
+        where = "" if node.at is None else f"  at event {node.at}" if node.at else "  from the start"
+        change = f": {node.change}" if node.change else ""
+        mark = "  <- this one" if Path(node.path).resolve() == Path(path).resolve() else ""
+        click.echo(printable(f"{'  ' * node.depth}{node.path}{where}{change}{mark}"))
+    return 0
 
 
 def _list_runs(folder: str, *, as_json: bool) -> int:
