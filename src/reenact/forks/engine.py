@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
-from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -35,7 +34,6 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import ReplayStep
 from reenact.store.blobs import BlobStore
-from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
@@ -145,19 +143,6 @@ class _ForkRecorder(CaptureContext):
     def __init__(self, happened: Callable[[Happening], None], *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._happened = happened
-        self.numbered_after: CaptureReader
-        """Whose calls have the numbers before ours."""
-        self._next_number: count[int] | None = None
-
-    def _new_call_id(self) -> str:
-        """Behind all that were recorded; looked up when it is needed, because that takes a while."""
-        if self._next_number is None:
-            with self._events.lock:
-                text = self.numbered_after.text(1, len(self.numbered_after))
-                numbers = map(int, _CALL_NUMBER.findall(text))
-                self._next_number = self._next_number or count(max(numbers, default=0) + 1)
-        next(self._call_numbers)
-        return f"{self._names.call_prefix}{next(self._next_number)}"
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         began = super().stream_began(call_id, leave)
@@ -244,14 +229,15 @@ class ForkEngine(ReplayEngine):
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
+        numbers = map(int, _CALL_NUMBER.findall(source.reader.text(1, len(source.reader))))
         self.recorder = (_DerivingRecorder if part.is_gateway else _ForkRecorder)(
             self.happenings.append,
             self.new_events,
             part.seed,
             redactor,
             find_names=self._names,
+            first_call=max(numbers, default=0) + 1,
         )
-        self.recorder.numbered_after = source.reader
 
     def _names(self) -> ProcessNames:
         self.settle()
