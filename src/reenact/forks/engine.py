@@ -199,6 +199,8 @@ class _DerivingRecorder(_ForkRecorder, DerivingContext):
 class ForkEngine(ReplayEngine):
     """See the module's docstring."""
 
+    notes_each_call = True
+
     def __init__(
         self,
         source: ReplaySource,

@@ -80,6 +80,8 @@ class ReplayEngine:
 
     mode: RunMode = "replay"
     latest_model_request: Any = None
+    notes_each_call = False
+    """Whether :meth:`set_aside` is called also for calls inside which nothing happened."""
     make_step: Callable[..., ReplayStep] = ReplayStep
     """How a call is answered that is a recorded one."""
 
@@ -209,8 +211,8 @@ class ReplayEngine:
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         # What happened inside a call is set aside, unless it happens again.
-        has_inner = not is_live and found.call_id in self._nested
-        self.turns.happened([found.seq, *self.set_aside(found)] if has_inner else [found.seq])
+        is_told = not is_live and (self.notes_each_call or found.call_id in self._nested)
+        self.turns.happened([found.seq, *self.set_aside(found)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
