@@ -158,6 +158,6 @@ pins: $(READY)
 	$(COMPILE) 3.11 --output-file requirements/docs.txt requirements/docs.in
 	$(COMPILE) 3.11 --output-file requirements/oldest.txt requirements/oldest.in
 	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/ray.txt requirements/ray.in
-	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/producers.txt requirements/producers.in
+	$(COMPILE) 3.11 --output-file requirements/producers.txt requirements/producers.in
 	for each in $(PYTHONS); do $(COMPILE) $$each --constraint requirements/dev.txt \
 	  --output-file requirements/dev-$$each.txt requirements/dev.in; done
