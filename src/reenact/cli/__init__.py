@@ -15,43 +15,57 @@ from reenact._version import __version__
 if TYPE_CHECKING:
     from click import Command
 
-VERBS = {
-    "capsules": "List the capsules that values are judged by, or describe one",
-    "checkout": "Put the files of a run at one of its steps into a folder",
-    "convert": "Write one artifact as another",
-    "demo": "Record, replay, break and verify a small agent, without key or network",
-    "diff": "Compare two runs, aligned by what they did",
-    "disclose": "Tell what chosen fields of a sealed event say, with proof",
-    "doctor": "Find what differs from run to run, and write rules for it",
-    "files": "List the files of a run at one of its steps, or what a step changed",
-    "fork": "Run a recorded command again, with something changed on the way",
-    "export": "Write runs as what other tools read",
-    "hash": "Print the canonical digest of JSON files",
-    "import": "Make captures of recordings that other tools wrote",
-    "index": "Make tables of many runs, and keep them up to date",
-    "keygen": "Make a pair of keys to seal with",
-    "ls": "List the runs in object storage or in a pack",
-    "pack": "Put many runs into one file that is read in place",
-    "prove": "Prove that an event stands at its place in a sealed run",
-    "prune": "Take away captures that need not be kept",
-    "publish": "Write a run's log without what is private in it",
-    "pull": "Bring runs out of object storage or out of a pack",
-    "push": "Put runs into object storage",
-    "query": "Ask runs with SQL",
-    "record": "Run a command and record it",
-    "recover": "Complete captures that were interrupted",
-    "replay": "Run a command again, answered from its capture",
-    "schema": "Print the JSON Schema of a format",
-    "seal": "Sign what a run was",
-    "shadow": "Make recorded runs again with a changed agent, prompt or model",
-    "show": "List the steps of a run, or follow and play it",
-    "stats": "Count over one run, or all runs in folders",
-    "test": "Run assertions over recorded runs",
-    "update": "Run a recorded command again, and record only what differs",
-    "validate": "Say whether actions are well formed and allowed",
-    "verify": "Check that an artifact is what it says it is",
-    "view": "Look at recorded runs in the browser",
+GROUPS = {
+    "Run an agent": {
+        "record": "Run a command and record it",
+        "replay": "Run a command again, answered from its capture",
+        "update": "Run a recorded command again, and record only what differs",
+        "fork": "Run a recorded command again, with something changed on the way",
+        "shadow": "Make recorded runs again with a changed agent, prompt or model",
+        "doctor": "Find what differs from run to run, and write rules for it",
+        "recover": "Complete captures that were interrupted",
+        "demo": "Record, replay, break and verify a small agent, without key or network",
+    },
+    "Look at a run": {
+        "show": "List the steps of a run, or follow and play it",
+        "view": "Look at recorded runs in the browser",
+        "diff": "Compare two runs, aligned by what they did",
+        "stats": "Count over one run, or all runs in folders",
+        "files": "List the files of a run at one of its steps, or what a step changed",
+        "checkout": "Put the files of a run at one of its steps into a folder",
+    },
+    "Judge it": {
+        "test": "Run assertions over recorded runs",
+        "verify": "Check that an artifact is what it says it is",
+        "validate": "Say whether actions are well formed and allowed",
+    },
+    "Prove and share it": {
+        "publish": "Write a run's log without what is private in it",
+        "seal": "Sign what a run was",
+        "keygen": "Make a pair of keys to seal with",
+        "prove": "Prove that an event stands at its place in a sealed run",
+        "disclose": "Tell what chosen fields of a sealed event say, with proof",
+    },
+    "Keep and ask many": {
+        "index": "Make tables of many runs, and keep them up to date",
+        "query": "Ask runs with SQL",
+        "pack": "Put many runs into one file that is read in place",
+        "push": "Put runs into object storage",
+        "pull": "Bring runs out of object storage or out of a pack",
+        "ls": "List the runs in object storage or in a pack",
+        "prune": "Take away captures that need not be kept",
+    },
+    "Other formats": {
+        "convert": "Write one artifact as another",
+        "import": "Make captures of recordings that other tools wrote",
+        "export": "Write runs as what other tools read",
+        "schema": "Print the JSON Schema of a format",
+        "hash": "Print the canonical digest of JSON files",
+        "capsules": "List the capsules that values are judged by, or describe one",
+    },
 }
+"""Verbs by what they are for, as the help lists them."""
+VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
 
 _HELP = """\
 usage: reenact VERB [ARGUMENT]...
@@ -87,7 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def help_text() -> str:
     """What ``reenact --help`` prints."""
     width = max(map(len, VERBS))
-    return _HELP.format(verbs="\n".join(f"  {verb:<{width}}  {VERBS[verb]}" for verb in sorted(VERBS)))
+    listed = (
+        "\n".join([f"{group}:", *(f"  {verb:<{width}}  {what}" for verb, what in verbs.items())])
+        for group, verbs in GROUPS.items()
+    )
+    return _HELP.format(verbs="\n\n".join(listed))
 
 
 def _dispatch(arguments: list[str]) -> int:
