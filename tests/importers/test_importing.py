@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -209,6 +210,19 @@ def test_wrong_usage_is_told(tmp_path, words, status, said):
     done = run_command("import", *words, cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert said in done.stderr
+
+
+def test_a_capture_that_cannot_be_written_is_not_kept(tmp_path):
+    """Unlike a recording, which cannot be made again, an import can: half of it would be of no use."""
+    text = "".join(random.Random(1).choices("abcdefgh ", k=100_000))
+    (tmp_path / "a.har").write_text(har(entry("https://h.example/x", text)))
+    line = f'ulimit -f 40; exec "{sys.executable}" -m reenact import a.har -o out'
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "cannot be written: File too large" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_two_sources_of_one_name_get_two_folders(tmp_path):

@@ -394,7 +394,9 @@ class RunBuilder:
         return lane
 
     def finish(self) -> ImportedRun:
-        """Complete the capture."""
+        """Complete the capture; a source is there still, so half of one is not kept."""
+        if isinstance(self._context.failed_by, StoreError):
+            raise self._context.failed_by
         if self._open_tools:
             self.missing("results of tool calls that the source does not answer")
         if self._loss_count == 0 and self._context.warnings:

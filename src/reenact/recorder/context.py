@@ -130,6 +130,8 @@ class CaptureContext:
         """Looks at the files of the run, where these are recorded."""
         self._failure: str | None = None
         """Why nothing more is recorded; ``None`` while everything is."""
+        self.failed_by: BaseException | None = None
+        """What ended the recording, if anything did."""
         self._is_forked = False
         self._missed: str | None = None
         """What is not in the recording although it may belong to the run."""
@@ -608,6 +610,7 @@ class CaptureContext:
         """Recording stops here; what is written so far stays."""
         if self._failure is None:
             self._failure = RECORDING_FAILED  # for the case that there is no memory for more words
+            self.failed_by = error
             reason = message_of(error) or type(error).__name__
             self._failure = self._redactor.redact_text(f"{RECORDING_FAILED}: {reason}")
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
