@@ -16,6 +16,9 @@ SEALED = ["--seal", "run.seal.json"]
 
 WRITING = {
     "convert": ["convert", "run", "--to", "replay-log", "-o"],
+    "atif": ["export", "run", "--to", "atif", "-o"],
+    "har": ["export", "run", "--to", "har", "-o"],
+    "parquet": ["query", "select * from events", "run", "--parquet"],
     "disclose": ["disclose", "run", *SEALED, "2", "--field", "$.data.args", "-o"],
     "junit": ["test", "test.yaml", "--junit"],
     "publish": ["publish", "run", "-o"],
