@@ -58,7 +58,7 @@ GROUPS = {
     "Other formats": {
         "convert": "Write one artifact as another",
         "import": "Make captures of recordings that other tools wrote",
-        "export": "Write runs as what other tools read",
+        "export": "Write runs as what other tools and trainers read",
         "schema": "Print the JSON Schema of a format",
         "hash": "Print the canonical digest of JSON files",
         "capsules": "List the capsules that values are judged by, or describe one",
