@@ -17,8 +17,7 @@ from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progre
 from reenact.cli.volatile import volatile_option
 from reenact.commands.fork import ForkReport, fork_command, new_place
 from reenact.errors import FormatError, StoreError, UsageError
-from reenact.forks.change import ForkChange
-from reenact.forks.engine import OnMiss
+from reenact.forks.change import ForkChange, OnMiss
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.providers import RequestChange

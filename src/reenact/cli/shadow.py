@@ -16,7 +16,7 @@ from reenact.cli.fork import on_miss_option, read_request_change, request_option
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, safe_json
 from reenact.cli.volatile import volatile_option
 from reenact.errors import UsageError
-from reenact.forks.engine import OnMiss
+from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.shadowing.experiment import ShadowReport, shadow

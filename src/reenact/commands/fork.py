@@ -12,8 +12,8 @@ import msgspec
 from reenact.canonical import JsonValue
 from reenact.errors import CheckFailed, Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
-from reenact.forks.change import ForkChange, read_change
-from reenact.forks.engine import ForkPart, OnMiss
+from reenact.forks.change import ForkChange, OnMiss, read_change
+from reenact.forks.engine import ForkPart
 from reenact.forks.run import check_answers, check_point, make_plan
 from reenact.formats.capture import CaptureManifest, ForkShares
 from reenact.formats.record import ABSENT

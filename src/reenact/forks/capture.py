@@ -14,8 +14,8 @@ import msgspec
 
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError
-from reenact.forks.change import ForkChange
-from reenact.forks.engine import ForkPlan, Happening
+from reenact.forks.change import ForkChange, ForkPlan
+from reenact.forks.engine import Happening
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     NO_MODEL,

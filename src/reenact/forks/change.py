@@ -1,4 +1,4 @@
-"""What a fork changes: the outcome of the call at its point, and what models are asked from there on.
+"""What a fork is to do, and to change: the outcome of a call, and what models are asked from there on.
 
 An outcome is a tool's result, a value that was read, or the body of an HTTP answer. Paths are those of its
 JSON, as ``$.orders[0].due``.
@@ -10,7 +10,7 @@ import builtins
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,10 @@ from reenact.errors import UsageError
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.values.codec import from_json, to_ordered_text
 
+OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
+"""What becomes of a call that the recording does not have."""
+FROM_START: Final = 0
+"""In the place of an event: there is no point, and anything may differ from the beginning on."""
 ChangeFunction: TypeAlias = Callable[[Any], Any]
 """Gets the recorded outcome, returns the one to answer with, or raises."""
 
@@ -69,6 +73,24 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.error:
             error_type(self.error)
         self.request.check()
+
+
+class ForkPlan(msgspec.Struct, frozen=True):
+    """What a fork is to do."""
+
+    at: int
+    """The number of the event of the call at its point, or FROM_START."""
+    shared: int
+    """So many events are before the point."""
+    change: ForkChange = ForkChange()
+    on_miss: OnMiss = "fail"
+    is_inherited: bool = False
+    """Models are asked as in the parent, which is a fork itself: what it recorded may answer."""
+
+    @property
+    def asks_anew(self) -> bool:
+        """Whether models are asked otherwise than in the parent."""
+        return self.change.request.is_any and not self.is_inherited
 
 
 def read_change(

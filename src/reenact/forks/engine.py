@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from reenact.boundary import Call, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.forks.change import ChangeFunction, ForkChange, change_outcome
+from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.providers import ask_otherwise
@@ -36,10 +36,6 @@ from reenact.replayer.step import ReplayStep
 from reenact.store.blobs import BlobStore
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
-OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
-FROM_START: Final = 0
-"""In the place of an event: there is no point, and anything may differ from the beginning on."""
-
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
 _OUTCOMES: Final = {
     "tool_call": "tool_result",
@@ -48,24 +44,6 @@ _OUTCOMES: Final = {
 }
 _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 _decode: Final = msgspec.json.Decoder().decode
-
-
-class ForkPlan(msgspec.Struct, frozen=True):
-    """What a fork is to do."""
-
-    at: int
-    """The number of the event of the call at its point, or FROM_START."""
-    shared: int
-    """So many events are before the point."""
-    change: ForkChange = ForkChange()
-    on_miss: OnMiss = "fail"
-    is_inherited: bool = False
-    """Models are asked as in the parent, which is a fork itself: what it recorded may answer."""
-
-    @property
-    def asks_anew(self) -> bool:
-        """Whether models are asked otherwise than in the parent."""
-        return self.change.request.is_any and not self.is_inherited
 
 
 class ForkPart(msgspec.Struct, frozen=True, kw_only=True):

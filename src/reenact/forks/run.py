@@ -13,8 +13,16 @@ import msgspec
 
 from reenact.errors import CheckFailed, Diverged, UsageError
 from reenact.forks.capture import ForkedCapture, ForkHalf
-from reenact.forks.change import ChangeFunction, ForkChange, change_outcome, read_change
-from reenact.forks.engine import FROM_START, ForkEngine, ForkPart, ForkPlan, OnMiss
+from reenact.forks.change import (
+    FROM_START,
+    ChangeFunction,
+    ForkChange,
+    ForkPlan,
+    OnMiss,
+    change_outcome,
+    read_change,
+)
+from reenact.forks.engine import ForkEngine, ForkPart
 from reenact.formats.capture import ForkShares
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import AnyRule

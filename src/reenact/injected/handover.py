@@ -33,7 +33,7 @@ import msgspec
 
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError, UsageError
-from reenact.forks.engine import ForkPlan
+from reenact.forks.change import ForkPlan
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule

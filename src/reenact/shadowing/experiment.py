@@ -13,8 +13,7 @@ import msgspec
 
 from reenact.check.kinds import find_runs
 from reenact.errors import Diverged, ReenactError, StoreError, UsageError
-from reenact.forks.change import ForkChange, read_change
-from reenact.forks.engine import OnMiss
+from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import AnyRule, VolatileRule

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.errors import ReenactError, UsageError
-from reenact.forks.engine import OnMiss
+from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
 
 _MODULE: Final = "reenact.shadowing.running"
