@@ -146,7 +146,14 @@ def test_a_log_is_published_without_a_seal_too(place, capsys):
     """Then it proves nothing, and says nothing of proofs."""
     capsys.readouterr()
     assert main(["publish", "run", "-o", "out.jsonl", "--json"]) == 0
-    facts = {"output": "out.jsonl", "policy": "private", "shown": 7, "withheld": 0, "seal": None}
+    facts = {
+        "output": "out.jsonl",
+        "policy": "private",
+        "shown": 7,
+        "withheld": 0,
+        "seal": None,
+        "files": None,
+    }
     assert json.loads(capsys.readouterr().out) == facts
     assert '"seal"' not in (place / "out.jsonl").read_text()
     assert verified(capsys, "out.jsonl")[0] == 0

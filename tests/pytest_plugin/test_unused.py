@@ -69,7 +69,9 @@ def test_the_marker_is_registered(suite: Suite) -> None:
     """Strict suites accept it."""
     suite.write(test_it="@pytest.mark.reenact\ndef test_one(): search('a')\n")
     suite.run("--reenact=record", "--strict-markers").assert_outcomes(passed=1)
-    suite.run("--markers").stdout.fnmatch_lines(["@pytest.mark.reenact(policy, redact, *, path, allow): *"])
+    suite.run("--markers").stdout.fnmatch_lines(
+        ["@pytest.mark.reenact(policy, redact, *, path, allow, workspace): *"]
+    )
 
 
 def test_pytest_finds_the_plugin_by_itself(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -270,3 +271,15 @@ def test_a_blob_is_redacted_before_it_is_written(tmp_path: Path):
     assert len(blobs) == 2
     assert leaks(everything_in(tmp_path), secrets) == []
     assert all(blob.read_bytes().count(b"<secret:") >= 150 for blob in blobs)
+
+
+def test_a_class_in_a_module_named_after_secrets_replays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """``app.tokens:Session`` says what an object is; it is no token and its value."""
+    module = ModuleType("access_token")
+    monkeypatch.setitem(sys.modules, "access_token", module)
+    exec("import dataclasses\n@dataclasses.dataclass\nclass Session:\n    owner: str\n", vars(module))
+    login = reenact.tool(lambda owner: module.Session(owner), name="login")
+    with reenact.capture(tmp_path / "run"):
+        login("bob")
+    with reenact.replay(tmp_path / "run"):
+        assert login("bob") == module.Session("bob")

@@ -610,7 +610,7 @@ class CaptureContext:
         """Recording stops here; what is written so far stays."""
         if self._failure is None:
             self._failure = RECORDING_FAILED  # for the case that there is no memory for more words
-            self.failed_by = error
+            self.failed_by = error.with_traceback(None)  # which would keep what there was no memory for
             reason = message_of(error) or type(error).__name__
             self._failure = self._redactor.redact_text(f"{RECORDING_FAILED}: {reason}")
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")

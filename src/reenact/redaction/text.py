@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ _NAMING: Final = (
     "k",
 )
 _VALUES: Final = frozenset({"value", "val", "values", "v"})
+_CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_][\w.<>]*")
+"""How a recorded value tells of its class: ``app.tokens:Session`` is no token and its value."""
 _COOKIE_HEADERS: Final = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2"})
 
 
@@ -137,6 +140,9 @@ class TextRules:
                 value = apply(value, in_order(edits, placeholder_spans(value)))
             elif is_secret_name(name, in_header=in_header) and not (in_header and _is_count(name, value)):
                 return apply(value, in_order(member_edits(value, self.placeholders)))
+        if name == "type" and _CLASS.fullmatch(value):
+            module, _, kind = value.partition(":")
+            return f"{self.redact(module)}:{self.redact(kind)}"
         return self.redact(value)
 
     def _redact_number(self, name: str | None, text: str) -> str:

@@ -255,7 +255,7 @@ class RunDir:
         """
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
-        was_there = path.is_dir()
+        was_there = os.path.isdir(path)  # where one may not look, it is said below
         # What the command has looked at before its processes began is in the blobs already.
         make_empty_folder(path, besides=[RECORDING_LOCK, BLOBS] if is_claimed else [])
         # Of several processes that found the directory empty, one makes the journal.
