@@ -7,13 +7,13 @@ way, clears away what they began, and keeps what is done.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ import msgspec
 from reenact.errors import ReenactError, UsageError
 from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
+from reenact.store.place import discard_staged
 
 _MODULE: Final = "reenact.shadowing.running"
 _GRACE_S: Final = 5
@@ -80,7 +81,7 @@ def run_jobs(jobs: Sequence[RunJob], *, workers: int, on_done: Callable[[int, Jo
             executor.shutdown(wait=True, cancel_futures=True)
             for place in set(places.values()) - done:
                 if jobs[place].output:
-                    shutil.rmtree(jobs[place].output, ignore_errors=True)
+                    discard_staged(Path(jobs[place].output))
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted from None
             raise

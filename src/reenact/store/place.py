@@ -22,10 +22,20 @@ def staging_folder(place: Path) -> Path:
 
     What a killed process left there is removed.
     """
-    for left in place.parent.glob(f".{escape(place.name)}.recording-*"):
+    for left in _staged(place):
         if _is_dead(left):
             discard(left)
     return place.with_name(f".{place.name}.recording-{os.getpid()}")
+
+
+def discard_staged(place: Path) -> None:
+    """Remove what processes that are gone for sure were making to be *place*, and *place* itself."""
+    for left in (*_staged(place), place):
+        discard(left)
+
+
+def _staged(place: Path) -> list[Path]:
+    return list(place.parent.glob(f".{escape(place.name)}.recording-*"))
 
 
 def _is_dead(folder: Path) -> bool:
