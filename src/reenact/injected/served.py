@@ -190,8 +190,13 @@ class ServedReplay(ReplayRun):
 
 
 def _asked_again(path: Path) -> LaneTest:
-    """The lanes whose calls come through the gateway again; of programs only where these are run again."""
-    if talking_programs(CaptureReader(path)):
+    """The lanes whose calls come through the gateway again.
+
+    Those of programs come where these are run again: because the run talked with them, or because a process
+    became such a program (``os.exec``), for then there is no call that could be answered in its place.
+    """
+    reader = CaptureReader(path)
+    if talking_programs(reader) or not any(b'"source":"process"' in line for line in reader.lines()):
         return lambda lane: is_of_gateway(lane) or is_below(lane)
     return is_of_gateway
 
