@@ -207,7 +207,8 @@ class ReplayEngine:
             return self.unmatched_step(call, lane)
         if found.call_id in self.source.programs:
             is_live = True
-            self.notes.append(f"{call.name} was run: the recorded run talked with it over a socket")
+            program = call.name.strip("{}")  # this Python is told as {python}
+            self.notes.append(f"{program} was run: the recorded run talked with it over a socket")
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         # What happened inside a call is set aside, unless it happens again.

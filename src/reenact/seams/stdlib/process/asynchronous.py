@@ -40,7 +40,7 @@ async def _start(command: Command, options: dict[str, Any], create: Any) -> Any:
             with running():
                 real = await create()
             step.answer = {"pid": real.pid}
-    if real is not None and command.has_begun(step, real.pid):
+    if real is not None and command.note_start(step, real.pid):
         return real
     return Process(command, options, step.answer["pid"], real)
 

@@ -149,8 +149,8 @@ class Command:
         request = {"do": what, **known}
         return Call("process", self.program, request, lambda: self._facts(what), empty=_EMPTY.get(what))
 
-    def has_begun(self, step: Step, pid: int) -> bool:
-        """The program runs as *pid*, begun in *step*; whether this is a replay, which leaves it alone then.
+    def note_start(self, step: Step, pid: int) -> bool:
+        """Know the program by *pid* and by the *step* that began it; whether this is a replay.
 
         It is run there if the recorded run talked with it over sockets: no recording answers there.
         """

@@ -89,7 +89,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
                 with running():
                     self._real = _popen(*args, **kwargs)
                 step.answer = {"pid": self._real.pid}
-        if self._real is not None and self._command.has_begun(step, self._real.pid):
+        if self._real is not None and self._command.note_start(step, self._real.pid):
             self._become_real(self._real)
             return
         self.pid = step.answer["pid"]

@@ -72,7 +72,7 @@ async def _start(
         with boundary.inside(), running(), outside():
             transport, _ = await create(lambda: protocol)
         step.answer = {"pid": transport.get_pid()}
-        command.has_begun(step, transport.get_pid())
+        command.note_start(step, transport.get_pid())
         boundary.__exit__(None, None, None)
         return transport, protocol
     told = _Told(command, boundary, step, protocol)
@@ -101,7 +101,7 @@ class _Told(asyncio.SubprocessProtocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._step.answer = {"pid": transport.get_pid()}
-        self.command.has_begun(self._step, transport.get_pid())
+        self.command.note_start(self._step, transport.get_pid())
         self._step.begin(lambda: self._end({"left": True}))
         self._protocol.connection_made(_Recorded(transport, self))
 
