@@ -57,7 +57,7 @@ def figures() -> Iterator[Figure]:
 
         def restore() -> None:
             target = folder / f"restored{next(restored)}"
-            with blobs.reading_many() as blob:
+            with blobs.open_reader() as blob:
                 restore_tree(read, lambda entry: blob(entry.digest), digest, target)
 
         def copy() -> None:

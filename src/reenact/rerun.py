@@ -26,7 +26,7 @@ from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
 from reenact.store.reader import CaptureReader
-from reenact.store.remote import is_remote, local_folder, remote_name, renamed
+from reenact.store.remote import is_remote, local_folder, relabel, remote_name
 from reenact.suite.files import CommandEnd, CommandSucceedsInWorkspace
 from reenact.suite.runner import Outcome, SuiteReport, run_suite
 from reenact.workspace.history import WorkspaceHistory
@@ -68,7 +68,7 @@ def test(
 
         def rename(found: T) -> T:
             for copy, label in labels.items():
-                found = renamed(found, copy, label)
+                found = relabel(found, copy, label)
             return found
 
         report = run_suite(

@@ -28,7 +28,7 @@ def sealed_lines(text, dialect, seed=SEED):
     """The lines of a log in all their forms."""
     events = [event for _, event in read_replay_log(io.BytesIO(text), file="log")]
     publisher = Publisher(events, DIALECTS[dialect], seed)
-    return [publisher.sealed(event) for event in events]
+    return [publisher.seal_line(event) for event in events]
 
 
 def seal_of(text, dialect, seed=SEED):

@@ -75,9 +75,9 @@ def joined(placed: list[tuple[int, bool, str]], cuts: list[int]) -> list[LinkFau
         for line, is_call, key in placed[first:last]:
             segment.add(is_call, key, line)
         links.join(segment)
-    suspects = links.suspects()
+    suspects = links.find_suspects()
     looked_at = [event for event in placed if event[2] in suspects]
-    return [*follow(looked_at), *links.unanswered(suspects)]
+    return [*follow(looked_at), *links.find_unanswered(suspects)]
 
 
 def test_keys_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_keys_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         segment.add(True, f"step-{number}", 1)
         segment.add(False, f"step-{number}", 2)
         links.join(segment)
-    suspects = links.suspects()
+    suspects = links.find_suspects()
     assert [number for number in range(50) if f"step-{number}" in suspects] == [17]
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact import canonical
-from reenact.check.integrity.capture import Glance
+from reenact.check.integrity.capture import BlockReader
 from reenact.errors import FormatError
 from reenact.formats.capture import CaptureEvent, event_codec
 from tests.formats import ROOT, UNREADABLE, json_values, law
 
 PAGE = (ROOT / "docs" / "formats" / "capture.md").read_text(encoding="utf-8")
 LINES = re.search(r"```jsonl\n(.*?)```", PAGE, re.DOTALL)[1].encode().splitlines()  # type: ignore[index]
-glance = Glance(CaptureEvent)
+glance = BlockReader(CaptureEvent)
 
 
 def test_known_fields_are_seen() -> None:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import FormatError
-from reenact.values.codec import embedded, from_json, from_text, object_text, to_ordered_text, to_text
+from reenact.values.codec import embed, from_json, from_text, object_text, to_ordered_text, to_text
 
 
 class Colour(enum.Enum):
@@ -229,8 +229,8 @@ def test_any_value_comes_back(value: Any) -> None:
 def test_an_embedded_text_is_the_value(value: Any) -> None:
     """An answer stands in a canonical line, and loses neither its types nor the order of its members."""
     text = to_ordered_text(value)
-    line = embedded(text, value)
-    assert line == embedded(text)
+    line = embed(text, value)
+    assert line == embed(text)
     stored = msgspec.json.decode(line)
     assert canonical.encode(stored) == line
     if isinstance(stored, dict) and "$json" in stored:

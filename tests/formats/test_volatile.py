@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reenact.errors import FormatError
 from reenact.formats.record import ABSENT
-from reenact.formats.volatile import VolatileRule, called, read_rule, rule_codec, rules_in
+from reenact.formats.volatile import VolatileRule, describe_call, read_rule, rule_codec, rules_in
 
 LINES = {
     "a path": ("$.body.user", VolatileRule(path="$.body.user")),
@@ -100,11 +100,11 @@ def test_what_is_pasted_is_read_again(path, mask, call) -> None:
 
 def test_rules_have_words_for_all_calls() -> None:
     """The same words as show and record print."""
-    assert called("llm_request", "") == "llm"
-    assert called("tool_call", "search") == "tool search"
-    assert called("nondeterministic", "network/GET http://a/b") == "network GET http://a/b"
-    assert called("nondeterministic", "clock/time.time") == "clock time.time"
-    assert called("state_mutation", "") == "state"
+    assert describe_call("llm_request", "") == "llm"
+    assert describe_call("tool_call", "search") == "tool search"
+    assert describe_call("nondeterministic", "network/GET http://a/b") == "network GET http://a/b"
+    assert describe_call("nondeterministic", "clock/time.time") == "clock time.time"
+    assert describe_call("state_mutation", "") == "state"
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,8 @@ def test_a_missing_blob_is_named(tmp_path: Path) -> None:
     for ask in (blobs.get, blobs.size_bytes):
         with pytest.raises(StoreError, match=f"{EMPTY[9:]}: is missing"):
             ask(EMPTY)
-    assert blobs.missing([EMPTY, kept, EMPTY]) == [EMPTY]
-    assert BlobStore(tmp_path / "nowhere").missing([kept]) == [kept]
+    assert blobs.find_missing([EMPTY, kept, EMPTY]) == [EMPTY]
+    assert BlobStore(tmp_path / "nowhere").find_missing([kept]) == [kept]
 
 
 NOT_DIGESTS = {
@@ -106,7 +106,7 @@ NOT_DIGESTS = {
 def test_what_is_not_a_digest_never_becomes_a_path(tmp_path: Path, digest: str) -> None:
     """Digests come from files that anybody may have written."""
     blobs = BlobStore(tmp_path)
-    for ask in (blobs.get, blobs.path_of, blobs.size_bytes, lambda digest: blobs.missing([digest])):
+    for ask in (blobs.get, blobs.path_of, blobs.size_bytes, lambda digest: blobs.find_missing([digest])):
         with pytest.raises(FormatError, match="is not a digest"):
             ask(digest)
 

@@ -28,14 +28,14 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from reenact.analysis.brief import neat
+from reenact.analysis.brief import tidy_number
 from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
 from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.store.remote import is_remote, local_path, local_run, naming, remote_name
+from reenact.store.remote import is_remote, local_path, local_run, relabel_errors, remote_name
 from reenact.suite.settings import Price
 from reenact.trace.sources.capture import CaptureSource, EventsSource
 from reenact.trace.sources.replay_log import ReplayLogSource
@@ -106,9 +106,11 @@ class Artifact:
     def path(self) -> str:
         return self._source.path if self._copy is None else self._copy.label
 
-    def _naming(self) -> AbstractContextManager[None]:
+    def _relabel_errors(self) -> AbstractContextManager[None]:
         """Errors in the block name the run as users know it."""
-        return nullcontext() if self._copy is None else naming(str(self._copy.folder), self._copy.label)
+        return (
+            nullcontext() if self._copy is None else relabel_errors(str(self._copy.folder), self._copy.label)
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -121,7 +123,7 @@ class Artifact:
 
     def header(self) -> Header:
         """What the artifact says of itself now: a run being recorded may have ended since."""
-        with self._naming():
+        with self._relabel_errors():
             header = self._source.header()
         return header if self._copy is None else msgspec.structs.replace(header, path=self._copy.label)
 
@@ -182,13 +184,13 @@ class Artifact:
     def detail(self, seq: int) -> Detail:
         """The step that the event *seq* began or ended, in full."""
         place = self.place_of(seq)
-        with self._lock, self._naming():
+        with self._lock, self._relabel_errors():
             self._reach(place, place + 1)
             return detail_of(self._source, self.at(place))
 
     def content(self, place: int) -> Content:
         """What the step at *place* says, in the form in which runs are compared."""
-        with self._lock, self._naming():
+        with self._lock, self._relabel_errors():
             return content_of(self._source, self.at(place))
 
     def borrow_blobs(self, other: Artifact) -> None:
@@ -197,8 +199,8 @@ class Artifact:
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""
-        with self._lock, self._naming():
-            found = self._source.find_alone(seq)
+        with self._lock, self._relabel_errors():
+            found = self._source.find_directly(seq)
             if found is not None:
                 return found
             self._reach_event(seq)
@@ -217,7 +219,7 @@ class Artifact:
                 models=dict(index.models.most_common()),
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
                 cost=total_cost(index.tokens, self._prices),
-                duration_ms=neat(index.end_ms),
+                duration_ms=tidy_number(index.end_ms),
                 columns=index.columns,
                 torn_bytes=self._source.torn_bytes if self._is_complete else 0,
                 is_complete=self._is_complete,
@@ -238,7 +240,7 @@ class Artifact:
 
     def verify(self) -> None:
         """Hold the whole artifact against the digests it carries; raises where they do not fit."""
-        with self._naming():
+        with self._relabel_errors():
             self._source.verify()
 
     @property
@@ -258,7 +260,7 @@ class Artifact:
             return False
         before = self._source.read_bytes
         try:
-            with self._naming():
+            with self._relabel_errors():
                 for head in self._source.read_on():
                     self._index.add(head)
         except FormatError as error:

@@ -24,7 +24,7 @@ def brief(value: Any, limit: int = _LIMIT) -> str:
     return text
 
 
-def unquoted(value: Any) -> Any:
+def unquote(value: Any) -> Any:
     """*value*, read from the text it is where the order of its members was worth keeping.
 
     Itself where that text is no JSON: nobody recorded it like that.
@@ -87,7 +87,7 @@ def _describe_tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     if isinstance(value.get("$ref"), dict):
         return chain([f"‹as in {value['$ref'].get('call')}›"], _pieces(value.get("then", []), limit))
     if "$json" in value:
-        decoded = unquoted(value)
+        decoded = unquote(value)
         return _pieces(decoded, limit) if decoded is not value else None
     if "$py" not in value:
         return None
@@ -113,7 +113,7 @@ def duration(duration_ms: float) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def neat(number: float) -> int | float:
+def tidy_number(number: float) -> int | float:
     """*number* as people write it: 59 for 59.0, and 0.8 where 32 bits made it 0.800000011920929."""
     if number == int(number):
         return int(number)

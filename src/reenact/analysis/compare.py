@@ -68,10 +68,10 @@ class Side:
     def _add(self, place: int) -> None:
         rows, content = self.artifact.rows, self.content(place)
         kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
-        asked = "" if self._is_coarse and kind == "model" else content.asked_digest
+        asked = "" if self._is_coarse and kind == "model" else content.request_digest
         lane = rows.lanes[rows.lane[place]]
         self.items.append(Item((kind, name, asked), (kind, _stable_name(name)), lane, self._parent(place)))
-        self.came.append("" if content.is_chance or self._is_coarse else content.came_digest)
+        self.came.append("" if content.is_chance or self._is_coarse else content.outcome_digest)
         self.words.append(frozenset(self.artifact.at(place).asked.split()))
 
     def content(self, place: int) -> Content:

@@ -124,14 +124,14 @@ class Content(NamedTuple):
     """Whether what came was drawn from a clock or from chance, and is expected to differ."""
 
     @property
-    def asked_digest(self) -> str:
+    def request_digest(self) -> str:
         """Of a tool call that of its arguments, because published logs hold no more."""
         if "argumentsHash" in self.asked:
             return str(self.asked["argumentsHash"])
         return _digest(self.asked.get("arguments", self.asked))
 
     @property
-    def came_digest(self) -> str:
+    def outcome_digest(self) -> str:
         return _digest(self.came)
 
     def without_marks(self) -> Content:
@@ -143,7 +143,7 @@ def common_content(one: Content, other: Content) -> Content:
     """*one* without what *other* withholds: arguments are their digest then, and a failure has no reason."""
     asked, came = one.asked, one.came
     if "argumentsHash" in other.asked and "arguments" in asked:
-        asked = {"argumentsHash": one.asked_digest}
+        asked = {"argumentsHash": one.request_digest}
     if came["state"] == other.came["state"] == "error" and "error" not in other.came:
         came = {name: value for name, value in came.items() if name != "error"}
     return one._replace(asked=asked, came=came)
@@ -154,10 +154,10 @@ def content_of(source: RunSource, step: RunStep) -> Content:
     began, ended = events_of(source, step)
     payloads = _Reading(source).payloads(began, ended)
     is_chance = began.type == "nondeterministic" and "callId" not in began.data
-    return Content(_asked_content(payloads, began), _came_content(payloads, step, ended), is_chance)
+    return Content(_request_content(payloads, began), _outcome_content(payloads, step, ended), is_chance)
 
 
-def _asked_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
+def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
     said, request = payloads.conversation, payloads.request
     if said is not None:
         return _conversation_content(said)
@@ -185,7 +185,7 @@ def _conversation_content(said: ConversationView) -> dict[str, JsonValue]:
     return {name: value for name, value in members.items() if value}
 
 
-def _came_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | None) -> dict[str, Any]:
+def _outcome_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | None) -> dict[str, Any]:
     came: dict[str, Any] = {"state": step.state}
     if step.state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}

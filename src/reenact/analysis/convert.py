@@ -111,7 +111,7 @@ to_legacy = partial(to_log, dialect="legacy")
 def to_receipt(source: ConversionInput) -> Iterator[bytes]:
     """The receipt of a log; that of a capture is the receipt of its log in the current dialect."""
     receipt = receipt_of_log(
-        ((Line(line, 0, b""), event) for line, event in _numbered(source)),
+        ((Line(line, 0, b""), event) for line, event in _numbered_events(source)),
         shape=source.dialect or "current",
         trajectory_hash=_trajectory_hash(source),
         file=str(source.path),
@@ -124,7 +124,7 @@ def to_summary(source: ConversionInput) -> Iterator[bytes]:
     """What was asked, done, changed and verified, for people."""
     reader = source.capture() if source.kind == "capture" else None
     file = "events.jsonl" if reader is not None else source.path.name
-    lines = ((Line(line, 0, b""), event) for line, event in _numbered(source, quiet=True))
+    lines = ((Line(line, 0, b""), event) for line, event in _numbered_events(source, quiet=True))
     for text in summary_of_log(lines, file=file, reader=reader):
         yield text.encode("utf-8", "replace") + b"\n"
 
@@ -143,14 +143,14 @@ def to_capture(source: ConversionInput, out: Path) -> None:
 def _events(source: ConversionInput, dialect: DialectName) -> Iterator[tuple[int, Event]]:
     """The events in *dialect*, each with the line it comes from; losses are handed over on the way."""
     converter = Converter(dialect)
-    for line, event in _numbered(source):
+    for line, event in _numbered_events(source):
         conversion = converter.convert(event, line)
         _lose(source, conversion)
         for converted in conversion.events:
             yield line, converted
 
 
-def _numbered(source: ConversionInput, *, quiet: bool = False) -> Iterator[tuple[int, Event]]:
+def _numbered_events(source: ConversionInput, *, quiet: bool = False) -> Iterator[tuple[int, Event]]:
     if source.kind != "capture":
         for line, event in source.log():
             yield line.number, event

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.brief import neat
+from reenact.analysis.brief import tidy_number
 from reenact.analysis.index import STATES, StepIndex, Tokens
 from reenact.analysis.steps import cost_of, total_cost
 from reenact.suite.settings import Price
@@ -280,7 +280,7 @@ class Counting:
 def _asks_again(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
     if (rows.kind[before], rows.name[before]) != (rows.kind[place], rows.name[place]):
         return False
-    return artifact.content(before).asked_digest == artifact.content(place).asked_digest
+    return artifact.content(before).request_digest == artifact.content(place).request_digest
 
 
 def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
@@ -295,7 +295,7 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
         steps=counts.steps,
         errors=counts.states.get("error", 0),
         retries=retries,
-        duration_ms=neat(counts.duration_ms if stated_ms is None else stated_ms),
+        duration_ms=tidy_number(counts.duration_ms if stated_ms is None else stated_ms),
         tokens=counts.tokens or Tokens(),
         cost=counts.cost,
         utility=mean_utility(utilities),
@@ -304,4 +304,4 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
 
 def mean_utility(numbers: Sequence[float]) -> float | None:
     """The mean of what the steps of a run were good for; ``None`` where none says it."""
-    return neat(math.fsum(numbers) / len(numbers)) if numbers else None
+    return tidy_number(math.fsum(numbers) / len(numbers)) if numbers else None

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from reenact.analysis.brief import brief, brief_arguments, brief_failure, neat, plural, size, unquoted
+from reenact.analysis.brief import brief, brief_arguments, brief_failure, plural, size, tidy_number, unquote
 from reenact.analysis.index import STATES, State, StepIndex, Tokens
 from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
@@ -141,7 +141,7 @@ def _describe_answer(data: dict[str, Any]) -> str:
         calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in response.tool_calls]
         if response.text or calls:
             return ", ".join([*([brief(response.text)] if response.text else []), *calls])
-    return _account(unquoted(data.get("response"))) or str(data.get("stopReason") or "")
+    return _account(unquote(data.get("response"))) or str(data.get("stopReason") or "")
 
 
 def _account(response: object) -> str:
@@ -167,7 +167,7 @@ def _last_word(value: JsonValue) -> JsonValue:
 
 def _answer_body(data: dict[str, JsonValue]) -> bytes:
     """The body that came, as far as it stands in the event and is text."""
-    response, pieces = unquoted(data.get("response")), unquoted(data.get("pieces"))
+    response, pieces = unquote(data.get("response")), unquote(data.get("pieces"))
     body = response.get("body") if isinstance(response, dict) else None
     chunks = pieces if isinstance(pieces, list) else [body]
     return "".join(chunk for chunk in chunks if isinstance(chunk, str)).encode("utf-8", "surrogateescape")
@@ -203,7 +203,7 @@ def describe_outcome(event: RunEvent) -> str:
         text = "failed"
     else:
         text = _describe_value(event)
-    pieces = unquoted(data.get("pieces"))
+    pieces = unquote(data.get("pieces"))
     if isinstance(pieces, list):
         text = f"{plural(len(pieces), 'piece')} {text}".rstrip()
     return text
@@ -217,7 +217,7 @@ def _describe_value(event: RunEvent) -> str:
         )
     if event.type == "llm_response":
         return brief(data["text"]) if data.get("text") else _describe_answer(data)
-    value = unquoted(data.get("value"))
+    value = unquote(data.get("value"))
     if event.type == "nondeterministic" and isinstance(value, dict) and "status" in value:
         return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"
     if event.type == "state_mutation":
@@ -254,7 +254,7 @@ def read_step(source: RunSource, index: StepIndex, place: int, prices: Mapping[s
         parent_seq=index.seq[parent] if parent >= 0 else None,
         column=index.column[place],
         beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
-        at_ms=neat(index.at_ms[place]),
+        at_ms=tidy_number(index.at_ms[place]),
         took_ms=_known(index.took_ms[place]),
         state=STATES[index.state[place]],
         tokens=tokens if has_tokens else None,
@@ -278,4 +278,4 @@ def _event_with_blobs(source: RunSource, seq: int) -> RunEvent:
 
 
 def _known(number: float) -> int | float | None:
-    return None if math.isnan(number) else neat(number)
+    return None if math.isnan(number) else tidy_number(number)

@@ -107,7 +107,7 @@ class Cleaner:
         return self._in_texts.redact_text(without_users(text))
 
 
-def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[str], str]) -> Wording:
+def make_wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[str], str]) -> Wording:
     """The words of *policy*; *key* blinds, and *masked* takes the words of removed values out of a text."""
 
     def clean_text(text: str) -> str:
@@ -121,14 +121,14 @@ def wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[
     }
     if policy == "open":
         return {**kept, MemberKind.TEXT: clean_text, MemberKind.DETAIL: clean_text}
-    hidden: Wording = {MemberKind.TEXT: _withheld, MemberKind.DETAIL: _dropped}
+    hidden: Wording = {MemberKind.TEXT: _withheld, MemberKind.DETAIL: _drop}
     if policy == "private":
         return {**kept, **hidden}
     blinded: Wording = {
         MemberKind.NAME: _blinder(key, "name-", 16),
         MemberKind.HASH: _blinder(key, f"{BLINDED}sha256:", 64),
     }
-    return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _dropped, **blinded, **hidden}
+    return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _drop, **blinded, **hidden}
 
 
 def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -> dict[str, JsonValue] | None:
@@ -162,7 +162,7 @@ def _apply_word(value: object, word: Word) -> Any:
         return [_apply_word(item, word) for item in value]
     if isinstance(value, str):
         return value if value in _SIDE_EFFECTS else word(value)
-    return ABSENT if word is _dropped else value
+    return ABSENT if word is _drop else value
 
 
 def _same(text: str) -> str:
@@ -173,7 +173,7 @@ def _withheld(_: str) -> str:
     return WITHHELD
 
 
-def _dropped(_: str) -> Absent:
+def _drop(_: str) -> Absent:
     return ABSENT
 
 
@@ -294,16 +294,16 @@ class Publisher:
         cleaner = Cleaner(key)
         masked: Callable[[str], str] = str
         if "open" in policies:
-            masked = _masker(events, dialect, wording("open", key, cleaner, str), outputs)
+            masked = _masker(events, dialect, make_wording("open", key, cleaner, str), outputs)
         self._words: dict[PolicyName, Wording] = {
-            policy: wording(policy, key, cleaner, masked) for policy in policies
+            policy: make_wording(policy, key, cleaner, masked) for policy in policies
         }
 
     def publish(self, event: Event, policy: PolicyName) -> dict[str, JsonValue] | None:
         """*event* under *policy*; ``None`` where it may not be published."""
         return publish_event(event, self._to_json(event), self._words[policy])
 
-    def sealed(self, event: Event) -> SealedLine:
+    def seal_line(self, event: Event) -> SealedLine:
         """*event* in all its forms."""
         line = self._to_json(event)
         forms = {policy: publish_event(event, line, words) for policy, words in self._words.items()}
@@ -343,15 +343,15 @@ FILES_VERSION: Final = 1
 def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) -> dict[str, Any]:
     """Which files a run had and what each step changed: names and hashes, as *policy* has them."""
     key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
-    listing = _Listing(history, wording(policy, key, Cleaner(key), str))
+    listing = _Listing(history, make_wording(policy, key, Cleaner(key), str))
     trees = [*((state.seq, state.tree) for state in history.states), (0, history.end_tree)]
     steps = [
-        {"event": seq, "tree": listing.hashed(after)} | listing.changes(before, after)
+        {"event": seq, "tree": listing.publish_hash(after)} | listing.changes(before, after)
         for (_, before), (seq, after) in pairwise(trees)
         if before != after
     ]
     start = listing.files(history.start.tree)
-    end = {"tree": listing.hashed(history.end_tree)}
+    end = {"tree": listing.publish_hash(history.end_tree)}
     return {"version": FILES_VERSION, "policy": policy, "start": start, "steps": steps, "end": end}
 
 
@@ -362,12 +362,12 @@ class _Listing:
         self._read = history.read_tree
         self._words = words
 
-    def hashed(self, digest: str) -> Any:
+    def publish_hash(self, digest: str) -> Any:
         return self._words[MemberKind.HASH](digest)
 
     def files(self, tree: str) -> dict[str, Any]:
         entries = [self._entry(path, entry) for path, entry in walk(self._read, tree)]
-        return {"tree": self.hashed(tree), "files": entries}
+        return {"tree": self.publish_hash(tree), "files": entries}
 
     def changes(self, before: str, after: str) -> dict[str, Any]:
         found = []
@@ -382,7 +382,7 @@ class _Listing:
     def _entry(self, path: bytes, entry: TreeEntry) -> dict[str, Any]:
         told: dict[str, Any] = {"path": self._path(path), "kind": entry.kind}
         if entry.kind in ("file", "folder"):
-            told |= {"hash": self.hashed(entry.digest), "mode": f"{entry.mode:03o}"}
+            told |= {"hash": self.publish_hash(entry.digest), "mode": f"{entry.mode:03o}"}
         if entry.kind == "file":
             told |= _present({"bytes": _apply_word(entry.size_bytes, self._words[MemberKind.NUMBER])})
         if entry.kind == "link":
@@ -394,6 +394,6 @@ class _Listing:
     def _path(self, path: bytes) -> str:
         """A blinded path keeps its folders apart, so that what lies together is seen to."""
         word = self._words[MemberKind.NAME]
-        if self._words[MemberKind.NUMBER] is not _dropped:
+        if self._words[MemberKind.NUMBER] is not _drop:
             return str(word(printable_path(path)))
         return "/".join(str(word(printable_path(part))) if part else "" for part in path.split(b"/"))

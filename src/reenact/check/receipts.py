@@ -452,7 +452,7 @@ def check_against(ours: Lines, theirs: Lines, *, file: str, other_file: str) -> 
             message = f"{entry.tool} is called here, and not in {other_file}"
             findings.append(Finding("call_added", message, file, line=entry.line))
         elif match.differing:
-            findings.append(_differing(entry, other, match.differing, file, other_file))
+            findings.append(_describe_difference(entry, other, match.differing, file, other_file))
         elif other.line < latest:
             message = f"{entry.tool} comes earlier in {other_file}, at line {other.line}"
             findings.append(Finding("call_order", message, file, "warning", entry.line))
@@ -465,7 +465,9 @@ def _entries(lines: Lines) -> list[Entry]:
     return [entry_of(use) for use in Session().tool_uses(lines)]
 
 
-def _differing(entry: Entry, other: Entry, differing: tuple[str, ...], file: str, other_file: str) -> Finding:
+def _describe_difference(
+    entry: Entry, other: Entry, differing: tuple[str, ...], file: str, other_file: str
+) -> Finding:
     names = " and ".join(name.removesuffix("_hash") for name in differing)
     code = "output_differs" if differing == ("output_hash",) else "call_differs"
     message = f"{entry.tool}: other {names} than at {other_file}:{other.line}"

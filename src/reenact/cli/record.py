@@ -12,7 +12,7 @@ import click
 
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import plural
-from reenact.cli.table import counted
+from reenact.cli.table import describe_counts
 from reenact.cli.terminal import message_of, printable, say, shell_line
 from reenact.cli.volatile import volatile_option
 from reenact.commands.record import RecordingReport, record_command
@@ -160,7 +160,7 @@ def _kinds_of(report: RecordingReport) -> Mapping[str, int]:
 
 
 def _recorded_line(report: RecordingReport, manifest: CaptureManifest, kinds: Mapping[str, int]) -> str:
-    return f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {counted(kinds)}"
+    return f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {describe_counts(kinds)}"
 
 
 def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: str) -> None:

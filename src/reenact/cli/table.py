@@ -79,7 +79,7 @@ def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
     if header.model is not None:
         has_model = header.model != NO_MODEL.model
         yield "model", f"{header.model}, {header.provider}" if has_model else header.model
-    yield "started", _started(header, counts)
+    yield "started", _describe_start(header, counts)
     yield "redaction", header.redaction or ""
     yield "producer", header.producer or "" if header.capture_id is None else ""
     yield "output", brief(header.final_output, 2 * width()) if header.final_output is not None else ""
@@ -89,7 +89,7 @@ def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iter
     """What there was, counted."""
     yield ()
     chosen = "" if matched is None else f", {matched:,} shown"
-    yield (Cell(f"{plural(counts.events, 'event')}, {counted(counts.kinds)}{chosen}"),)
+    yield (Cell(f"{plural(counts.events, 'event')}, {describe_counts(counts.kinds)}{chosen}"),)
     if counts.tokens is not None:
         tokens = counts.tokens
         cached = f", {tokens.cached_input:,} of them cached" if tokens.cached_input else ""
@@ -99,7 +99,7 @@ def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iter
         yield (Cell(f"half a line behind them, {plural(counts.torn_bytes, 'byte')}", "yellow"),)
 
 
-def counted(kinds: Mapping[str, int]) -> str:
+def describe_counts(kinds: Mapping[str, int]) -> str:
     """``3 calls: 2 tool, 1 clock``."""
     each = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
     return plural(sum(kinds.values()), "call") + (f": {each}" if each else "")
@@ -179,7 +179,7 @@ def _field(name: str, value: str, style: str = "") -> TextLine:
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))
 
 
-def _started(header: Header, counts: Counts) -> str:
+def _describe_start(header: Header, counts: Counts) -> str:
     if header.created_at_ms is None:
         return ""
     moment = _date(header.created_at_ms)

@@ -163,7 +163,7 @@ class Cell(NamedTuple):
     style: str = ""
     width: int = 0
 
-    def fitted(self) -> str:
+    def fit(self) -> str:
         from rich.cells import cell_len, set_cell_size  # slow to import
 
         text = printable(self.text)
@@ -190,7 +190,7 @@ def printer() -> Callable[[TextLine], None]:
 
 
 def _write_plain(line: TextLine) -> None:
-    sys.stdout.write("".join(map(Cell.fitted, line)).rstrip() + "\n")
+    sys.stdout.write("".join(map(Cell.fit, line)).rstrip() + "\n")
 
 
 def _coloured_printer() -> Callable[[TextLine], None]:
@@ -200,7 +200,7 @@ def _coloured_printer() -> Callable[[TextLine], None]:
     console = Console(highlight=False)
 
     def write(line: TextLine) -> None:
-        text = Text.assemble(*((cell.fitted(), cell.style) for cell in line))
+        text = Text.assemble(*((cell.fit(), cell.style) for cell in line))
         text.rstrip()
         console.print(text, soft_wrap=True)
 

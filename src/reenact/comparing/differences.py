@@ -91,7 +91,7 @@ def shown(value: Any, beside: Any = None) -> str:
     """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
     skipped = 0
     if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:
-        skipped = max(0, shared_beginning(value, beside) - _BEFORE_CHARACTERS)
+        skipped = max(0, common_prefix_length(value, beside) - _BEFORE_CHARACTERS)
     if isinstance(value, str):
         value = value[skipped : skipped + _SHOWN_CHARACTERS]
     text = msgspec.json.encode(value).decode("utf-8", "replace")
@@ -99,17 +99,17 @@ def shown(value: Any, beside: Any = None) -> str:
     return ("…" if skipped else "") + "".join(map(_visible, text))
 
 
-def shared_beginning(one: str, other: str) -> int:
+def common_prefix_length(one: str, other: str) -> int:
     """How many characters two texts begin with together; found by pieces, then by halving one of them."""
     length = min(len(one), len(other))
     for start in range(0, length, _PIECE_CHARACTERS):
         here = one[start : start + _PIECE_CHARACTERS], other[start : start + _PIECE_CHARACTERS]
         if here[0] != here[1]:
-            return start + _shared_by_halving(*here)
+            return start + _common_prefix_by_halving(*here)
     return length
 
 
-def _shared_by_halving(one: str, other: str) -> int:
+def _common_prefix_by_halving(one: str, other: str) -> int:
     lengths = range(1, min(len(one), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
 

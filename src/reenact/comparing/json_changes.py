@@ -16,7 +16,7 @@ import msgspec
 
 from reenact.canonical import JsonValue, child_path
 from reenact.comparing.alignment import common_subsequence
-from reenact.comparing.differences import shared_beginning
+from reenact.comparing.differences import common_prefix_length
 
 MAX_CHANGES: Final = 50
 _TEXT_LINES: Final = 24
@@ -66,9 +66,9 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def _word_changes(left: str, right: str) -> Iterator[Piece]:
     """All of both texts, in order, neighbours of one mark joined."""
-    before = _whole_words(left, shared_beginning(left, right))
+    before = _whole_words(left, common_prefix_length(left, right))
     ours, theirs = left[before:], right[before:]
-    behind = _whole_words(ours[::-1], shared_beginning(ours[::-1], theirs[::-1]))
+    behind = _whole_words(ours[::-1], common_prefix_length(ours[::-1], theirs[::-1]))
     mine = _WORDS.findall(ours[: len(ours) - behind])
     other = _WORDS.findall(theirs[: len(theirs) - behind])
     equal = common_subsequence(mine, other) if len(mine) + len(other) < _MANY_WORDS else []

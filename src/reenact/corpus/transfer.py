@@ -17,7 +17,7 @@ from reenact.store.durable import open_temp, sync_folder, unwritable
 from reenact.store.objects import ObjectStore, address_in, files_of
 from reenact.store.pack import PackWriter
 from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
-from reenact.store.rundir import RunDir, RunState, making_folder
+from reenact.store.rundir import RunDir, RunState, build_folder
 
 
 class StoredRun(msgspec.Struct, frozen=True, rename="camel"):
@@ -129,7 +129,7 @@ def _pull_run(run: str, target: Path) -> bool:
         if not report.is_good:
             bad = next(finding for finding in report.findings if finding.severity == "error")
             raise DigestMismatch(f"the stored run is damaged: {bad.describe()}", file=run)
-        with making_folder(target) as folder:
+        with build_folder(target) as folder:
             for file in files_of(copy):
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / file).write_bytes((copy / file).read_bytes())

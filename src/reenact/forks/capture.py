@@ -192,7 +192,7 @@ class ForkedCapture:
             for line in lines:
                 if b'"workspace"' in line and (tree := tree_told(_decode(line))) is not None:
                     used |= {*blobs_below(self.reader.blob, tree, set())}
-            for digest in self.blobs.missing(sorted(used)):
+            for digest in self.blobs.find_missing(sorted(used)):
                 self.blobs.put(self.reader.blob(digest))
 
     def accept(self) -> None:

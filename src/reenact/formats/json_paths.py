@@ -108,7 +108,7 @@ class PathPattern:
             if step is Wild.DEPTH:
                 text += ".."
             else:
-                written = "[*]" if step is Wild.ANY else _written(step)
+                written = "[*]" if step is Wild.ANY else _write_step(step)
                 is_deep = number > 0 and self.steps[number - 1] is Wild.DEPTH
                 text += written.removeprefix(".") if is_deep else written
         return text
@@ -120,11 +120,11 @@ def _step(found: re.Match[str]) -> PathStep:
     if found["index"]:
         return int(found["index"])
     if found["quoted"]:
-        return _unquoted(found["quoted"])
+        return _unquote(found["quoted"])
     return found["name"]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     if text.startswith("'"):
         return text[1:-1]
     try:
@@ -137,5 +137,5 @@ def _takes(step: PathStep, key: str | int) -> bool:
     return isinstance(step, Wild) or (type(step) is type(key) and step == key)
 
 
-def _written(step: str | int) -> str:
+def _write_step(step: str | int) -> str:
     return child_path("", step)

@@ -183,13 +183,13 @@ def lines_of(
 ) -> Iterator[Line]:
     """The lines of *block*, with their places in the whole file."""
 
-    def placed(error: FormatError) -> None:
+    def report_placed(error: FormatError) -> None:
         if error.line is not None:
             error.line += block.number - 1
         report(error)
 
     text = BytesIO(block.text)
-    for inner in read_lines(text, file=file, max_line_bytes=max_line_bytes, on_error=placed):
+    for inner in read_lines(text, file=file, max_line_bytes=max_line_bytes, on_error=report_placed):
         yield Line(inner.number + block.number - 1, inner.offset + block.offset, inner.text)
 
 

@@ -32,7 +32,7 @@ class Pattern:
             return [None] * len(texts)
         return [self._compiled.search(text) is not None for text in encoded]
 
-    def replaced(self, text: str, by: str) -> str:
+    def replace(self, text: str, by: str) -> str:
         """*text* with *by* for every occurrence; as it is where finding them takes too long."""
         try:
             encoded = text.encode()

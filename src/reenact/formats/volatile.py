@@ -55,7 +55,7 @@ class VolatileRule(Record, frozen=True):
         found = _REGEX.fullmatch(behind)
         if behind.strip() and found is None:
             raise FormatError(f"{behind.strip()!r} is neither path nor mask; write PATH =~ MASK")
-        return checked(
+        return check_rule(
             cls(path=path, mask=found["mask"] if found else ABSENT, call=" ".join(call.split()) or ABSENT)
         )
 
@@ -81,11 +81,11 @@ def read_rule(value: AnyRule) -> VolatileRule:
     if isinstance(value, str):
         return VolatileRule.parse(value)
     if isinstance(value, VolatileRule):
-        return checked(value)
-    return checked(rule_codec.from_json(dict(value)))
+        return check_rule(value)
+    return check_rule(rule_codec.from_json(dict(value)))
 
 
-def checked(rule: VolatileRule) -> VolatileRule:
+def check_rule(rule: VolatileRule) -> VolatileRule:
     """*rule*, if it can be applied; :class:`FormatError` says why not."""
     for name in rule.extra:  # it may say that the rule covers less
         raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
@@ -103,7 +103,7 @@ def checked(rule: VolatileRule) -> VolatileRule:
 
 def _takes_all(mask: str) -> bool:
     pattern = Pattern(mask)
-    return all(not pattern.replaced(text, "") for text in _ANY_TEXTS)
+    return all(not pattern.replace(text, "") for text in _ANY_TEXTS)
 
 
 def rules_in(project: Mapping[str, Any], *, file: str) -> tuple[VolatileRule, ...]:
@@ -127,7 +127,7 @@ def read_rules(values: Iterable[AnyRule], *, file: str) -> tuple[VolatileRule, .
     return tuple(rules)
 
 
-def called(event_type: str, name: str) -> str:
+def describe_call(event_type: str, name: str) -> str:
     """What a rule calls a call of that type and name."""
     return f"{KINDS[event_type]} {name}".strip() if event_type in KINDS else name.replace("/", " ", 1)
 

@@ -85,7 +85,7 @@ _decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 def write_entry(entry: TreeEntry) -> bytes:
     """The canonical text of one entry; a folder's tree is made of these."""
-    told: dict[str, object] = {"kind": entry.kind} | _written("name", entry.name)
+    told: dict[str, object] = {"kind": entry.kind} | _encode_name("name", entry.name)
     if entry.kind == "file":
         told |= {"blob": entry.digest, "bytes": entry.size_bytes, "mode": f"{entry.mode:03o}"}
         told |= {"hidden": True} if entry.is_hidden else {}
@@ -93,7 +93,7 @@ def write_entry(entry: TreeEntry) -> bytes:
     elif entry.kind == "folder":
         told |= {"tree": entry.digest, "mode": f"{entry.mode:03o}"}
     elif entry.kind == "link":
-        told |= _written("target", entry.target) | ({"inside": True} if entry.is_inside else {})
+        told |= _encode_name("target", entry.target) | ({"inside": True} if entry.is_inside else {})
     else:
         told |= {"why": entry.why} | ({"bytes": entry.size_bytes} if entry.size_bytes else {})
     return encode_clean(told)
@@ -133,7 +133,7 @@ def _refuse_newer(text: bytes, file: str) -> None:
         raise UnknownVersion(f"tree version {version} is newer than {VERSION}; upgrade reenact", file=file)
 
 
-def _written(name: str, value: bytes) -> dict[str, object]:
+def _encode_name(name: str, value: bytes) -> dict[str, object]:
     try:
         return {name: value.decode("utf-8")}
     except UnicodeDecodeError:

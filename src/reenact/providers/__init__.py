@@ -1,6 +1,6 @@
 """What the bytes of a model call mean; pure functions from bytes to meaning."""
 
-from reenact.providers.asking import AskedOtherwise, RequestChange, Undo, ask_otherwise, undo_changes
+from reenact.providers.asking import ChangedRequest, RequestChange, Undo, ask_otherwise, undo_changes
 from reenact.providers.meaning import (
     Media,
     ModelError,
@@ -18,6 +18,7 @@ from reenact.providers.meaning import (
     ToolCallPart,
     ToolResultPart,
 )
+from reenact.providers.neutral import read_neutral_request, read_neutral_response
 from reenact.providers.registry import (
     read_conversation,
     read_request,
@@ -26,11 +27,10 @@ from reenact.providers.registry import (
     request_fields,
     response_fields,
 )
-from reenact.providers.told import read_told_request, read_told_response
 from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
 __all__ = [
-    "AskedOtherwise",
+    "ChangedRequest",
     "DerivedTools",
     "Media",
     "ModelError",
@@ -53,10 +53,10 @@ __all__ = [
     "derive_tool_results",
     "pair_tool_results",
     "read_conversation",
+    "read_neutral_request",
+    "read_neutral_response",
     "read_request",
     "read_response",
-    "read_told_request",
-    "read_told_response",
     "recognise",
     "request_fields",
     "response_fields",

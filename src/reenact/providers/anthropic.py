@@ -153,7 +153,7 @@ def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
                 _grow_block(blocks[index], object_of(event, "delta"), growth)
             case "message_delta":
                 message |= object_of(event, "delta")
-                message["usage"] = object_of(message, "usage") | _counted(object_of(event, "usage"))
+                message["usage"] = object_of(message, "usage") | _drop_nulls(object_of(event, "usage"))
     growth.settle()
     if message or blocks:
         message["content"] = [_with_input(blocks[index]) for index in sorted(blocks)]
@@ -181,6 +181,6 @@ def _with_input(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _counted(usage: dict[str, Any]) -> dict[str, Any]:
+def _drop_nulls(usage: dict[str, Any]) -> dict[str, Any]:
     """Later counts replace earlier ones, but a null does not."""
     return {name: count for name, count in usage.items() if count is not None}

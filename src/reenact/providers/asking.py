@@ -60,7 +60,7 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     was: list[Any] = []
 
 
-class AskedOtherwise(NamedTuple):
+class ChangedRequest(NamedTuple):
     """A request after its change."""
 
     url: str
@@ -71,7 +71,7 @@ class AskedOtherwise(NamedTuple):
 
 def ask_otherwise(
     provider: Provider, url: str, body: dict[str, Any], change: RequestChange
-) -> AskedOtherwise:
+) -> ChangedRequest:
     """The request to *url* with *body*, changed as its wire format has it; both are left as they are."""
     edit = _Edit({"url": url, "body": body})
     if change.model:
@@ -80,7 +80,7 @@ def ask_otherwise(
         _set_system(edit, provider, body, change.system)
     if change.temperature is not None:
         edit.set(_temperature_path(provider, body), change.temperature)
-    return AskedOtherwise(edit.value["url"], edit.value["body"], edit.undo[::-1])
+    return ChangedRequest(edit.value["url"], edit.value["body"], edit.undo[::-1])
 
 
 def undo_changes(request: Any, undo: list[Undo]) -> Any:
@@ -107,11 +107,11 @@ class _Edit:
 
     def insert(self, path: Path, new: Any) -> None:
         """Into a list, before what is there."""
-        self.value = _copied(self.value, path, lambda holder, step: holder.insert(step, new))
+        self.value = _copy_and_change(self.value, path, lambda holder, step: holder.insert(step, new))
         self.undo.append(Undo([*path]))
 
     def remove(self, path: Path) -> None:
-        self.value = _copied(self.value, path, lambda holder, step: holder.pop(step))
+        self.value = _copy_and_change(self.value, path, lambda holder, step: holder.pop(step))
 
     def _at(self, path: Path, act: Callable[[Any, Any], None], new: Any) -> None:
         there: Any = self.value
@@ -125,21 +125,21 @@ class _Edit:
             if type(there) is type(new) and there == new:
                 return
             self.undo.append(Undo([*path], [there]))
-        self.value = _copied(self.value, path, act)
+        self.value = _copy_and_change(self.value, path, act)
 
 
 def _put(holder: Any, step: Any, new: Any) -> None:
     holder[step] = new
 
 
-def _copied(value: Any, path: Path, act: Callable[[Any, Any], None]) -> Any:
+def _copy_and_change(value: Any, path: Path, act: Callable[[Any, Any], None]) -> Any:
     copy = list(value) if isinstance(value, list) else {**value}
     step = path[0]
     if len(path) == 1:
         act(copy, step)
     else:
         below = copy.get(step, {}) if isinstance(copy, dict) else copy[int(step)]
-        copy[step] = _copied(below, path[1:], act)  # type: ignore[index]  # a list's steps are numbers
+        copy[step] = _copy_and_change(below, path[1:], act)  # type: ignore[index]  # a list's steps are numbers
     return copy
 
 

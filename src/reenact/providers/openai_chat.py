@@ -214,7 +214,7 @@ def _merge_items(into: list[Any], items: list[Any], growth: Growth) -> None:
     """Items with an index or a function come in pieces, all others whole."""
     for item in items:
         if isinstance(item, dict) and ("index" in item or "function" in item):
-            known = _begun(into, item)
+            known = _find_begun_item(into, item)
             if known is None:
                 into.append(known := {})
             _merge(known, item, growth)
@@ -222,7 +222,7 @@ def _merge_items(into: list[Any], items: list[Any], growth: Growth) -> None:
             into.append(item)
 
 
-def _begun(items: list[Any], piece: dict[str, Any]) -> dict[str, Any] | None:
+def _find_begun_item(items: list[Any], piece: dict[str, Any]) -> dict[str, Any] | None:
     """The item that *piece* continues; another id is another call, because some servers count no index."""
     for item in reversed(items):
         if isinstance(item, dict) and item.get("index") == piece.get("index"):

@@ -161,7 +161,7 @@ def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
     for event in events:
         body |= object_of(event, "response")
         output.add(event)
-    items = output.settled()
+    items = output.settle()
     # Some servers leave the output out of the final event.
     if items and not objects_of(body, "output"):
         body["output"] = items
@@ -218,6 +218,6 @@ class _Output:
             item[into] = [*list_of(item, into), part]
         return self._parts[index, into, place]
 
-    def settled(self) -> list[dict[str, Any]]:
+    def settle(self) -> list[dict[str, Any]]:
         self._growth.settle()
         return [self._items[index] for index in sorted(self._items)]

@@ -164,11 +164,11 @@ def _aws_events(body: bytes) -> Iterator[Any]:
             return
         payload = loads(body[position + _PRELUDE.size + headers : end - _CHECKSUM_BYTES])
         if isinstance(payload, dict):
-            yield _unwrapped(payload)
+            yield _unwrap(payload)
         position = end
 
 
-def _unwrapped(payload: dict[str, Any]) -> Any:
+def _unwrap(payload: dict[str, Any]) -> Any:
     inner = payload.get("bytes")
     if not isinstance(inner, str):
         return {"error": payload}

@@ -28,7 +28,7 @@ from reenact.providers.reading import either, read_frames
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
-def decoded(headers: Mapping[str, str], body: bytes) -> bytes:
+def decode_body(headers: Mapping[str, str], body: bytes) -> bytes:
     """*body* inflated as its headers say; as it is where that fails.
 
     Many clients hand over decoded bytes together with the original headers. A body that was cut
@@ -37,11 +37,11 @@ def decoded(headers: Mapping[str, str], body: bytes) -> bytes:
     for name, value in headers.items():
         if name.lower() == "content-encoding":
             for coding in reversed(value.lower().split(",")):
-                body = _inflated(coding.strip(), body)
+                body = _inflate(coding.strip(), body)
     return body
 
 
-def _inflated(coding: str, body: bytes) -> bytes:
+def _inflate(coding: str, body: bytes) -> bytes:
     if coding not in _WINDOW_BITS:
         return body
     try:
@@ -198,7 +198,7 @@ def read_response(
     """
     data = body if isinstance(body, bytes) else b"".join(body)
     if headers:
-        data = decoded(headers, data)
+        data = decode_body(headers, data)
     if status >= 400:
         error = read_http_error(status, data)
         return ModelResponse(provider=provider, status=status, complete=False, error=error)

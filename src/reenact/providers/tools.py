@@ -57,7 +57,7 @@ class DerivedTools:
         self._waiting: dict[str, ToolCallPart] = {}
         """By the id that the call has in events."""
 
-    def called(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, Any]]:
+    def derive_calls(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, Any]]:
         """The data of a ``tool_call`` event for each call that an answer asks for."""
         for number, call in enumerate(response.tool_calls, 1):
             call_id = f"{exchange_id}.{number}"
@@ -66,13 +66,13 @@ class DerivedTools:
             known = {"toolCallId": call.id} if call.id is not None else {}
             yield {"callId": call_id, "tool": call.name, "args": args, "derived": True, **known}
 
-    def returned(self, request: ModelRequest) -> Iterator[dict[str, Any]]:
+    def derive_results(self, request: ModelRequest) -> Iterator[dict[str, Any]]:
         """The data of a ``tool_result`` event for each result in a request that was not in one before."""
-        for call_id, result in self._answered(request):
+        for call_id, result in self._pair_answers(request):
             del self._waiting[call_id]
             yield {"callId": call_id, "derived": True, **_outcome(result)}
 
-    def _answered(self, request: ModelRequest) -> list[tuple[str, ToolResultPart]]:
+    def _pair_answers(self, request: ModelRequest) -> list[tuple[str, ToolResultPart]]:
         results = derive_tool_results(request)
         # Where a format does without ids, a client may leave out those that it was sent.
         with_ids = any(result.call_id is not None for result in results)

@@ -89,12 +89,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """The run that records or replays this test; with ``--reenact=off``, one that does neither."""
     from reenact.errors import ReenactError
-    from reenact.pytest_plugin.lifetime import opened
+    from reenact.pytest_plugin.lifetime import open_run
 
     item = request.node
     leave_deed(item, Deed("not started"))
     try:
-        item_run = item.stash[_RUN] = opened(request)
+        item_run = item.stash[_RUN] = open_run(request)
     except ReenactError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield item_run.run

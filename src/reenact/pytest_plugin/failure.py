@@ -16,14 +16,16 @@ def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: It
     """Let *report*, if it is a failure, say what a person needs to know of the run."""
     if not report.failed:
         return
-    diverged = _diverged(call.excinfo, item_run)
+    diverged = _find_divergence(call.excinfo, item_run)
     if diverged is not None and not item_run.item.config.getoption("fulltrace"):
         report.longrepr = _longrepr(_text(diverged, report, item_run), item_run.item)
     if isinstance(item_run, RecordedItem | UpdatedItem) and not item_run.has_failed:
-        report.sections.append(("reenact", _unrecorded(item_run)))
+        report.sections.append(("reenact", _explain_unrecorded(item_run)))
 
 
-def _diverged(excinfo: pytest.ExceptionInfo[BaseException] | None, item_run: ItemRun) -> Diverged | None:
+def _find_divergence(
+    excinfo: pytest.ExceptionInfo[BaseException] | None, item_run: ItemRun
+) -> Diverged | None:
     raised = excinfo.value if excinfo is not None else None
     if isinstance(raised, Diverged):
         return raised
@@ -64,7 +66,7 @@ def _longrepr(text: str, item: pytest.Item) -> Any:
     return longrepr
 
 
-def _unrecorded(item_run: RecordedItem | UpdatedItem) -> str:
+def _explain_unrecorded(item_run: RecordedItem | UpdatedItem) -> str:
     place = shown(item_run.place, item_run.item.config)
     if item_run.place.exists():
         return f"{place}: the old capture was kept, because the test failed"

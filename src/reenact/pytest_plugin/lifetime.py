@@ -63,7 +63,7 @@ class Options:
     path: str | None = None
     """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
     allow: AllowLike = ()
-    """What a replay may still reach on this host; see :func:`allowed`."""
+    """What a replay may still reach on this host; see :func:`read_allow_option`."""
     workspace: str | bool = False
     """Whether the files of the test are recorded too; a text names the folder they are copied from."""
 
@@ -96,7 +96,7 @@ def _redact(outer: Redact, nearer: Redact) -> Redact:
     return profile or outer_profile, (*outer_secrets, *filter(None, secrets))
 
 
-def allowed(allow: AllowLike) -> Allow:
+def read_allow_option(allow: AllowLike) -> Allow:
     """See :func:`~reenact.replayer.allow.read_allow`."""
     return read_allow(allow, f"{_SHOWN}: allow")
 
@@ -185,7 +185,7 @@ class ReplayedItem(ItemRun):
                 f"{shown(place, item.config)}: there is no capture of this test; "
                 f"record it with: {command(item, 'record')}"
             )
-        allow = allowed(options.allow)
+        allow = read_allow_option(options.allow)
         self._aftermath = Aftermath(allow)
         run = replay(
             place,
@@ -227,7 +227,7 @@ def _capture(path: Path, options: Options, folder: Path | None) -> Run:
         sources=options.sources,
         modules=options.modules,
         environ=options.environ,
-        allow=allowed(options.allow),
+        allow=read_allow_option(options.allow),
         workspace=folder,
     )
     if isinstance(run, CaptureRun):
@@ -305,7 +305,7 @@ def _is_about_the_end(found: Diverged) -> bool:
     return observed is not None and (observed.type, observed.data) == ("run_end", {"status": "ok"})
 
 
-def opened(request: pytest.FixtureRequest) -> ItemRun:
+def open_run(request: pytest.FixtureRequest) -> ItemRun:
     """Open the run of the requesting test as its marker and the command line say.
 
     Raises :class:`~reenact.errors.ReenactError` where that is impossible: there is no capture, or a damaged

@@ -49,14 +49,14 @@ class DerivingContext(CaptureContext):
         """Record the results that the request of a model call carries."""
         try:
             asked = read_request(urlsplit(call.request["url"]).path, call.request.get("body"))
-            for data in self._tools.returned(asked) if asked is not None else ():
+            for data in self._tools.derive_results(asked) if asked is not None else ():
                 self.record_event("tool_result", data)
         except Exception as error:
             self.warn(f"a tool's result could not be read from the model traffic: {message_of(error)}")
 
     def _derive_calls(self, response: Callable[[], ModelResponse], call_id: str, lane: str) -> None:
         try:
-            for data in self._tools.called(response(), call_id):
+            for data in self._tools.derive_calls(response(), call_id):
                 self.record_event("tool_call", {"lane": lane, **data})
         except Exception as error:
             self.warn(f"a tool call could not be read from the model traffic: {message_of(error)}")

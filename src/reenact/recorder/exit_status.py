@@ -22,7 +22,7 @@ def note_exit_status(
     A run that failed is no longer ``ok``.
     """
     run = RunDir.open(path)
-    with run.alone():
+    with run.lock():
         manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
         manifest = msgspec.structs.replace(
             manifest, exitStatus=exit_status, stdout=printed, workspaceEnd=workspace_end

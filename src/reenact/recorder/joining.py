@@ -65,7 +65,7 @@ def join_parts(path: Path) -> bool:
     run = RunDir.open(path)
     if run.state in (RunState.OPEN, RunState.INTERRUPTED):
         raise StoreError(f"{path}: is {run.state.value}; complete it with: reenact recover {path}")
-    with run.alone():
+    with run.lock():
         was_left = _finish_join(run)
         whole = _read_manifest(run)
         folders = sorted(folder for folder in path.glob(f"{PARTS}/*") if folder.is_dir())
@@ -87,7 +87,7 @@ def join_parts(path: Path) -> bool:
 def mend_doubled(path: Path) -> int:
     """Take out the events that an earlier version put into the log of *path* twice; returns how many."""
     run = RunDir.open(path)
-    with run.alone():
+    with run.lock():
         reader = CaptureReader(path)
         began = reader.event(1) if len(reader) else None
         if not isinstance(began, RunStart) or not (began.data.processes or began.data.upstreams):

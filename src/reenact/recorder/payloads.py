@@ -11,7 +11,7 @@ from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 from reenact.values.codec import (
-    embedded,
+    embed,
     failure_text,
     is_plain,
     object_text,
@@ -71,7 +71,7 @@ class Payloads:
         plain = to_ordered_text(value)
         text = self._redactor.redact_ordered_json(plain)
         if text is plain and len(text) <= self._threshold_bytes:
-            return StoredAnswer(_Raw(embedded(text, value)), text)
+            return StoredAnswer(_Raw(embed(text, value)), text)
         return StoredAnswer(self.stored_answer(text), text, text is not plain)
 
     def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
@@ -139,7 +139,7 @@ class Payloads:
     def stored_answer(self, ordered_text: bytes) -> msgspec.Raw:
         """The same for a text whose members are not in canonical order."""
         is_small = len(ordered_text) <= self._threshold_bytes
-        return _Raw(embedded(ordered_text)) if is_small else self.stored(ordered_text)
+        return _Raw(embed(ordered_text)) if is_small else self.stored(ordered_text)
 
     def failure(self, error: BaseException) -> msgspec.Raw:
         """What was raised."""

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from reenact.canonical import child_path
-from reenact.comparing.differences import are_same, shared_beginning
+from reenact.comparing.differences import are_same, common_prefix_length
 from reenact.redaction import PLACEHOLDER
 from reenact.volatile.places import Neutral, Places
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
@@ -406,7 +406,7 @@ class _Comparison:
         try:
             self._compare_units(one, other, path)
         except Unlike as unlike:
-            begin = max(one.rfind(mark, 0, shared_beginning(one, other)) for mark in "-_") + 1
+            begin = max(one.rfind(mark, 0, common_prefix_length(one, other)) for mark in "-_") + 1
             if unlike.earlier is not None or not self._is_one_name(one[begin:], other[begin:]):
                 raise
             self._restore(before)
@@ -490,7 +490,7 @@ class _Comparison:
 
     def _is_drawn_text(self, one: str, other: str) -> bool:
         """Whether the live one was drawn, be it behind a beginning that both have."""
-        shared = shared_beginning(one, other)
+        shared = common_prefix_length(one, other)
         if abs(len(one) - len(other)) > (2 if len(one) >= _MIN_WHOLE else 0):
             return False
         is_hex = _HEX.fullmatch(other[shared:]) is not None
@@ -576,9 +576,9 @@ def _key(name: str) -> str:
 
 def _differing_parts(one: str, other: str) -> tuple[str, str]:
     """Both texts without what they begin and end with together, but for whole words and times."""
-    shared = shared_beginning(one, other)
+    shared = common_prefix_length(one, other)
     begin = _blank_before(one, shared)
-    end = shared_beginning(one[begin:][::-1], other[begin:][::-1])
+    end = common_prefix_length(one[begin:][::-1], other[begin:][::-1])
     blank = one.find(" ", len(one) - end + _TIME_CHARACTERS) if end > _TIME_CHARACTERS else -1
     behind = len(one) - blank if blank >= 0 else 0
     return one[begin : len(one) - behind], other[begin : len(other) - behind]

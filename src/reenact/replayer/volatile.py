@@ -14,7 +14,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.comparing.differences import Difference
-from reenact.formats.volatile import VolatileRule, called, read_rules
+from reenact.formats.volatile import VolatileRule, describe_call, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.defaults import DEFAULTS
@@ -68,7 +68,7 @@ class VolatileKeys:
     def suggested(self, key: Key, places: tuple[Difference, ...]) -> tuple[VolatileRule, ...]:
         """The rules, beside those in force, under which a call that differs there would have been equal."""
         known = set(map(str, self.rules))
-        rules = suggested(called(key.type, key.name), places)
+        rules = suggested(describe_call(key.type, key.name), places)
         return tuple(rule for rule in rules if str(rule) not in known)
 
     def _key(self, event_type: str, name: str, request: Any) -> Key:

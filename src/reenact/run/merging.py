@@ -147,7 +147,7 @@ class UpdatedCapture:
         return self.manifest
 
     def _copy_blob(self, digest: str) -> None:
-        if self.blobs.missing([digest]):
+        if self.blobs.find_missing([digest]):
             self.blobs.put(self._reader.blob(digest))
 
     def accept(self) -> None:

@@ -76,7 +76,7 @@ class LineFile:
             if start is None or end is None:
                 high = middle
                 continue
-            text = _strip(self._between(start, end), is_first=start == 0)
+            text = _strip(self._read_between(start, end), is_first=start == 0)
             found = number_of(text)
             if found == number:
                 return start, text
@@ -86,16 +86,16 @@ class LineFile:
     def block_before(self, end: int) -> tuple[int, bytes]:
         """Where some whole lines begin that lead up to the place *end*, and their bytes."""
         start = max(0, end - _BLOCK_BYTES)
-        block = self._between(start, end)
+        block = self._read_between(start, end)
         if start == 0:
             return 0, block
         cut = block.find(b"\n") + 1
         if 0 < cut < len(block):
             return start + cut, block[cut:]
         start = self._start_of_line(end - 1)  # of a line that is longer than a block
-        return start, self._between(start, end)
+        return start, self._read_between(start, end)
 
-    def _between(self, start: int, end: int) -> bytes:
+    def _read_between(self, start: int, end: int) -> bytes:
         return os.pread(self._stream.fileno(), end - start, start)
 
     def _end_of_line(self, start: int) -> int | None:
@@ -111,7 +111,7 @@ class LineFile:
         """Where the line begins whose end is at the place *end*."""
         while end:
             start = max(0, end - _BLOCK_BYTES)
-            found = self._between(start, end).rfind(b"\n") + 1
+            found = self._read_between(start, end).rfind(b"\n") + 1
             if found:
                 return start + found
             end = start

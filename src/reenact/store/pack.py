@@ -204,16 +204,16 @@ class Pack:
         self.name = file.name
         size_bytes = file.size()
         if size_bytes < len(MAGIC) + _FOOTER.size:
-            raise self._broken("it is too short")
+            raise self._broken_pack("it is too short")
         tail_at = max(0, size_bytes - _TAIL_BYTES)
         tail = self._read(tail_at, size_bytes - tail_at)
         *facts, mark, magic = _FOOTER.unpack(tail[-_FOOTER.size :])
         if magic != MAGIC:
             if magic[: len(_FAMILY)] == _FAMILY:
                 raise UnknownVersion("the pack has another version; install a newer reenact", file=self.name)
-            raise self._broken("it does not end as packs do")
+            raise self._broken_pack("it does not end as packs do")
         if sha256(_FOOTER.pack(*facts, b"", MAGIC)).digest() != mark:
-            raise self._broken("its footer was changed")
+            raise self._broken_pack("its footer was changed")
         self.runs, self._end, start, length, self._levels, digest = facts
         """How many there are."""
         self._root = PackedRun("", start, length, self.runs, digest)
@@ -223,7 +223,7 @@ class Pack:
             and start + length == self._directory_end
             and 1 <= self._levels <= _MAX_LEVELS
         ):
-            raise self._broken("its footer leads nowhere")
+            raise self._broken_pack("its footer leads nowhere")
         self._latest: dict[int, tuple[int, list[PackedRun]]] = {}
         """By level, where the page begins that was read last, and what it says: neighbours are asked for."""
         self._root_text = tail[start - tail_at : start - tail_at + length] if start >= tail_at else None
@@ -249,11 +249,11 @@ class Pack:
         at, count, name = len(MAGIC), 0, ""
         for entry in self._leaves(self._root, self._levels):
             if entry.start != at or (count and entry.name <= name):
-                raise self._broken(f"its directory does not fit together at {entry.name!r}")
+                raise self._broken_pack(f"its directory does not fit together at {entry.name!r}")
             at, count, name = at + entry.length, count + 1, entry.name
             yield entry
         if (at, count) != (self._end, self.runs):
-            raise self._broken("its directory does not name all that is in it")
+            raise self._broken_pack("its directory does not name all that is in it")
 
     def unpack(self, run: PackedRun, into: Path) -> None:
         """Put the files of *run* into the folder *into*; raises where they are not what was packed."""
@@ -275,7 +275,7 @@ class Pack:
         if digest.digest() != run.digest:
             raise DigestMismatch("is not what was packed; get the pack again", file=self.label(run.name))
         if not is_whole or not files.is_done:
-            raise self._broken(f"the run {run.name!r} does not have the size that the directory says")
+            raise self._broken_pack(f"the run {run.name!r} does not have the size that the directory says")
 
     def label(self, name: str) -> str:
         """How a run is named by users."""
@@ -287,14 +287,14 @@ class Pack:
             yield from entries
             return
         if sum(entry.size_bytes for entry in entries) != page.size_bytes:
-            raise self._broken("its directory counts otherwise than its footer")
+            raise self._broken_pack("its directory counts otherwise than its footer")
         for entry in entries:
             yield from self._leaves(entry, level - 1)
 
     def _page(self, page: PackedRun, *, is_leaf: bool) -> list[PackedRun]:
         is_inside = self._end <= page.start and page.start + page.length <= self._directory_end
         if not is_inside or not 0 < page.length <= _MAX_PAGE_BYTES:
-            raise self._broken("its directory leads out of it")
+            raise self._broken_pack("its directory leads out of it")
         known = self._root_text if page is self._root else None
         text = self._read(page.start, page.length) if known is None else known
         if sha256(text).digest() != page.digest:
@@ -302,9 +302,9 @@ class Pack:
         try:
             entries = _read_page(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._broken(f"its directory cannot be read ({error})") from None
+            raise self._broken_pack(f"its directory cannot be read ({error})") from None
         if len(entries) != page.size_bytes and is_leaf:
-            raise self._broken("its directory counts otherwise than its footer")
+            raise self._broken_pack("its directory counts otherwise than its footer")
         for entry in entries:
             self._check_entry(entry, is_leaf=is_leaf)
         return entries
@@ -313,17 +313,17 @@ class Pack:
         safe_name(entry.name, self.name)
         low, high = (len(MAGIC), self._end) if is_leaf else (self._end, self._directory_end)
         if entry.length <= 0 or entry.size_bytes < 0 or not low <= entry.start <= high - entry.length:
-            raise self._broken(f"its directory leads out of it at {entry.name!r}")
+            raise self._broken_pack(f"its directory leads out of it at {entry.name!r}")
         if is_leaf and entry.size_bytes > entry.length * _MAX_RATIO:
-            raise self._broken(f"the run {entry.name!r} cannot have {entry.size_bytes} bytes")
+            raise self._broken_pack(f"the run {entry.name!r} cannot have {entry.size_bytes} bytes")
 
     def _read(self, start: int, length: int) -> bytes:
         found = self._file.read(start, length)
         if len(found) != length:
-            raise self._broken(f"it has {len(found)} of {length} bytes at {start}")
+            raise self._broken_pack(f"it has {len(found)} of {length} bytes at {start}")
         return found
 
-    def _broken(self, reason: str) -> FormatError:
+    def _broken_pack(self, reason: str) -> FormatError:
         return FormatError(f"is no whole pack: {reason}; get or make it again", file=self.name)
 
 
@@ -349,7 +349,7 @@ class _FileWriter:
             self._open_next()
         while data:
             if self.is_done or self._stream is None:
-                raise self._refused("it has more than its list says")
+                raise self._broken_run("it has more than its list says")
             part = data[: self._left]
             self._stream.write(part)
             data, self._left = data[len(part) :], self._left - len(part)
@@ -366,18 +366,18 @@ class _FileWriter:
             return None
         [length] = struct.unpack_from("<I", self._head)
         if length > _MAX_LIST_BYTES:
-            raise self._refused("its list of files is too long")
+            raise self._broken_run("its list of files is too long")
         if len(self._head) < 4 + length:
             return None
         try:
             files = _read_list(self._head[4 : 4 + length])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self._refused("its list of files cannot be read") from None
+            raise self._broken_run("its list of files cannot be read") from None
         sizes = [size for _, size in files]
         if min(sizes, default=0) < 0 or sum(sizes) != self._size_bytes:
-            raise self._refused("its files have another size than the directory says")
+            raise self._broken_run("its files have another size than the directory says")
         if len({name for name, _ in files}) != len(files):
-            raise self._refused("it has two files of one name")
+            raise self._broken_run("it has two files of one name")
         self._files = iter(files)
         return self._head[4 + length :]
 
@@ -398,5 +398,5 @@ class _FileWriter:
                 reason = f"{name!r} cannot be written: {error.strerror}"
                 raise StoreError(f"{self._where}: {reason}") from error
 
-    def _refused(self, reason: str) -> FormatError:
+    def _broken_run(self, reason: str) -> FormatError:
         return FormatError(f"is no whole run: {reason}; get or make the pack again", file=self._where)

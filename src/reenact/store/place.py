@@ -22,7 +22,7 @@ def staging_folder(place: Path) -> Path:
 
     What a killed process left there is removed.
     """
-    for left in _staged(place):
+    for left in _staged_folders(place):
         if _is_dead(left):
             discard(left)
     return place.with_name(f".{place.name}.recording-{os.getpid()}")
@@ -30,11 +30,11 @@ def staging_folder(place: Path) -> Path:
 
 def discard_staged(place: Path) -> None:
     """Remove what processes that are gone for sure were making to be *place*, and *place* itself."""
-    for left in (*_staged(place), place):
+    for left in (*_staged_folders(place), place):
         discard(left)
 
 
-def _staged(place: Path) -> list[Path]:
+def _staged_folders(place: Path) -> list[Path]:
     return list(place.parent.glob(f".{escape(place.name)}.recording-*"))
 
 
@@ -64,12 +64,12 @@ def _rename_or_exchange(new: Path, place: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        if not _exchanged_at_once(new, place):
+        if not _exchange_at_once(new, place):
             _exchange_in_steps(new, place)
         rmtree(new, ignore_errors=True)
 
 
-def _exchanged_at_once(one: Path, other: Path) -> bool:
+def _exchange_at_once(one: Path, other: Path) -> bool:
     exchange = getattr(ctypes.CDLL(None), "renameat2", None)
     if exchange is None:
         return False

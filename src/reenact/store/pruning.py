@@ -398,7 +398,7 @@ def carry_out(plan: PrunePlan, report: PruneReport, *, now_ms: float) -> None:
 
 def _remove(run: FoundRun) -> bool:
     aside = _aside(run.path)
-    with RunDir(run.path).alone():
+    with RunDir(run.path).lock():
         if not _is_still(run.path, run):
             return False
         os.rename(run.path, aside)
@@ -413,7 +413,7 @@ def _remove(run: FoundRun) -> bool:
 def _prune_payloads(run: FoundRun, now_ms: float) -> bool:
     folder = RunDir(run.path)
     aside = _aside(run.path)
-    with folder.alone():
+    with folder.lock():
         if not _is_still(run.path, run):
             return False
         blobs = sorted(folder.blobs)

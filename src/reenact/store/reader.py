@@ -264,13 +264,13 @@ class EventReader:
             raise FormatError(f"{digest!r} names no blob", file=self.events_file)
         return self._blobs.get(digest)
 
-    def reading_blobs(self) -> AbstractContextManager[Callable[[str], bytes]]:
+    def open_blobs(self) -> AbstractContextManager[Callable[[str], bytes]]:
         """A function that is as :meth:`blob`, and faster where many are read."""
-        return self._blobs.reading_many()
+        return self._blobs.open_reader()
 
     def has_blob(self, digest: str) -> bool:
         """Whether the blob is there; it is not read."""
-        return not self._blobs.missing([digest])
+        return not self._blobs.find_missing([digest])
 
     def check_blobs(self, digests: Iterator[str]) -> None:
         """Raise for the first of *digests* whose blob is missing or damaged."""

@@ -126,7 +126,7 @@ class _InPack:
     def is_run(self) -> bool:
         """Raises where it would be one and is not there."""
         if self._run is not None and self._open().find(self._run) is None:
-            raise self._missing(self._run)
+            raise self._missing_run(self._run)
         return self._run is not None
 
     def runs(self) -> list[RemoteRun]:
@@ -138,7 +138,7 @@ class _InPack:
         if self._run is None:
             raise StoreError(f"{self._pack}: is a pack of runs; name one as {self._pack}#RUN")
         if not self._fetch_run(self._run, folder):
-            raise self._missing(self._run)
+            raise self._missing_run(self._run)
         _fetch_parents(folder, self._run, self._fetch_run)
         return folder / self._run
 
@@ -152,7 +152,7 @@ class _InPack:
         is_address = address_in(self._pack) is not None
         return _open_stored_pack(self._pack) if is_address else Pack(LocalFile(Path(self._pack)))
 
-    def _missing(self, name: str) -> StoreError:
+    def _missing_run(self, name: str) -> StoreError:
         listing = f"list what is in it with: reenact ls {self._pack}"
         return StoreError(f"{self._pack}: there is no run {name!r} in it; {listing}")
 
@@ -244,9 +244,9 @@ def local_run(path: str | Path) -> Iterator[Path]:
         yield Path(local_path(path))
         return
     with TemporaryDirectory(prefix="reenact-run-", ignore_cleanup_errors=True) as temp:
-        with naming(temp, place.label):
+        with relabel_errors(temp, place.label):
             copy = place.fetch(Path(temp))
-        with naming(str(copy), place.label):
+        with relabel_errors(str(copy), place.label):
             yield copy
 
 
@@ -259,14 +259,14 @@ def local_folder(path: str | Path) -> Iterator[Path]:
         return
     with (
         TemporaryDirectory(prefix="reenact-folder-", ignore_cleanup_errors=True) as temp,
-        naming(temp, place.label),
+        relabel_errors(temp, place.label),
     ):
         place.fetch_all(Path(temp))
         yield Path(temp)
 
 
 @contextmanager
-def naming(copy: str, label: str) -> Iterator[None]:
+def relabel_errors(copy: str, label: str) -> Iterator[None]:
     """Errors that name *copy* name *label* instead."""
     try:
         yield
@@ -275,7 +275,7 @@ def naming(copy: str, label: str) -> Iterator[None]:
         error.reason = error.reason.replace(copy, label)
         raise
     except ReenactError as error:
-        error.args = renamed(error.args, copy, label)
+        error.args = relabel(error.args, copy, label)
         raise
     except OSError as error:
         if error.filename is not None:
@@ -283,20 +283,20 @@ def naming(copy: str, label: str) -> Iterator[None]:
         raise
 
 
-def renamed(value: object, copy: str, label: str) -> Any:
+def relabel(value: object, copy: str, label: str) -> Any:
     """A report that names *label* wherever it named *copy*."""
     if isinstance(value, str):
         return value.replace(copy, label)
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        changed = {name: new for name, old in fields.items() if (new := renamed(old, copy, label)) is not old}
+        changed = {name: new for name, old in fields.items() if (new := relabel(old, copy, label)) is not old}
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, dict):
-        return {key: renamed(each, copy, label) for key, each in value.items()}
+        return {key: relabel(each, copy, label) for key, each in value.items()}
     if isinstance(value, list):
-        return [renamed(each, copy, label) for each in value]
+        return [relabel(each, copy, label) for each in value]
     if isinstance(value, tuple):
-        items = (renamed(each, copy, label) for each in value)
+        items = (relabel(each, copy, label) for each in value)
         return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
     return value
 
@@ -323,7 +323,7 @@ def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     found.append((str(copy), place.label))
                 result = function(*bound.args, **bound.kwargs)
                 for copy_path, label in found:
-                    result = renamed(result, copy_path, label)
+                    result = relabel(result, copy_path, label)
                 return result
 
         return call

@@ -325,7 +325,7 @@ class RunDir:
         write_whole(inside(self.path, name), content, temp_folder=self.path, sync=True)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Nobody else changes a finished run in the block; waits for who does."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -542,7 +542,7 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
 
 
 @contextmanager
-def making_folder(path: Path) -> Iterator[Path]:
+def build_folder(path: Path) -> Iterator[Path]:
     """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone."""
     was_there = path.exists()
     make_empty_folder(path)

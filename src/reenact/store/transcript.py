@@ -25,9 +25,9 @@ from reenact.providers import (
     ToolCallPart,
     ToolResultPart,
     read_conversation,
+    read_neutral_request,
+    read_neutral_response,
     read_response,
-    read_told_request,
-    read_told_response,
 )
 from reenact.providers.meaning import Provider
 from reenact.store.reader import EventReader
@@ -73,7 +73,7 @@ def transcript_of(log: EventReader) -> bytes:
 
 # No named tuples: making one runs eval(), and where this module is first imported after an unhandled
 # KeyboardInterrupt, that makes Python forget the interrupt and end with status 1 instead of 130.
-class _Said(msgspec.Struct, frozen=True):
+class _Excerpt(msgspec.Struct, frozen=True):
     """A text, as much of it as is ever shown."""
 
     text: str
@@ -85,7 +85,7 @@ class _Section(msgspec.Struct, frozen=True):
     """A heading and what was said under it."""
 
     title: str
-    said: _Said
+    said: _Excerpt
 
     def to_text(self, limit: int) -> str:
         """The text is indented, so that nothing in it can end it, and cut where it is longer than *limit*."""
@@ -99,7 +99,7 @@ class _Section(msgspec.Struct, frozen=True):
 def _section(title: str, text: str) -> _Section:
     is_short = len(text) <= _TEXT_CHARACTERS[-1]
     proof = "" if is_short else digest_of_bytes(text.encode("utf-8", "replace")).removeprefix("sha256:")
-    return _Section(title, _Said(text[: _TEXT_CHARACTERS[0]], len(text), proof))
+    return _Section(title, _Excerpt(text[: _TEXT_CHARACTERS[0]], len(text), proof))
 
 
 class _Writer:
@@ -111,7 +111,7 @@ class _Writer:
         """The same by title and text: the next request repeats most of it."""
         self._has_references = self._has_marks = False
         """Whether the event may refer to what is stored elsewhere; whether values may keep Python types."""
-        self._shown: set[_Said] = set()
+        self._shown: set[_Excerpt] = set()
         """What models answered and tools gave, which the next request says again."""
         self._names: dict[str, str] = {}
         """By call id: what a call is called, for its outcome."""
@@ -203,7 +203,7 @@ class _Writer:
         answer, pieces = self._value(data.get("response")), self._value(data.get("pieces"))
         body = answer.get("body") if isinstance(answer, dict) else None
         if pieces is None and body is None:
-            return read_told_response(str(data.get("provider")), answer)
+            return read_neutral_response(str(data.get("provider")), answer)
         chunks = pieces if isinstance(pieces, list) else [body]
         text = "".join(chunk for chunk in chunks if isinstance(chunk, str))
         if data.get("provider") not in _PROVIDERS or not text:
@@ -217,7 +217,7 @@ def _messages(request: Any) -> Iterator[tuple[str, str]]:
     asked = (
         read_conversation(urlsplit(request["url"]).path, request.get("body"))
         if is_http
-        else read_told_request(request)
+        else read_neutral_request(request)
     )
     if asked is None:
         yield from _items(request.get("body", request) if isinstance(request, dict) else request)

@@ -134,7 +134,7 @@ class CostBudget(Params, frozen=True, kw_only=True):
 def cost_budget(trace: Trace, params: CostBudget) -> Verdict:
     """The run cost no more than allowed, at the prices given; a model without a price fails."""
     answers = of_type(trace, "llm_response")
-    used = [*_used(trace, answers, params.model)]
+    used = [*_token_use(trace, answers, params.model)]
     if not used:
         return verdict(False, "expected token usage to be priced, found none recorded", events=answers)
     costs: dict[str, float] = {}
@@ -151,7 +151,7 @@ def cost_budget(trace: Trace, params: CostBudget) -> Verdict:
     )
 
 
-def _used(trace: Trace, answers: list[TraceEvent], model: str | None) -> Iterator[tuple[str, _Tokens]]:
+def _token_use(trace: Trace, answers: list[TraceEvent], model: str | None) -> Iterator[tuple[str, _Tokens]]:
     """The use of each model call; of the run as a whole where no calls are known."""
     for event in answers:
         tokens = _tokens(event.data.get("usage"))

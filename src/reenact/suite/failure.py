@@ -9,7 +9,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, errors_of, of_type
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
+from reenact.suite.verdict import Verdict, at, count_of, quote, verdict
 
 SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "successfully sent", "all set")
 
@@ -31,11 +31,11 @@ def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
         kind for kind in types if params.retry_on_error_types and kind not in params.retry_on_error_types
     ]
     passed = bool(errors) and not foreign and retries <= allowed
-    wanted = f"expected {params.tool} to fail and be retried at most {counted(allowed, 'time')}"
+    wanted = f"expected {params.tool} to fail and be retried at most {count_of(allowed, 'time')}"
     if params.retry_on_error_types:
         wanted += f" on {', '.join(params.retry_on_error_types)}"
-    found = f"{counted(len(made), 'call')}{at(made)} and "
-    found += f"{counted(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
+    found = f"{count_of(len(made), 'call')}{at(made)} and "
+    found += f"{count_of(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
     observed = {"calls": len(made), "retries": retries, "error_types": types}
     events = errors if foreign or not errors else [*made, *errors]  # how often is then not looked at
     return verdict(passed, f"{wanted}, found {found}", observed=observed, events=events)
@@ -59,10 +59,10 @@ def graceful_failure_output(trace: Trace, params: GracefulFailure) -> Verdict:
     ]
     problems = [] if errors else ["no error event"]
     if not said:
-        problems.append(f"none of {', '.join(map(quoted, params.allowed_failure_phrases))}")
-    problems += [f"the claim {quoted(phrase)}" for phrase in claimed]
+        problems.append(f"none of {', '.join(map(quote, params.allowed_failure_phrases))}")
+    problems += [f"the claim {quote(phrase)}" for phrase in claimed]
     wanted = "expected an error and an output that admits it"
-    message = f"{wanted}, found {'; '.join(problems) or quoted(said[0]) + at(errors)} in {quoted(output)}"
+    message = f"{wanted}, found {'; '.join(problems) or quote(said[0]) + at(errors)} in {quote(output)}"
     observed = {"errors": len(errors), "failure_phrases": said, "success_phrases": claimed}
     return verdict(not problems, message, observed=observed, events=errors)
 
@@ -85,7 +85,7 @@ def no_errors(trace: Trace, params: NoErrors) -> Verdict:
         f"{event.data.get('error_type', 'failed')} {event.data.get('message', '')}".rstrip()
         for event in found[:5]
     )
-    wanted = f"at most {counted(params.max_errors, 'error')}" if params.max_errors else "no error"
+    wanted = f"at most {count_of(params.max_errors, 'error')}" if params.max_errors else "no error"
     message = f"expected {wanted}, found {len(found) or 'none'}{at(found)}"
     message += f" ({listed})" if listed else ""
     return verdict(len(found) <= params.max_errors, message, observed={"errors": len(found)}, events=found)

@@ -20,7 +20,7 @@ from reenact.formats.workspace import EntryKind, Tree, TreeEntry, read_tree
 from reenact.store.reader import CaptureReader
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.verdict import Verdict, counted, quoted, verdict
+from reenact.suite.verdict import Verdict, count_of, quote, verdict
 from reenact.workspace.compare import (
     FileChange,
     ReadContent,
@@ -164,7 +164,7 @@ def file_contains(trace: Trace | RunFiles, params: FileContains) -> Verdict:
         raise UsageError("params: give text or pattern, one of them")
     files = _files_of(trace)
     entry = files.find_at_end(params.path)
-    wanted = f"expected {params.path} to contain {quoted(params.text or params.pattern or '')}"
+    wanted = f"expected {params.path} to contain {quote(params.text or params.pattern or '')}"
     if entry is None or entry.kind != "file":
         found = "nothing" if entry is None else _article(entry)
         return verdict(False, f"{wanted}, found {found}", observed={"path": params.path, "size_bytes": None})
@@ -173,7 +173,7 @@ def file_contains(trace: Trace | RunFiles, params: FileContains) -> Verdict:
         is_there = Searcher().contains(content, params.text, case_sensitive=True)
     else:
         is_there = Searcher().search(params.pattern or "", content, ignore_case=False) is not None
-    message = f"{wanted}, found {counted(len(content), 'character')} {'with' if is_there else 'without'} it"
+    message = f"{wanted}, found {count_of(len(content), 'character')} {'with' if is_there else 'without'} it"
     return verdict(is_there, message, observed={"path": params.path, "size_bytes": entry.size_bytes})
 
 
@@ -210,7 +210,7 @@ def files_changed_only(trace: Trace | RunFiles, params: FilesChangedOnly) -> Ver
             changed |= {printable_path(path) for path in _paths(change)}
     others = sorted(path for path in changed if not any(fnmatchcase(path, p) for p in params.patterns))
     message = f"expected changes only in {', '.join(params.patterns)}, "
-    message += f"found {counted(len(others), 'other')}{': ' if others else ''}{', '.join(others[:10])}"
+    message += f"found {count_of(len(others), 'other')}{': ' if others else ''}{', '.join(others[:10])}"
     return verdict(not others, message, observed={"changed": sorted(changed), "others": others})
 
 
@@ -261,7 +261,7 @@ def command_succeeds_in_workspace(_: Trace, params: CommandSucceedsInWorkspace) 
 
 
 def _not_run(params: CommandSucceedsInWorkspace, option: str) -> str:
-    return f"{quoted(shlex.join(params.words))} was not run: commands are run only with {option}"
+    return f"{quote(shlex.join(params.words))} was not run: commands are run only with {option}"
 
 
 def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspace], Verdict]:
@@ -275,7 +275,7 @@ def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspa
 
 
 def _judge_end(params: CommandSucceedsInWorkspace, end: CommandEnd) -> Verdict:
-    wanted = f"expected {quoted(shlex.join(params.words))} to succeed among the files at the end"
+    wanted = f"expected {quote(shlex.join(params.words))} to succeed among the files at the end"
     observed = {"exit_status": end.exit_status, "output": end.output, "offline": end.is_offline}
     if end.exit_status == 0:
         return verdict(True, f"{wanted}, it did", observed=observed)
@@ -283,7 +283,7 @@ def _judge_end(params: CommandSucceedsInWorkspace, end: CommandEnd) -> Verdict:
     how = f"exit status {end.exit_status}"
     if end.exit_status is None:
         how = f"it was stopped after {params.timeout_s:g} s"
-    return verdict(False, f"{wanted}, found {how}: {quoted(said.strip())}", observed=observed)
+    return verdict(False, f"{wanted}, found {how}: {quote(said.strip())}", observed=observed)
 
 
 def _paths(change: FileChange) -> list[bytes]:

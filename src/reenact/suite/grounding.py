@@ -11,7 +11,7 @@ from reenact.suite.events import strings_in, successful_results
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.values import content_units, stems, urls
-from reenact.suite.verdict import Verdict, counted, quoted, verdict
+from reenact.suite.verdict import Verdict, count_of, quote, verdict
 
 
 class ClaimsSupported(Params, frozen=True, kw_only=True):
@@ -22,24 +22,24 @@ class ClaimsSupported(Params, frozen=True, kw_only=True):
 def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdict:
     """A source answered, each address is as it returned it, and each claim shares enough of its words."""
     results = successful_results(trace, params.allowed_sources)
-    returned = _returned(results)
+    returned = _returned_texts(results)
     output = trace.final_output.content
     invented = [url for url in urls(output) if url not in returned]
     known = {stem for text in returned for stem in stems(text)}
     unsupported = [unit for unit in content_units(output) if not _is_supported(unit, known)]
     problems = [f"the address {url}" for url in invented]
-    problems += [f"the claim {quoted(unit)}" for unit in unsupported]
+    problems += [f"the claim {quote(unit)}" for unit in unsupported]
     problems += [] if results or problems else ["anything: no source answered"]
     sources = ", ".join(params.allowed_sources) or "no tool"
     message = (
-        f"expected everything to come from {sources} ({counted(len(results), 'successful result')}), found "
+        f"expected everything to come from {sources} ({count_of(len(results), 'successful result')}), found "
         + (f"no support for {'; '.join(problems)}" if problems else "it so")
     )
     observed = {"unsupported_urls": invented, "unsupported_claims": unsupported}
     return verdict(not problems, message, observed=observed, events=results)
 
 
-def _returned(results: list[TraceEvent]) -> set[str]:
+def _returned_texts(results: list[TraceEvent]) -> set[str]:
     return {text for event in results for text in strings_in(event.data.get("result"))}
 
 
@@ -68,19 +68,19 @@ def no_fabricated_source_or_citation(trace: Trace, params: NoFabricatedSource) -
     """What the output cites (addresses, DOIs, named sources, numbered notes) was really there."""
     results = successful_results(trace, params.allowed_sources)
     asked = [text for message in trace.input_messages for text in strings_in(message.content)]
-    seen = "\n".join([*_returned(results), *asked, *params.known_sources])
+    seen = "\n".join([*_returned_texts(results), *asked, *params.known_sources])
     searcher = Searcher()
     output = trace.final_output.content
-    invented = [cited for cited in _cited(output) if not searcher.contains(seen, cited)]
+    invented = [cited for cited in _cited_sources(output) if not searcher.contains(seen, cited)]
     dangling = sorted(set(_MARKER.findall(output)) - set(_REFERENCE.findall(output)), key=int)
-    problems = [*map(quoted, invented), *(f"the note [{number}], which leads nowhere" for number in dangling)]
-    wanted = f"expected every source to be among {counted(len(results), 'successful result')}"
+    problems = [*map(quote, invented), *(f"the note [{number}], which leads nowhere" for number in dangling)]
+    wanted = f"expected every source to be among {count_of(len(results), 'successful result')}"
     message = f"{wanted}, found {', '.join(problems) if problems else 'it so'}"
     observed = {"fabricated": invented, "dangling_notes": dangling}
     return verdict(not problems, message, observed=observed, events=results)
 
 
-def _cited(output: str) -> Iterator[str]:
+def _cited_sources(output: str) -> Iterator[str]:
     """Every source that *output* names, each once, without the punctuation around it."""
     found = [*urls(output), *_DOI.findall(output), *_ARXIV.findall(output)]
     found += [match["name"] for match in _ATTRIBUTION.finditer(output)]

@@ -11,7 +11,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import MEMORY_TYPES, of_type, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
-from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
+from reenact.suite.verdict import Verdict, at, count_of, quote, verdict
 
 BRIEF_CHARACTERS: Final = 220
 """The longest bullet of an output that shows a preference for brief ones, as a whole line."""
@@ -30,8 +30,8 @@ def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
     found = [event for event in of_type(trace, *MEMORY_TYPES) if event.group_id == group_id]
     is_shown = _shows(trace.final_output.content, params.expected_memory_fact)
     where = "without a group" if group_id is None else f"in group {group_id}"
-    wanted = f"expected {quoted(params.expected_memory_fact)} to be recalled {where}"
-    message = f"{wanted}, found {counted(len(found), 'memory event')}{at(found)}"
+    wanted = f"expected {quote(params.expected_memory_fact)} to be recalled {where}"
+    message = f"{wanted}, found {count_of(len(found), 'memory event')}{at(found)}"
     message += f" and an output that is {'not ' if is_shown else ''}against it"
     observed = {"group_id": group_id, "memory_events": len(found), "shown_in_output": is_shown}
     return verdict(bool(found) or is_shown, message, observed=observed, events=found)
@@ -68,7 +68,7 @@ def no_cross_group_memory_use(trace: Trace, params: NoCrossGroupMemory) -> Verdi
     else:
         groups = ", ".join(sorted({f"{event.group_id}:{event.data.get('path') or '?'}" for event in foreign}))
         message = (
-            f"{wanted}, found {groups or 'none'}{at(foreign)} among {counted(len(found), 'memory event')}"
+            f"{wanted}, found {groups or 'none'}{at(foreign)} among {count_of(len(found), 'memory event')}"
         )
     observed = {"memory_events": len(found), "forbidden": [event.event_id for event in foreign]}
     return verdict(not foreign and not unproven, message, observed=observed, events=foreign or found)
@@ -97,17 +97,17 @@ def memory_update_on_correction(trace: Trace, params: MemoryUpdate) -> Verdict:
     fact, searcher = params.expected_memory_fact, Searcher()
     good = [event for event in writes if fact is None or _mentions(event, fact, searcher)]
     wanted = f"expected a memory write in group {group_id}" + (
-        f" that mentions {quoted(fact)}" if fact else ""
+        f" that mentions {quote(fact)}" if fact else ""
     )
     events = ([correction] if isinstance(correction, TraceEvent) else []) + (good or writes)
     observed = {"writes": len(writes), "matching": len(good)}
     if correction is None:
         message = (
-            f"{wanted} after a correction, found no message that matches {quoted(params.correction or '')}"
+            f"{wanted} after a correction, found no message that matches {quote(params.correction or '')}"
         )
         return verdict(False, message, observed=observed, events=events)
     message = f"{wanted}, found {'it' if good else 'none'}{at(good)}"
-    message += "" if good else f" among {counted(len(writes), 'write')}{at(writes)}"
+    message += "" if good else f" among {count_of(len(writes), 'write')}{at(writes)}"
     return verdict(bool(good), message, observed=observed, events=events)
 
 

@@ -17,7 +17,7 @@ from reenact.suite.events import calls, output_events, strings_in
 from reenact.suite.params import Params
 from reenact.suite.patterns import Searcher
 from reenact.suite.values import bullets, has_key, paragraphs, schema_problems, sentence_count
-from reenact.suite.verdict import Verdict, at, counted, quoted, verdict
+from reenact.suite.verdict import Verdict, at, count_of, quote, verdict
 
 
 class OutputContains(Params, frozen=True, kw_only=True):
@@ -32,23 +32,23 @@ def output_contains(trace: Trace, params: OutputContains) -> Verdict:
     if not params.any_of and not params.all_of and not params.regex:
         raise UsageError("params: give any_of, all_of or regex")
     text, searcher = trace.final_output.content, Searcher()
-    missing = [*_missing(text, params, searcher)]
+    missing = [*_find_missing(text, params, searcher)]
     wanted = f"expected the output to contain {' and '.join(missing)}, found" if missing else "all is in"
-    return verdict(not missing, f"{wanted} {quoted(text)}", observed={"missing": missing})
+    return verdict(not missing, f"{wanted} {quote(text)}", observed={"missing": missing})
 
 
-def _missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
+def _find_missing(text: str, params: OutputContains, searcher: Searcher) -> Iterator[str]:
     case_sensitive = params.case_sensitive
     if params.any_of and not any(
         searcher.contains(text, part, case_sensitive=case_sensitive) for part in params.any_of
     ):
-        yield f"one of {', '.join(map(quoted, params.any_of))}"
+        yield f"one of {', '.join(map(quote, params.any_of))}"
     for part in params.all_of:
         if not searcher.contains(text, part, case_sensitive=case_sensitive):
-            yield quoted(part)
+            yield quote(part)
     for pattern in params.regex:
         if not searcher.search(pattern, text, ignore_case=not case_sensitive):
-            yield f"a match of {quoted(pattern)}"
+            yield f"a match of {quote(pattern)}"
 
 
 class OutputOmits(Params, frozen=True, kw_only=True):
@@ -67,8 +67,8 @@ def output_omits(trace: Trace, params: OutputOmits) -> Verdict:
             found += [match[0]] if match else []
         elif searcher.contains(text, pattern, case_sensitive=params.case_sensitive):
             found.append(pattern)
-    wanted = f"expected the output to omit {', '.join(map(quoted, params.patterns))}"
-    message = f"{wanted}, found {', '.join(map(quoted, found)) or 'none of it'}"
+    wanted = f"expected the output to omit {', '.join(map(quote, params.patterns))}"
+    message = f"{wanted}, found {', '.join(map(quote, found)) or 'none of it'}"
     return verdict(not found, message, observed={"found": found})
 
 
@@ -115,21 +115,21 @@ def _check_bullets(text: str, params: OutputMatchesFormat) -> tuple[list[str], d
     at_least = max(1, params.min_bullets or 1)
     problems = []
     if len(found) < at_least:
-        problems.append(f"{counted(len(found), 'bullet')}, fewer than {at_least}")
+        problems.append(f"{count_of(len(found), 'bullet')}, fewer than {at_least}")
     if params.max_bullets is not None and len(found) > params.max_bullets:
-        problems.append(f"{counted(len(found), 'bullet')}, more than {params.max_bullets}")
+        problems.append(f"{count_of(len(found), 'bullet')}, more than {params.max_bullets}")
     sentences = [sentence_count(bullet) for bullet in found]
     limit = params.max_sentences_per_bullet
     for number, count in enumerate(sentences, 1):
         if limit is not None and count > limit:
-            problems.append(f"{counted(count, 'sentence')} in bullet {number}, more than {limit}")
+            problems.append(f"{count_of(count, 'sentence')} in bullet {number}, more than {limit}")
     return problems, {"bullets": len(found), "sentences": sentences}
 
 
 def _check_paragraphs(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict[str, JsonValue]]:
     found, wanted = len(paragraphs(text)), params.exact_paragraphs
     is_good = found == wanted if wanted is not None else found > 0
-    problem = f"{counted(found, 'paragraph')} instead of {'some' if wanted is None else wanted}"
+    problem = f"{count_of(found, 'paragraph')} instead of {'some' if wanted is None else wanted}"
     return [] if is_good else [problem], {"paragraphs": found}
 
 
@@ -141,7 +141,7 @@ def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict
     if params.required_keys and not isinstance(value, dict):
         return [f"JSON that is no object with the keys {', '.join(params.required_keys)}"], {"json": True}
     missing = [key for key in params.required_keys if not has_key(value, key)]
-    problems = [f"no key {', '.join(map(quoted, missing))}"] if missing else []
+    problems = [f"no key {', '.join(map(quote, missing))}"] if missing else []
     return problems, {"keys": sorted(value) if isinstance(value, dict) else []}
 
 
@@ -172,8 +172,8 @@ class AskClarifying(Params, frozen=True, kw_only=True):
 
 def ask_clarifying_when_ambiguous(trace: Trace, params: AskClarifying) -> Verdict:
     """An ambiguous request is answered with a question, not with a guess."""
-    if params.when is not None and not _is_asked(trace, params.when):
-        message = f"the request does not match {quoted(params.when)}, so nothing need be asked"
+    if params.when is not None and not _asks_for(trace, params.when):
+        message = f"the request does not match {quote(params.when)}, so nothing need be asked"
         return verdict(True, message, observed={"ambiguous": False})
     searcher = Searcher()
     questions = _questions(trace.final_output.content)
@@ -184,24 +184,24 @@ def ask_clarifying_when_ambiguous(trace: Trace, params: AskClarifying) -> Verdic
         if params.forbidden_tools == "all" or event.data.get("tool") in params.forbidden_tools
     ]
     problems = _problems(params, questions, relevant)
-    problems += [f"{counted(len(acted), 'call')} made without knowing{at(acted)}"] if acted else []
+    problems += [f"{count_of(len(acted), 'call')} made without knowing{at(acted)}"] if acted else []
     about = f" about {' or '.join(params.about_any_of)}" if params.about_any_of else ""
-    message = f"expected a question{about}, found " + ("; ".join(problems) or quoted(relevant[0]))
+    message = f"expected a question{about}, found " + ("; ".join(problems) or quote(relevant[0]))
     observed = {"ambiguous": True, "questions": questions, "calls": [event.event_id for event in acted]}
     return verdict(not problems, message, observed=observed, events=[*output_events(trace), *acted])
 
 
 def _problems(params: AskClarifying, questions: list[str], relevant: list[str]) -> list[str]:
     limit = params.max_questions
-    problems = [] if relevant else [f"{counted(len(questions), 'question')}, none of them about it"]
+    problems = [] if relevant else [f"{count_of(len(questions), 'question')}, none of them about it"]
     if not questions:
         problems = ["no question in the output"]
     if limit is not None and len(questions) > limit:
-        problems.append(f"{counted(len(questions), 'question')}, more than {limit}")
+        problems.append(f"{count_of(len(questions), 'question')}, more than {limit}")
     return problems
 
 
-def _is_asked(trace: Trace, pattern: str) -> bool:
+def _asks_for(trace: Trace, pattern: str) -> bool:
     searcher = Searcher()
     said = (text for message in trace.input_messages for text in strings_in(message.content))
     return any(searcher.search(pattern, text) for text in said)

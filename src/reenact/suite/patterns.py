@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, NoReturn
 import regex
 
 from reenact.errors import UsageError
-from reenact.suite.verdict import quoted
+from reenact.suite.verdict import quote
 
 BUDGET_S: Final = 0.7
 """Of processor time, for all searches of one assertion together; the library counts it so."""
@@ -48,19 +48,19 @@ class Searcher:
             return compiled.search(text, timeout=remaining_s)
         except TimeoutError:
             raise UsageError(
-                f"the pattern {quoted(pattern)} was given up after {self._budget_s} s on "
+                f"the pattern {quote(pattern)} was given up after {self._budget_s} s on "
                 f"{len(text)} characters; it backtracks, so simplify its nested repetitions"
             ) from None
         except (MemoryError, RecursionError):
             raise UsageError(
-                f"the pattern {quoted(pattern)} needs too much memory; simplify its repetitions"
+                f"the pattern {quote(pattern)} needs too much memory; simplify its repetitions"
             ) from None
 
     def contains(self, text: str, part: str, *, case_sensitive: bool = False) -> bool:
         """Whether the literal *part* stands somewhere in *text*; bounded like a search."""
         if thread_time() > self._deadline:
             raise UsageError(
-                f"the text {quoted(part)} was given up after {self._budget_s} s on {len(text)} characters; "
+                f"the text {quote(part)} was given up after {self._budget_s} s on {len(text)} characters; "
                 "look for fewer texts in one assertion"
             )
         if case_sensitive:
@@ -73,14 +73,14 @@ class Searcher:
 @lru_cache(maxsize=256)
 def _compile(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise UsageError(f"the pattern {quoted(pattern)} is longer than {MAX_PATTERN_CHARACTERS} characters")
+        raise UsageError(f"the pattern {quote(pattern)} is longer than {MAX_PATTERN_CHARACTERS} characters")
     flags = regex.VERSION1 | regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
     try:
         return regex.compile(translate(pattern, ignore_case=ignore_case), flags)
     except UsageError:
         raise
     except Exception as error:  # its own error, and what escapes it: too deep, too large, a set of everything
-        raise UsageError(f"the pattern {quoted(pattern)} cannot be compiled: {error}") from None
+        raise UsageError(f"the pattern {quote(pattern)} cannot be compiled: {error}") from None
 
 
 def translate(pattern: str, *, ignore_case: bool) -> str:
@@ -169,7 +169,7 @@ class _Translator:
     def _refuse(self, reason: str) -> NoReturn:
         place = f" at character {self._at + 1}" if self._at else ""
         raise UsageError(
-            f"the pattern {quoted(self._pattern)} is not a regular expression of Ruby: {reason}{place}"
+            f"the pattern {quote(self._pattern)} is not a regular expression of Ruby: {reason}{place}"
         )
 
     def _peek(self, length: int = 1) -> str:
@@ -215,8 +215,8 @@ class _Translator:
             elif (repeat := self._repeat()) is not None:
                 if not can_repeat:
                     self._refuse("nothing stands before the repetition")
-                copies[-1] = self._repeated_copies(copies[-1], repeat[0])
-                pieces[-1] = self._repeated(pieces[-1], *repeat)
+                copies[-1] = self._multiply_copies(copies[-1], repeat[0])
+                pieces[-1] = self._translate_repetition(pieces[-1], *repeat)
             elif sign == "(":
                 group, switched = self._group(options)
                 if switched is not None:  # the rest of this group, alternatives included, as Onigmo reads it
@@ -259,13 +259,13 @@ class _Translator:
         self._at = counts.end()
         return counts[0], True
 
-    def _repeated_copies(self, copies: int, sign: str) -> int:
+    def _multiply_copies(self, copies: int, sign: str) -> int:
         copies *= max(1, 1, *map(int, regex.findall(r"\d+", sign)))
         if copies > _MAX_COPIES:
             self._refuse(f"repetitions within each other of more than {_MAX_COPIES} times")
         return copies
 
-    def _repeated(self, atom: str, sign: str, is_counted: bool) -> str:
+    def _translate_repetition(self, atom: str, sign: str, is_counted: bool) -> str:
         if not is_counted:
             kind = self._take() if self._peek() in ("?", "+") else ""
             return f"(?:{atom}{sign}{kind})"
@@ -279,12 +279,12 @@ class _Translator:
         if not self._skip("?"):
             has_names = self._groups.names if self._groups.total is not None else self.names
             if has_names:  # beside named groups, others do not capture
-                return self._closed("(?:", options), None
+                return self._translate_group("(?:", options), None
             self.group_count += 1
-            return self._closed("(", options), None
+            return self._translate_group("(", options), None
         for opening in (":", "=", "!", ">", "<=", "<!"):
             if self._skip(opening):
-                return self._closed(f"(?{opening}", options), None
+                return self._translate_group(f"(?{opening}", options), None
         if self._skip("#"):
             self._until(")", "a comment")
             return "", None
@@ -296,7 +296,7 @@ class _Translator:
                 self._refuse(f"{name!r} is no name of a group")
             self.group_count += 1
             self.names.setdefault(name, []).append(self.group_count)
-            return self._closed(f"(?P<{self._identifier(name)}>", options), None
+            return self._translate_group(f"(?P<{self._identifier(name)}>", options), None
         return self._flags(options)
 
     def _identifier(self, name: str) -> str:
@@ -306,7 +306,7 @@ class _Translator:
             f"n{list(known).index(name)}" if name in known else self._refuse(f"no group is called {name!r}")
         )
 
-    def _closed(self, opening: str, options: _Options) -> str:
+    def _translate_group(self, opening: str, options: _Options) -> str:
         inside = self._alternatives(options)
         if not self._skip(")"):
             self._refuse("a group is not closed")
@@ -329,11 +329,11 @@ class _Translator:
         flags = "i" if "i" in on and "i" not in off else "-i" if "i" in off else ""
         if found[3] == ")":
             return flags, options
-        return self._closed(f"(?{flags}:", options), None
+        return self._translate_group(f"(?{flags}:", options), None
 
     def _conditional(self, options: _Options) -> str:
         name = self._until(")", "a condition").strip("<>'")
-        return self._closed(f"(?({self._number_or_name(name)})", options)
+        return self._translate_group(f"(?({self._number_or_name(name)})", options)
 
     # Atoms
 

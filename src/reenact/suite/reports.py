@@ -13,7 +13,7 @@ import msgspec
 from reenact import canonical
 from reenact.formats.result import RESULT_CODEC, SUMMARY_CODEC, AssertionResult, SuiteSummary, TestResult
 from reenact.suite.runner import EVIDENCE_CHARACTERS, PROBLEMS, Outcome
-from reenact.suite.verdict import counted, shorten
+from reenact.suite.verdict import count_of, shorten
 
 Tone: TypeAlias = Literal["pass", "fail", "error", "warning"]
 
@@ -45,9 +45,9 @@ def _tally(outcome: Outcome) -> str:
     warnings = sum(each.severity == "warning" for each in failed)
     remarks = len(outcome.result.warnings or ())
     skipped = sum(each.status == "skip" for each in found)
-    parts = [counted(len(found), "assertion")]
+    parts = [count_of(len(found), "assertion")]
     parts += [f"{len(failed) - warnings} failed"] if len(failed) > warnings else []
-    parts += [counted(warnings + remarks, "warning")] if warnings + remarks else []
+    parts += [count_of(warnings + remarks, "warning")] if warnings + remarks else []
     return ", ".join(parts + ([f"{skipped} skipped"] if skipped else []))
 
 
@@ -100,7 +100,7 @@ def last_line(summary: SuiteSummary) -> ReportLine:
     """The whole suite on one line, in the colour of the worst."""
     counts = {"passed": summary.passed, "failed": summary.failed, "could not be run": summary.errors}
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    text = f"{counted(summary.total, 'test')}: {said} in {summary.duration_ms / 1000:.2f} s"
+    text = f"{count_of(summary.total, 'test')}: {said} in {summary.duration_ms / 1000:.2f} s"
     tone: Tone = "error" if summary.errors else "fail" if summary.failed else "pass"
     return ReportLine(text, tone, len(text))
 

@@ -74,13 +74,13 @@ def _findings(
     text: str, event: TraceEvent | None, params: NoSecret, searcher: Searcher
 ) -> Iterator[_Finding]:
     for kind, secret in _secrets_in(text):
-        yield _Finding(kind, _hidden(secret), event)
+        yield _Finding(kind, _shorten_secret(secret), event)
     for pattern in params.patterns:
         if match := searcher.search(pattern, text):
-            yield _Finding("a match of a pattern", _hidden(match[0]), event)
+            yield _Finding("a match of a pattern", _shorten_secret(match[0]), event)
     for value in params.values:
         if value and value in text:
-            yield _Finding("a listed value", _hidden(value), event)
+            yield _Finding("a listed value", _shorten_secret(value), event)
 
 
 def _secrets_in(text: str) -> Iterator[tuple[str, str]]:
@@ -93,7 +93,7 @@ def _secrets_in(text: str) -> Iterator[tuple[str, str]]:
             yield kind, found[0]
 
 
-def _hidden(secret: str) -> str:
+def _shorten_secret(secret: str) -> str:
     return f"{secret[:_SHOWN_CHARACTERS]}… ({len(secret)} characters)"
 
 

@@ -13,7 +13,7 @@ from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
 from reenact.suite.values import includes, same
-from reenact.suite.verdict import Verdict, at, counted, shorten, verdict
+from reenact.suite.verdict import Verdict, at, count_of, shorten, verdict
 from reenact.trace.replayed import REPLAYED
 
 
@@ -37,7 +37,7 @@ def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
     """The calls are the expected ones: in order, in any order, none beyond them, or at least them."""
     steps = [step if isinstance(step, SequenceStep) else SequenceStep(tool=step) for step in params.steps]
     found = calls(trace)
-    taken = (_in_order if params.mode == "strict" else _assigned)(found, steps, params)
+    taken = (_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
     extra = [event for index, event in enumerate(found) if index not in taken]
     missing = [step for index, step in enumerate(steps) if index not in taken.values()]
     passed = not (extra and params.mode != "superset") and not (missing and params.mode != "subset")
@@ -83,7 +83,7 @@ def _in_order(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSe
     return {place: place for place, _ in enumerate(good)}
 
 
-def _assigned(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
+def _assign_calls(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
     """As many calls to steps as fit, each once: Kuhn's augmenting paths."""
     owner: dict[int, int] = {}
     fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]
@@ -183,7 +183,7 @@ def scheduler_task_runs(trace: Trace, params: TaskRuns) -> Verdict:
     message = (
         f"expected {f'task {params.task_id}' if params.task_id else 'a task'} started by "
         f"{params.trigger_must_equal}, found {f'task {task_id}' if task_id else 'none'} "
-        f"started by {scenario.trigger} with {counted(len(found), 'event')}{at(found)}"
+        f"started by {scenario.trigger} with {count_of(len(found), 'event')}{at(found)}"
     )
     observed = {"trigger": scenario.trigger, "task_id": task_id, "events": len(found)}
     return verdict(is_meant and is_carried, message, observed=observed, events=found)
@@ -204,9 +204,8 @@ def divergence_free(trace: Trace, params: DivergenceFree) -> Verdict:
     ]
     problems = [*map(_headline, found), *(f"a live call: {_live(event)}" for event in refused)]
     passed = len(found) <= params.max_divergences and not refused
-    message = (
-        f"expected {counted(params.max_divergences, 'divergence')}, found {'; '.join(problems[:5]) or 'none'}"
-    )
+    wanted = count_of(params.max_divergences, "divergence")
+    message = f"expected {wanted}, found {'; '.join(problems[:5]) or 'none'}"
     observed = {"divergences": len(found), "live_calls_refused": len(refused)}
     return verdict(passed, message, observed=observed, events=[*found, *refused])
 

@@ -41,11 +41,11 @@ def read_trace_of(
     source, directory = case.adapter_input, test_file.parent
     names: dict[str, Any] = {"case": case, "trace_id": f"{test_run_id}.{case.id}", "test_run_id": test_run_id}
     if source.replay_file is not ABSENT:
-        file = _existing(directory / source.replay_file, "replay_file")
+        file = _require_path(directory / source.replay_file, "replay_file")
         bundle = read_bundle(file.read_bytes(), str(file))
         return normalize(bundle, started_at=started_at, artifacts={"replay_file": str(file)}, **names)
     if source.replay_log is not ABSENT:
-        file = _existing(directory / source.replay_log, "replay_log")
+        file = _require_path(directory / source.replay_log, "replay_log")
         with file.open("rb") as stream:
             lines = read_replay_log(stream, file=str(file))
             return trace_of_run(read_log(lines), artifacts={"replay_log": str(file)}, **names)
@@ -64,7 +64,7 @@ def _trace_of_capture(
     with local_run(named) as path:
         artifacts = {"capture": remote_name(named)}
         trace = trace_of_run(
-            read_capture(CaptureReader(_existing(path, "capture"))), artifacts=artifacts, **names
+            read_capture(CaptureReader(_require_path(path, "capture"))), artifacts=artifacts, **names
         )
         if source.command is ABSENT:
             return trace
@@ -74,7 +74,7 @@ def _trace_of_capture(
         return with_receipt(trace, replay(path, source.command, directory))
 
 
-def _existing(path: Path, key: str) -> Path:
+def _require_path(path: Path, key: str) -> Path:
     if not path.exists():
         reason = f"{path} does not exist; paths are relative to the test file"
         raise FormatError(reason, json_path=f"$.adapter_input.{key}")

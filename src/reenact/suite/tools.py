@@ -22,7 +22,7 @@ from reenact.suite.values import (
     schema_problems,
     values_at,
 )
-from reenact.suite.verdict import Verdict, at, counted, quoted, shorten, verdict
+from reenact.suite.verdict import Verdict, at, count_of, quote, shorten, verdict
 
 
 class MustCallTool(Params, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class MustNotCallTool(Params, frozen=True, kw_only=True):
 def must_not_call_tool(trace: Trace, params: MustNotCallTool) -> Verdict:
     """The tool was not called at all."""
     found = calls(trace, params.tool)
-    message = f"{params.tool}: expected no call, found {counted(len(found), 'call')}{at(found)}"
+    message = f"{params.tool}: expected no call, found {count_of(len(found), 'call')}{at(found)}"
     return verdict(not found, message, observed={"calls": len(found)}, events=found)
 
 
@@ -141,10 +141,10 @@ class ToolArgsMatch(Params, frozen=True, kw_only=True):
 def tool_args_match(trace: Trace, params: ToolArgsMatch) -> Verdict:
     """One single call of the tool satisfies every condition."""
     searcher = Searcher()
-    return _any_call(trace, params.tool, lambda args: _unmatched(args, params.match, searcher))
+    return _any_call(trace, params.tool, lambda args: _find_mismatches(args, params.match, searcher))
 
 
-def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]:
+def _find_mismatches(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]:
     for key in match.required_keys:
         if not has_key(args, key):
             yield f"{key} is missing"
@@ -153,7 +153,7 @@ def _unmatched(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterator[str]
             yield f"{key} should contain {shorten(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
         if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
-            yield f"{key} should match {quoted(pattern)}, is {_is(args, key)}"
+            yield f"{key} should match {quote(pattern)}, is {_is(args, key)}"
 
 
 def _values(args: Any, path: str) -> list[Any]:
@@ -199,7 +199,7 @@ def tool_args(trace: Trace, params: ToolArgs) -> Verdict:
 
     if params.calls == "any":
         return _any_call(trace, params.tool, problems)
-    return _chosen_calls(trace, params, problems)
+    return _judge_calls(trace, params, problems)
 
 
 def _problems(args: Any, params: ToolArgs, searcher: Searcher) -> Iterator[str]:
@@ -227,10 +227,10 @@ def _any_call(trace: Trace, tool: str, problems: Any) -> Verdict:
     if not judged:
         return _never_called(trace, tool)
     message = f"{tool}: expected one call that matches, found none of {len(judged)}: {_list_problems(judged)}"
-    return verdict(False, message, observed=_observed(judged), events=found)
+    return verdict(False, message, observed=_observation(judged), events=found)
 
 
-def _chosen_calls(trace: Trace, params: ToolArgs, problems: Any) -> Verdict:
+def _judge_calls(trace: Trace, params: ToolArgs, problems: Any) -> Verdict:
     found = calls(trace, params.tool)
     if not found:
         return _never_called(trace, params.tool)
@@ -240,7 +240,7 @@ def _chosen_calls(trace: Trace, params: ToolArgs, problems: Any) -> Verdict:
     wanted = "every call" if params.calls == "all" else f"the {params.calls} call"
     message = f"{params.tool}: expected {wanted} to match, "
     message += f"found otherwise: {_list_problems(bad)}" if bad else f"{len(judged)} did"
-    return verdict(not bad, message, observed=_observed(judged), events=chosen)
+    return verdict(not bad, message, observed=_observation(judged), events=chosen)
 
 
 def _never_called(trace: Trace, tool: str) -> Verdict:
@@ -252,7 +252,7 @@ def _list_problems(judged: list[tuple[TraceEvent, list[str]]]) -> str:
     return "; ".join(f"{event.event_id}: {', '.join(wrong)}" for event, wrong in judged[:3])
 
 
-def _observed(judged: list[tuple[TraceEvent, list[str]]]) -> dict[str, Any]:
+def _observation(judged: list[tuple[TraceEvent, list[str]]]) -> dict[str, Any]:
     return {
         "calls": [
             {"call": event.event_id, "args": event.data.get("args"), "problems": wrong}

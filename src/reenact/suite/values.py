@@ -16,7 +16,7 @@ from reenact.canonical import JsonValue, child_path
 from reenact.errors import UsageError
 from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
-from reenact.suite.verdict import quoted, shorten
+from reenact.suite.verdict import quote, shorten
 
 _BULLET: Final = re.compile(r"\s*[-*]\s+(?P<text>\S.*)", re.ASCII)
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)", re.ASCII)
@@ -83,12 +83,13 @@ def urls(text: str) -> list[str]:
     """The web addresses in *text* as written, each once: up to white space, or to what encloses them."""
     return list(
         dict.fromkeys(
-            _enclosed(text[found.start() - 1 : found.start()], found[0]) for found in _URL.finditer(text)
+            _cut_at_closing(text[found.start() - 1 : found.start()], found[0])
+            for found in _URL.finditer(text)
         )
     )
 
 
-def _enclosed(before: str, address: str) -> str:
+def _cut_at_closing(before: str, address: str) -> str:
     closing = _ENCLOSURES.get(before)
     return address.partition(closing)[0] if closing else address
 
@@ -245,7 +246,7 @@ def _unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[s
     if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains, searcher):
         yield f"contain {shorten(matcher.contains)}"
     if matcher.regex is not None and not (isinstance(value, str) and searcher.search(matcher.regex, value)):
-        yield f"match {quoted(matcher.regex)}"
+        yield f"match {quote(matcher.regex)}"
     if matcher.type is not None and not _is_of_type(value, matcher.type):
         yield f"be of type {matcher.type}"
     yield from _out_of_range(value, matcher)

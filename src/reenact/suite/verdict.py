@@ -34,7 +34,7 @@ def verdict(
     return Verdict(passed=passed, message=message, observed=observed, event_refs=refs)
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """``no calls``, ``1 call``, ``2 calls``."""
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
@@ -46,7 +46,7 @@ def at(events: Iterable[TraceEvent]) -> str:
     return f" at {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """*text* in quotes on one line, cut where it is long."""
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
 

@@ -89,7 +89,7 @@ def answer_with(turn: Turn, wire: Wire, voice: Voice) -> Answer:
         case Fail():
             return _failure(turn, voice)
         case Disconnect():
-            return _broken(turn, wire, voice)
+            return _broken_answer(turn, wire, voice)
         case Raw():
             return _raw(turn)
         case Timeout():
@@ -128,7 +128,7 @@ def _failure(fail: Fail, voice: Voice) -> Answer:
     return voice.error(fail.status, f"scripted failure: {phrase(fail.status)}", fail.headers)
 
 
-def _broken(turn: Disconnect, wire: Wire, voice: Voice) -> Answer:
+def _broken_answer(turn: Disconnect, wire: Wire, voice: Voice) -> Answer:
     answer = _reply(turn.reply, wire, voice)
     if turn.after_chunks == 0:
         return Answer(status=None, delay_ms=answer.delay_ms)

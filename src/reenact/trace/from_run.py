@@ -133,12 +133,12 @@ class _Projection:
                 self.retries.see(event)
             for entry in self._project(event):
                 seq += 1
-                yield self._numbered(entry, event_id, event, seq)
+                yield self._number_event(entry, event_id, event, seq)
             if event.type in ("tool_call", "llm_request"):
                 name = event.data["tool" if event.type == "tool_call" else "model"]
                 self._calls[event.data["callId"]] = _Call(event_id, name, event.ts)
 
-    def _numbered(self, entry: TraceEntry, event_id: str, event: RunEvent, seq: int) -> TraceEvent:
+    def _number_event(self, entry: TraceEntry, event_id: str, event: RunEvent, seq: int) -> TraceEvent:
         is_outcome = entry.type in ("tool_result", "llm_response", "error")
         call = self._calls.get(entry.data.get("call_id", "")) if is_outcome else None
         scenario = self._scenario

@@ -18,10 +18,10 @@ from reenact.providers import (
     ModelRequest,
     ModelResponse,
     Text,
+    read_neutral_request,
+    read_neutral_response,
     read_request,
     read_response,
-    read_told_request,
-    read_told_response,
 )
 from reenact.providers.meaning import ModelMessage
 from reenact.store.reader import CaptureReader
@@ -41,7 +41,7 @@ _PROVIDERS: Final = frozenset({"anthropic", "openai_chat", "openai_responses", "
 def model_request(request: object) -> ModelRequest | None:
     """What a resolved request asks; ``None`` where it is no known wire format, and nobody tells of it."""
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
-        return read_told_request(request)
+        return read_neutral_request(request)
     return read_request(urlsplit(request["url"]).path, request.get("body"))
 
 
@@ -69,7 +69,7 @@ def model_response(provider: str, response: object, pieces: object) -> ModelResp
     if not isinstance(response, dict):
         return None
     if pieces is ABSENT and response.get("body") is None:
-        return read_told_response(provider, response)
+        return read_neutral_response(provider, response)
     if pieces is ABSENT:
         pieces = [response["body"]]
     if provider not in _PROVIDERS or not isinstance(pieces, list):
@@ -184,12 +184,12 @@ class DerivedEvents:
         """
         if isinstance(event, LlmRequest) and self._tools is not None:
             request = request_of(self._reader, event)
-            for data in self._tools.returned(request) if request else ():
+            for data in self._tools.derive_results(request) if request else ():
                 yield _beside(event, "tool_result", data)
         yield event
         if isinstance(event, LlmResponse) and self._tools is not None:
             response = response_of(self._reader, event)
-            for data in self._tools.called(response, event.data.callId) if response else ():
+            for data in self._tools.derive_calls(response, event.data.callId) if response else ():
                 yield _beside(event, "tool_call", data)
 
 

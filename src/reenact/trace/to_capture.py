@@ -30,7 +30,7 @@ from reenact.formats.dialects import Event, current
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
-from reenact.store.rundir import Recording, RunDir, making_folder
+from reenact.store.rundir import Recording, RunDir, build_folder
 from reenact.values.codec import to_text
 
 UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}
@@ -54,7 +54,7 @@ def write_capture(
     log cannot be read to its end.
     """
     rest = iter(events)
-    header, start = _beginning(rest, file)
+    header, start = _read_beginning(rest, file)
     seed = CaptureSeed(
         version=1,
         captureId=f"cap_{trajectory_hash.removeprefix('sha256:')[:16]}",
@@ -66,7 +66,7 @@ def write_capture(
         redaction=Redaction(enabled=False, profile="none"),
         producer=header.producer,
     )
-    with making_folder(path) as folder:
+    with build_folder(path) as folder:
         run = RunDir.create(folder, seed_codec.to_bytes(seed) + b"\n")
         try:
             return _Skeleton(run, seed, on_loss).write(start, rest)
@@ -75,7 +75,7 @@ def write_capture(
             raise
 
 
-def _beginning(
+def _read_beginning(
     events: Iterator[tuple[int, Event]], file: str
 ) -> tuple[current.ReplayHeader, current.SessionStart]:
     _, header = next(events, (0, None))
@@ -95,7 +95,7 @@ class _Skeleton:
         self._status: RunStatus = "error"
 
     def write(self, start: current.SessionStart, events: Iterable[tuple[int, Event]]) -> CaptureManifest:
-        self._append("run_start", _started(start), start)
+        self._append("run_start", _start_data(start), start)
         for line, event in events:
             self._take(line, event)
         self._run.journal.close()
@@ -142,7 +142,7 @@ class _Skeleton:
         )
 
 
-def _started(event: current.SessionStart) -> dict[str, JsonValue]:
+def _start_data(event: current.SessionStart) -> dict[str, JsonValue]:
     line = current.DIALECT.to_json(event)
     return _unknown({name: line[name] for name in line if name not in ("type", "ts", "session_id")})
 

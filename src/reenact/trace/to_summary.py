@@ -33,7 +33,7 @@ def summary_of_log(
     yield ""
     yield from _frame(session, file)
     if reader is not None:
-        yield from _section("Asked", _asked(reader, file))
+        yield from _section("Asked", _first_questions(reader, file))
     yield from _section("Done", _tool_rows(uses, file))
     if reader is not None:
         yield from _section("Changed", _changes(reader, file))
@@ -78,7 +78,7 @@ def _section(title: str, rows: Iterator[str], otherwise: str | None = None) -> I
     yield ""
 
 
-def _asked(reader: CaptureReader, file: str) -> Iterator[str]:
+def _first_questions(reader: CaptureReader, file: str) -> Iterator[str]:
     """What people asked in the first model call that carries a conversation."""
     for event in reader.events():
         if not isinstance(event, capture.LlmRequest) or request_of(reader, event) is None:

@@ -52,7 +52,7 @@ def to_text(value: Any, *, is_json: bool = False) -> bytes:
         return _encode(value)
     text = _plain_text(value, _SORTED, is_json)
     if text is None:
-        return _encode(without_order(_tagged_whole(value)))
+        return _encode(without_order(_tag_whole(value)))
     # One library writes 1e+16 and the other 1e16; ours is the latter.
     return _encode(value) if _PLUS in text and b"e+" in text else text
 
@@ -63,7 +63,7 @@ def to_ordered_text(value: Any, *, is_json: bool = False) -> bytes:
     A program may depend on that order, for one by putting an answer into its next prompt.
     """
     text = _plain_text(value, _ORDERED, is_json)
-    return _encode_ordered(_tagged_whole(value)) if text is None else text
+    return _encode_ordered(_tag_whole(value)) if text is None else text
 
 
 def object_text(members: dict[str, Any], *, is_json: bool = False) -> bytes:
@@ -88,7 +88,7 @@ def is_plain(text: bytes) -> bool:
     return _DOLLAR not in text or _RESERVED not in text
 
 
-def embedded(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
+def embed(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
     """An ordered text as it stands in canonical JSON: itself if canonical, else as a quoted text.
 
     Faster with the *value* whose text it is, if that is plain.
@@ -145,7 +145,7 @@ def _is_exact(value: Any) -> bool:
     return True
 
 
-def _tagged_whole(value: Any) -> Any:
+def _tag_whole(value: Any) -> Any:
     try:
         tagged = tag(value)
         is_deep = _is_deep(canonical.encode(tagged))

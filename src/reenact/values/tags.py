@@ -51,7 +51,7 @@ def untag(value: Any) -> Any:
 
 def opaque(value: Any) -> dict[str, Any]:
     """What stands for a *value* that cannot be recorded."""
-    return _tagged("opaque", type=objects.type_name(type(value)))
+    return _tag_as("opaque", type=objects.type_name(type(value)))
 
 
 def without_order(tagged: Any) -> Any:
@@ -100,42 +100,42 @@ def _is_whole(tagged: Any) -> bool:
     return _OPAQUE not in encode_clean(tagged)
 
 
-def _tagged(kind: str, **members: Any) -> dict[str, Any]:
+def _tag_as(kind: str, **members: Any) -> dict[str, Any]:
     return {TAG: kind, **members}
 
 
 def _tag_str(value: str) -> Any:
     return (
-        value if is_unicode(value) else _tagged("str", value=value.encode("utf-16-le", "surrogatepass").hex())
+        value if is_unicode(value) else _tag_as("str", value=value.encode("utf-16-le", "surrogatepass").hex())
     )
 
 
 def _tag_int(value: int) -> Any:
-    return value if -(2**63) <= value < 2**64 else _tagged("int", value=hex(value))
+    return value if -(2**63) <= value < 2**64 else _tag_as("int", value=hex(value))
 
 
 def _tag_float(value: float) -> Any:
-    return value if math.isfinite(value) else _tagged("float", value=repr(value))
+    return value if math.isfinite(value) else _tag_as("float", value=repr(value))
 
 
 def _tag_dict(value: dict[Any, Any]) -> Any:
     if all(type(key) is str and is_unicode(key) for key in value):
-        return {_escaped(key): tag(child) for key, child in value.items()}
-    return _tagged("dict", value=[_tag_entry(key, child) for key, child in value.items()])
+        return {_escape(key): tag(child) for key, child in value.items()}
+    return _tag_as("dict", value=[_tag_entry(key, child) for key, child in value.items()])
 
 
 def _tag_entry(key: Any, child: Any) -> Any:
     """A name stays the name of a member: redaction goes by names."""
     is_name = type(key) is str and is_unicode(key)
-    return {_escaped(key): tag(child)} if is_name else [tag(key), tag(child)]
+    return {_escape(key): tag(child)} if is_name else [tag(key), tag(child)]
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """A name that cannot be taken for one of ours."""
     return f"${name}" if name.startswith("$") else name
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     return name[1:] if name.startswith("$$") else name
 
 
@@ -144,33 +144,33 @@ def _tag_list(value: list[Any]) -> Any:
 
 
 def _tag_items(value: Any) -> Any:
-    return _tagged(type(value).__name__, value=[tag(child) for child in value])
+    return _tag_as(type(value).__name__, value=[tag(child) for child in value])
 
 
 def _tag_set(value: Any) -> Any:
     # Sets have no order; the texts of their items do.
-    return _tagged(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
+    return _tag_as(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
 
 
 def _tag_bytes(value: Any) -> Any:
-    return _tagged(type(value).__name__, value=base64.b64encode(value).decode())
+    return _tag_as(type(value).__name__, value=base64.b64encode(value).decode())
 
 
 def _tag_text(value: Any) -> Any:
-    return _tagged(type(value).__name__, value=str(value))
+    return _tag_as(type(value).__name__, value=str(value))
 
 
 def _tag_iso(value: Any) -> Any:
     fold = {"fold": 1} if getattr(value, "fold", 0) else {}
-    return _tagged(type(value).__name__, value=value.isoformat(), **fold)
+    return _tag_as(type(value).__name__, value=value.isoformat(), **fold)
 
 
 def _tag_timedelta(value: timedelta) -> Any:
-    return _tagged("timedelta", value=[value.days, value.seconds, value.microseconds])
+    return _tag_as("timedelta", value=[value.days, value.seconds, value.microseconds])
 
 
 def _tag_complex(value: complex) -> Any:
-    return _tagged("complex", value=[tag(value.real), tag(value.imag)])
+    return _tag_as("complex", value=[tag(value.real), tag(value.imag)])
 
 
 _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
@@ -199,16 +199,16 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 def _tag_object(value: Any) -> Any:
     """Enum members by name, data objects by their fields, exceptions by their parts, the rest opaque."""
     if isinstance(value, PurePath):
-        return _tagged("path", value=str(value))
+        return _tag_as("path", value=str(value))
     if isinstance(value, Enum):
         member, named = objects.member_of(value)
-        return _tagged("enum" if named else "flag", type=objects.type_name(type(value)), value=member)
+        return _tag_as("enum" if named else "flag", type=objects.type_name(type(value)), value=member)
     if isinstance(value, BaseException):
-        return _tagged("error", **tag_error(value))
+        return _tag_as("error", **tag_error(value))
     fields = objects.fields_of(value)
     if fields is not None:
         state = {name: tag(child) for name, child in fields.items()}
-        return _tagged("object", type=objects.type_name(type(value)), value=state)
+        return _tag_as("object", type=objects.type_name(type(value)), value=state)
     for base in _BASES:
         if isinstance(value, base):  # type: ignore[arg-type]  # they are classes, used as constructors too
             return tag(base(value))
@@ -222,7 +222,7 @@ def _untag(value: Any) -> Any:
         return value
     kind = value.get(TAG)
     if kind is None:
-        return {_unescaped(key): _untag(child) for key, child in value.items()}
+        return {_unescape(key): _untag(child) for key, child in value.items()}
     reader = _READERS.get(kind)
     if reader is None:
         raise FormatError(f"a recorded value of kind {kind!r} cannot be rebuilt by this version")

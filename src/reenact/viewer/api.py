@@ -207,7 +207,7 @@ class Api:
             "counts": msgspec.to_builtins(artifact.counts()),
             "share": artifact.read_bytes / max(1, artifact.size_bytes),
             "divergences": self._shelf.receipts.count(header.capture_id),
-            "diverged": self._shelf.receipts.diverged(header.capture_id),
+            "diverged": self._shelf.receipts.diverged_events(header.capture_id),
             "canVerify": can_verify(header.kind),
             "hasFiles": _has_files(artifact),
         }
@@ -215,7 +215,7 @@ class Api:
     def steps(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """A page of the steps that are wanted, and how many there are as far as is known."""
         start, count = _page(query)
-        wanted = _wanted(query)
+        wanted = _read_filter(query)
         if wanted.is_all:
             rows = artifact.steps(start, count)
             # Whoever wants rows gets them at once; whoever asks for none waits for the end.
@@ -230,7 +230,7 @@ class Api:
 
     def place(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """At which row of the wanted steps an event stands; null where it is not among them."""
-        wanted = _wanted(query)
+        wanted = _read_filter(query)
         try:
             place = artifact.place_of(_number(query, "seq", 1))
         except UsageError:
@@ -241,7 +241,7 @@ class Api:
 
     def failure(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """The event of the nearest wanted step that failed, behind an event or, with ``back``, before it."""
-        wanted = msgspec.structs.replace(_wanted(query), state="error")
+        wanted = msgspec.structs.replace(_read_filter(query), state="error")
         seq, is_back = _number(query, "seq", 0), "back" in query
         return {"seq": self._search(artifact, wanted).seq_near(seq, is_back=is_back)}
 
@@ -334,7 +334,7 @@ def _page(query: Query) -> tuple[int, int]:
     return _number(query, "from", 0), min(_number(query, "count", _PAGE), _PAGE)
 
 
-def _wanted(query: Query) -> Wanted:
+def _read_filter(query: Query) -> Wanted:
     return Wanted(query.get("kind", ""), query.get("state", ""), query.get("q", "")[:1000])
 
 

@@ -90,14 +90,14 @@ def _of_model(detail: Detail, before: ConversationView | None) -> Iterator[Conve
     assert conversation is not None
     if conversation.system and (before is None or before.system != conversation.system):
         yield _turn(detail, "system", [{"kind": "text", "text": conversation.system}])
-    for message in conversation.messages[_already_said(before, conversation) :]:
+    for message in conversation.messages[_count_repeated(before, conversation) :]:
         yield _turn(detail, _role(message), message["parts"])
     if step.outcome_seq and (conversation.answer or error is not None):
         failure = [] if error is None else [{"kind": "failure", "value": error}]
         yield _turn(detail, "assistant", [*conversation.answer, *failure], seq=step.outcome_seq)
 
 
-def _already_said(before: ConversationView | None, now: ConversationView) -> int:
+def _count_repeated(before: ConversationView | None, now: ConversationView) -> int:
     """How many of the messages were in the conversation before, its answer included; 0 for a new one."""
     if before is None:
         return 0

@@ -68,7 +68,7 @@ class Comparisons:
     def open(self, left: Path, right: Path) -> Iterator[ComparisonJob]:
         """The comparison of two runs, begun where there is none yet; :class:`FormatError` where it failed."""
         with self._lock:
-            asked = self._asked.pop((left, right), None) or self._begun(left, right)
+            asked = self._asked.pop((left, right), None) or self._start_comparison(left, right)
             self._asked[left, right] = asked
             asked.users += 1
         try:
@@ -80,7 +80,7 @@ class Comparisons:
                 asked.users -= 1
                 self._close_old()
 
-    def _begun(self, left: Path, right: Path) -> ComparisonJob:
+    def _start_comparison(self, left: Path, right: Path) -> ComparisonJob:
         asked = ComparisonJob(left, right)
         Thread(target=asked.run, daemon=True).start()
         return asked

@@ -37,7 +37,7 @@ class Receipts:
         own = self._own(capture_id)
         return sum(len(receipt.divergences) + len(receipt.liveCallsRefused) for _, receipt in own)
 
-    def diverged(self, capture_id: str | None) -> list[int]:
+    def diverged_events(self, capture_id: str | None) -> list[int]:
         """The recorded events from which replays differed."""
         found = (each.get("eventSeq") for _, one in self._own(capture_id) for each in one.divergences)
         return sorted({seq for seq in found if isinstance(seq, int)})

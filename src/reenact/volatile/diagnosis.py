@@ -15,7 +15,7 @@ import msgspec
 
 from reenact.comparing.differences import Difference, differences
 from reenact.formats.divergence import ReplayDivergence
-from reenact.formats.volatile import VolatileRule, called
+from reenact.formats.volatile import VolatileRule, describe_call
 from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.masking import Masking
 from reenact.volatile.proposals import about, any_item, covering
@@ -57,7 +57,7 @@ class Diagnosis:
         """Two runs, the later one second."""
         compared: Counter[str] = Counter()
         for one, other in alignment.pairs:
-            call = about(called(one.type, one.name))
+            call = about(describe_call(one.type, one.name))
             compared[call] += 1
             minded = self._masking.differences(one.type, one.name, one.request, other.request)
             for place in differences(one.request, other.request):
@@ -132,9 +132,9 @@ def _is_of_clock(place: Difference) -> bool:
 def _call_of(event: dict[str, Any]) -> str:
     data = event["data"]
     if event["type"] == "nondeterministic":
-        return called(event["type"], f"{data.get('source')}/{data.get('key')}")
-    return called(event["type"], data.get("tool", "") if event["type"] == "tool_call" else "")
+        return describe_call(event["type"], f"{data.get('source')}/{data.get('key')}")
+    return describe_call(event["type"], data.get("tool", "") if event["type"] == "tool_call" else "")
 
 
 def _stray(call: AlignedCall, who: str) -> str:
-    return f"event {call.seq}: {called(call.type, call.name)} was called by {who}"
+    return f"event {call.seq}: {describe_call(call.type, call.name)} was called by {who}"

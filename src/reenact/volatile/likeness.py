@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reenact.comparing.differences import Difference, shared_beginning
+from reenact.comparing.differences import Difference, common_prefix_length
 
 
 def distance(places: Iterable[Difference]) -> float:
@@ -21,6 +21,6 @@ def _apart(place: Difference) -> float:
     one, other = place.expected, place.observed
     if not isinstance(one, str) or not isinstance(other, str):
         return 1.0
-    before = shared_beginning(one, other)
-    behind = shared_beginning(one[before:][::-1], other[before:][::-1])
+    before = common_prefix_length(one, other)
+    behind = common_prefix_length(one[before:][::-1], other[before:][::-1])
     return 1 - (before + behind) / max(len(one), len(other))

@@ -10,7 +10,7 @@ from reenact.comparing.differences import Difference, differences
 from reenact.formats.json_paths import PathPattern, Positions
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT
-from reenact.formats.volatile import VolatileRule, called
+from reenact.formats.volatile import VolatileRule, describe_call
 
 MASKED: Final = "\ufdd0"
 """Stands for a masked part of a text; Unicode keeps it out of all text that is exchanged."""
@@ -93,7 +93,7 @@ class Masking:
     def _root(self, event_type: str, name: str) -> _Place:
         found = self._roots.get((event_type, name))
         if found is None:
-            call = called(event_type, name)
+            call = describe_call(event_type, name)
             about = (ABSENT, call, call.partition(" ")[0])
             rules = [rule for rule in self._rules if rule.call in about]
             found = self._roots[event_type, name] = _Place([(rule, rule.path.start) for rule in rules])
@@ -106,7 +106,7 @@ def _masked(value: Any, place: _Place, masks: _Masks) -> Any:
         return value
     if isinstance(value, str):
         for mask in masks:
-            value = mask.replaced(value, MASKED)
+            value = mask.replace(value, MASKED)
         return value
     if isinstance(value, dict):
         members = ((key, child, place.onward(key)) for key, child in value.items())

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reenact.comparing.differences import shared_beginning
+from reenact.comparing.differences import common_prefix_length
 from reenact.formats.pattern import Pattern
 from reenact.volatile.masking import MASKED
 
@@ -127,9 +127,9 @@ def _differing_stretch(one: str, other: str) -> tuple[str, str]:
     """Two long texts from a little before they part to a little behind where they meet again."""
     if max(len(one), len(other)) <= _LONG_CHARACTERS:
         return one, other
-    start = max(0, shared_beginning(one, other) - _MARGIN_CHARACTERS)
+    start = max(0, common_prefix_length(one, other) - _MARGIN_CHARACTERS)
     one, other = one[start:], other[start:]
-    behind = max(0, shared_beginning(one[::-1], other[::-1]) - _MARGIN_CHARACTERS)
+    behind = max(0, common_prefix_length(one[::-1], other[::-1]) - _MARGIN_CHARACTERS)
     return one[: len(one) - behind], other[: len(other) - behind]
 
 
@@ -166,13 +166,13 @@ def _last_words(line: str) -> str:
 
 def _common_words(one: str, other: str) -> str:
     """What two lines begin with together, up to the end of a word."""
-    found = _WORDS.match(one[: shared_beginning(one, other)])
+    found = _WORDS.match(one[: common_prefix_length(one, other)])
     return found[0] if found else ""
 
 
 def _proved(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
     for pattern in map(Pattern, patterns):
-        one, other = pattern.replaced(one, MASKED), pattern.replaced(other, MASKED)
+        one, other = pattern.replace(one, MASKED), pattern.replace(other, MASKED)
     return Masks(tuple(patterns), is_strong) if one == other else None
 
 

@@ -131,7 +131,7 @@ class WorkspaceHistory:
 
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
         """Put the tree *digest* into *folder*, which must be new or empty."""
-        with self.reader.reading_blobs() as blob:
+        with self.reader.open_blobs() as blob:
 
             def content(entry: TreeEntry) -> bytes:
                 return self._git.content(entry) if entry.git else blob(entry.digest)

@@ -15,7 +15,7 @@ import msgspec
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, is_leading_out
 from reenact.store.durable import unwritable, write_all
-from reenact.store.rundir import making_folder
+from reenact.store.rundir import build_folder
 from reenact.workspace.compare import (
     FileChange,
     ReadContent,
@@ -44,7 +44,7 @@ def restore_tree(
 ) -> Restored:
     """Make *folder*, which must be new or empty, into the tree *digest*; on failure it is as it was."""
     folder = Path(os.path.realpath(folder))
-    with making_folder(folder) as temp:
+    with build_folder(folder) as temp:
         restoring = _Restoring(read, content, os.fsencode(folder), refuse_links_out)
         try:
             top = os.open(temp, _FOLDER)

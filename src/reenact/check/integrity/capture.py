@@ -49,7 +49,7 @@ _decode_lines: Final = msgspec.json.Decoder().decode_lines
 _encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
 
 
-class Glance:
+class BlockReader:
     """Reads the records of a tagged union *kind*, as values with the same names and fields."""
 
     def __init__(self, kind: Any) -> None:
@@ -95,7 +95,7 @@ BACKWARDS_TOLERANCE_MS: Final = 1000
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
-_glance: Final = Glance(CaptureEvent)
+_glance: Final = BlockReader(CaptureEvent)
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -337,9 +337,9 @@ class _CaptureCheck:
                 self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
         if self._behind_end is not None:
             self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
-        suspects = self._links.suspects()
+        suspects = self._links.find_suspects()
         faults = follow(self._events_of(suspects)) if suspects else []
-        for fault in [*faults, *self._links.unanswered(suspects)]:
+        for fault in [*faults, *self._links.find_unanswered(suspects)]:
             # A run that was killed has calls without an outcome; one that ended has none.
             if fault.fault != "no_outcome" or self._end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
@@ -456,7 +456,7 @@ class _CaptureCheck:
                 self.find("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
             elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self._file):
                 self.find("extra_file", "belongs to no capture", name, severity="warning")
-        for name in self._run.blobs.strangers():
+        for name in self._run.blobs.find_foreign_names():
             self.find("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:

@@ -405,14 +405,14 @@ class _LogCheck:
     def close(self, events_of: Callable[[Suspects], Iterable[tuple[int, bool, str]]]) -> None:
         """Judge what only the whole log shows; *events_of* is asked for the lines of suspects, if any."""
         self._check_frame()
-        suspects = self._links.suspects()
+        suspects = self._links.find_suspects()
         for fault in follow(events_of(suspects)) if suspects else ():
             self._link(fault)
         if self._cut_at is not None:
             reason = "links, times and totals behind this line were not checked; --lenient checks the rest"
             self.find("not_checked", reason, self._cut_at, "warning")
             return
-        for fault in self._links.unanswered(suspects):
+        for fault in self._links.find_unanswered(suspects):
             self._link(fault)
         if self._end is None:
             self.find("no_end", "the log has no SessionEnd", self._last_event, "warning")

@@ -119,7 +119,7 @@ class Links:
                     self._suspects.add(key)
         self._hashes.extend(map(hash, called))
 
-    def suspects(self) -> Suspects:
+    def find_suspects(self) -> Suspects:
         """The keys that need a second look."""
         repeated: set[int] = set()
         parts = len(self._hashes) // _PART_KEYS + 1
@@ -130,7 +130,7 @@ class Links:
                     (repeated if number in seen else seen).add(number)
         return Suspects(self._suspects, repeated)
 
-    def unanswered(self, suspects: Suspects) -> Iterator[LinkFault]:
+    def find_unanswered(self, suspects: Suspects) -> Iterator[LinkFault]:
         """The calls that have no outcome, but for those of *suspects*."""
         for key, line in self._waiting.items():
             if key not in suspects:

@@ -109,13 +109,13 @@ class ProofScan:
             try:
                 value = read_json(line.text)
                 if not lists_leaves(value, self._tag_field):
-                    segment.lines.append(self._proved(value, line.number, segment.findings))
+                    segment.lines.append(self._read_proved_line(value, line.number, segment.findings))
             except FormatError as error:
                 error = error.at(line=line.number)
                 segment.findings.append(Finding.of("seal_proof", error, file=self._file))
         return segment
 
-    def _proved(self, value: Any, number: int, findings: list[Finding]) -> ProvedLine:
+    def _read_proved_line(self, value: Any, number: int, findings: list[Finding]) -> ProvedLine:
         proof = _read_proof(value)
         shown = {name: value[name] for name in value if name != PROOF}
         if proof.fields is not ABSENT:
@@ -314,10 +314,10 @@ class _PublishedCheck:
             if is_missing and start is None:
                 start = position
             elif not is_missing and start is not None:
-                self._missing(start, position - 1)
+                self._report_missing(start, position - 1)
                 start = None
 
-    def _missing(self, first: int, last: int) -> None:
+    def _report_missing(self, first: int, last: int) -> None:
         which = f"line {first}" if first == last else f"lines {first} to {last}"
         where = " (the end was cut off)" if last == self._count else ""
         verb = "is" if first == last else "are"

@@ -386,7 +386,7 @@ def _write_secret(run: RunLog, seed: bytes, secret: BinaryIO) -> Tree:
 
     def lines() -> Iterator[SealedLine]:
         for event in run.events():
-            line = publisher.sealed(event)
+            line = publisher.seal_line(event)
             secret.write(line_to_bytes(line))
             yield line
 

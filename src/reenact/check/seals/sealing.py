@@ -76,13 +76,13 @@ def tree_of(leaves: Iterable[bytes]) -> Tree:
     """The tree over *leaves* as a seal states it."""
     count = 0
 
-    def counted() -> Iterator[bytes]:
+    def count_leaves() -> Iterator[bytes]:
         nonlocal count
         for leaf in leaves:
             count += 1
             yield leaf
 
-    root = root_of(counted()).hex()
+    root = root_of(count_leaves()).hex()
     return Tree(count=count, root=root)
 
 
@@ -115,7 +115,7 @@ def disclose(
     names: Collection[str],
 ) -> Disclosure:
     """The same, and the values of the fields *names*; a name stands for all below it too."""
-    chosen = {field for name in names for field in _matching(fields, name)}
+    chosen = {field for name in names for field in _match_fields(fields, name)}
     salts = Salts(seed, tree, position)
     entries: list[str | tuple[str, str, JsonValue]] = [
         (name, salts.of(name).hex(), fields[name]) if name in chosen else commitment.hex()
@@ -125,7 +125,7 @@ def disclose(
     return Disclosure(disclosure=DISCLOSURE_VERSION, tree=tree, position=position, path=path, fields=entries)
 
 
-def _matching(fields: dict[str, JsonValue], name: str) -> list[str]:
+def _match_fields(fields: dict[str, JsonValue], name: str) -> list[str]:
     found = [field for field in fields if field == name or field.startswith((f"{name}.", f"{name}["))]
     if not found:
         known = ", ".join(sorted(field for field in fields if field.startswith("$")))

@@ -54,11 +54,11 @@ def _events(exchange: WireExchange) -> _Events:
     yield "created", {"response": begun}
     yield "in_progress", {"response": begun}
     for index, (item, filling) in enumerate(_items(exchange)):
-        yield "output_item.added", {"output_index": index, "item": _opened(item)}
+        yield "output_item.added", {"output_index": index, "item": _announce_item(item)}
         for kind, fields in filling:
             yield kind, {"item_id": item["id"], "output_index": index, **fields}
         yield "output_item.done", {"output_index": index, "item": item}
-    done = _finished(exchange)
+    done = _finished_response(exchange)
     yield done["status"], {"response": done}
 
 
@@ -75,7 +75,7 @@ def _items(exchange: WireExchange) -> Iterator[tuple[Json, _Events]]:
         yield item, _arguments_events(call.name, arguments, reply.argument_pieces(arguments))
 
 
-def _opened(item: Json) -> Json:
+def _announce_item(item: Json) -> Json:
     """*item* as a stream announces it: in progress and empty."""
     emptied: Json = {"arguments": "", "content": [], "summary": []}
     return {**item, **{key: emptied[key] for key in emptied if key in item}, "status": "in_progress"}
@@ -140,7 +140,7 @@ def _arguments_events(name: str, arguments: str, pieces: tuple[str, ...]) -> _Ev
     yield "function_call_arguments.done", {"name": name, "arguments": arguments}
 
 
-def _finished(exchange: WireExchange) -> Json:
+def _finished_response(exchange: WireExchange) -> Json:
     stop = exchange.stop
     output = [item for item, _ in _items(exchange)]
     if stop in ("end", "tool"):
@@ -196,6 +196,6 @@ RESPONSES: Final = Wire(
     call_prefix="call_",
     stream_type=EVENT_STREAM,
     read=_read,
-    whole=_finished,
+    whole=_finished_response,
     stream=_stream,
 )

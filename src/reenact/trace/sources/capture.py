@@ -89,7 +89,7 @@ class _EventSource(ABC):
                 self._asked_at.setdefault(call_id, number)
             yield head
 
-    def find_alone(self, seq: int) -> Any:
+    def find_directly(self, seq: int) -> Any:
         found = self._find_line(seq) if seq > 0 else None
         if found is None:
             return None

@@ -41,12 +41,12 @@ class ReplayLogSource(WithoutBlobs):
     def __init__(self, file: Path) -> None:
         self.path = self.file = str(file)
         self._lines = LineFile(file.open("rb"), file=self.file, takes_tail=True)
-        self._first = self._opening()
+        self._first = self._read_opening()
         self._dialect = dialect_of(self._first)
         self.kind: RunKind = "replay-log" if self._dialect.name == "current" else "replay-log-legacy"
         self._ts_ms = 0.0
 
-    def _opening(self) -> dict[str, JsonValue]:
+    def _read_opening(self) -> dict[str, JsonValue]:
         try:
             value = read_json(self._lines.first_line())
             dialect = dialect_of(value)
@@ -105,7 +105,7 @@ class ReplayLogSource(WithoutBlobs):
         except msgspec.ValidationError as error:
             raise FormatError(str(error), file=self.file, line=event.seq) from None
 
-    def find_alone(self, seq: int) -> Any:
+    def find_directly(self, seq: int) -> Any:
         found = self._lines.find(seq) if seq > 0 else None
         if found is None or not found[1].strip():
             return None

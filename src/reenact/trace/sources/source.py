@@ -76,7 +76,7 @@ class WithoutBlobs:
     def resolved(self, value: JsonValue) -> JsonValue:
         return value
 
-    def find_alone(self, seq: int) -> None:
+    def find_directly(self, seq: int) -> None:
         """Whoever wants an event reads up to it."""
 
     def borrow_blobs(self, other: RunSource) -> None:
@@ -117,7 +117,7 @@ class RunSource(Protocol):
     def read_on(self) -> Iterator[EventHead]:
         """The heads of the next block of events; none where there are no more for now."""
 
-    def find_alone(self, seq: int) -> Any:
+    def find_directly(self, seq: int) -> Any:
         """An event with its payloads in their place, found without reading all that is before it; ``None``
         where it cannot be found like that."""
 

@@ -24,7 +24,7 @@ from reenact.providers.meaning import (
 )
 
 
-def read_told_request(request: Any) -> ModelRequest | None:
+def read_neutral_request(request: Any) -> ModelRequest | None:
     """What a told request asks; ``None`` where it is none."""
     if not isinstance(request, dict) or "url" in request or not isinstance(request.get("messages"), list):
         return None
@@ -49,7 +49,7 @@ def read_told_request(request: Any) -> ModelRequest | None:
     )
 
 
-def read_told_response(provider: str, response: Any) -> ModelResponse | None:
+def read_neutral_response(provider: str, response: Any) -> ModelResponse | None:
     """What a told answer says; ``None`` where it is none."""
     if not isinstance(response, dict) or not response.keys() <= {"text", "reasoning", "tool_calls"}:
         return None
