@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ from reenact.providers.meaning import (
 )
 from reenact.providers.reading import (
     Growth,
+    has_messages,
     integer_of,
     join_system,
     last_segment,
@@ -51,11 +52,16 @@ _INPUT_TEXT: Final = "\u2061input"
 """Nobody's key: holds the pieces of a tool's input until they are whole."""
 
 
-def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    if not isinstance(body.get("messages"), list) or "max_tokens" not in body:
-        return False
-    has_path = last_segment(url_path) == "messages"
-    return has_path or ("anthropic_version" in body and model_in(url_path) is not None)
+def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+    if last_segment(url_path) == "messages":
+        return _has_bounded_messages
+    if model_in(url_path) is not None:
+        return lambda body: "anthropic_version" in body and _has_bounded_messages(body)
+    return None
+
+
+def _has_bounded_messages(body: dict[str, Any]) -> bool:
+    return has_messages(body) and "max_tokens" in body
 
 
 def model_in(url_path: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -63,9 +63,9 @@ _USAGE: Final = {
 }
 
 
-def recognises(url_path: str, body: dict[str, Any]) -> bool:
+def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
     _, verb = _model_and_verb(url_path)
-    return verb in _VERBS and isinstance(body.get("contents"), list)
+    return (lambda body: isinstance(body.get("contents"), list)) if verb in _VERBS else None
 
 
 def model_in(url_path: str) -> str | None:

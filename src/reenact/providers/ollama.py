@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reenact.providers.meaning import (
@@ -18,6 +18,7 @@ from reenact.providers.meaning import (
 from reenact.providers.openai_chat import read_tool
 from reenact.providers.reading import (
     Growth,
+    has_messages,
     join_system,
     list_of,
     media,
@@ -41,15 +42,13 @@ _USAGE: Final = {"input_tokens": "prompt_eval_count", "output_tokens": "eval_cou
 _TEXTS: Final = ("content", "response", "thinking")
 
 
-def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    if not isinstance(body.get("model"), str):
-        return False
+def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
     match path_segments(url_path)[-2:]:
         case ["api", "chat"]:
-            return isinstance(body.get("messages"), list)
+            return lambda body: isinstance(body.get("model"), str) and has_messages(body)
         case ["api", "generate"]:
-            return isinstance(body.get("prompt"), str)
-    return False
+            return lambda body: isinstance(body.get("model"), str) and isinstance(body.get("prompt"), str)
+    return None
 
 
 def model_in(url_path: str) -> str | None:  # noqa: ARG001 - all wires have this shape

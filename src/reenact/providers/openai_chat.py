@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from reenact.providers.meaning import (
 )
 from reenact.providers.reading import (
     Growth,
+    has_messages,
     integer_of,
     media,
     object_of,
@@ -49,8 +50,8 @@ _SENT_ONCE: Final = frozenset({"role", "id", "type", "name", "index", "format"})
 """Texts of a delta that are not pieces: some servers repeat them in every chunk."""
 
 
-def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    return path_segments(url_path)[-2:] == ("chat", "completions") and isinstance(body.get("messages"), list)
+def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+    return has_messages if path_segments(url_path)[-2:] == ("chat", "completions") else None
 
 
 def model_in(url_path: str) -> str | None:

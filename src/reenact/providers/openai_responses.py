@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reenact.providers.meaning import (
@@ -52,9 +52,11 @@ _WITHOUT_INPUT: Final = ("previous_response_id", "prompt", "conversation")
 _ENDED: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 
 
-def recognises(url_path: str, body: dict[str, Any]) -> bool:
-    if path_segments(url_path)[-1:] != ("responses",):
-        return False
+def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+    return _asks if path_segments(url_path)[-1:] == ("responses",) else None
+
+
+def _asks(body: dict[str, Any]) -> bool:
     has_input = isinstance(body.get("input"), str | list)
     return (has_input and "model" in body) or any(body.get(key) for key in _WITHOUT_INPUT)
 

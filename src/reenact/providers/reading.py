@@ -50,6 +50,10 @@ def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
     return [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
 
 
+def has_messages(body: dict[str, Any]) -> bool:
+    return isinstance(body.get("messages"), list)
+
+
 def either(value: dict[str, Any], *keys: str) -> Any:
     """The first of the members that is there and not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)

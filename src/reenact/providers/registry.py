@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -109,7 +110,8 @@ class WireFormat(Protocol):
     @property
     def NAME(self) -> Provider: ...  # noqa: N802 - a constant of the module
 
-    def recognises(self, url_path: str, body: dict[str, Any]) -> bool: ...
+    def recogniser(self, url_path: str) -> Callable[[dict[str, Any]], object] | None:
+        """Tells by its body whether a request to *url_path* asks a model; ``None`` where none does."""
 
     def model_in(self, url_path: str) -> str | None: ...
 
@@ -128,17 +130,18 @@ _BY_NAME: Final[Mapping[Provider, WireFormat]] = {wire.NAME: wire for wire in _W
 
 def recognise(method: str, url_path: str, body: Any) -> Provider | None:
     """The wire format of a request with the decoded JSON *body*; ``None`` when it is no model call."""
-    wire = _wire_of(url_path, body) if method.upper() == "POST" else None
-    return wire.NAME if wire else None
-
-
-def _wire_of(url_path: str, body: Any) -> WireFormat | None:
-    if not isinstance(body, dict):
-        return None
-    for wire in _WIRES:
-        if wire.recognises(url_path, body):
-            return wire
+    if isinstance(body, dict) and method.upper() == "POST":
+        for name, asks_model in _recognisers(url_path):
+            if asks_model(body):
+                return name
     return None
+
+
+@lru_cache(maxsize=256)
+def _recognisers(url_path: str) -> list[tuple[Provider, Callable[[dict[str, Any]], object]]]:
+    """The formats that requests to this path may have: nearly always one or none."""
+    found = ((wire.NAME, wire.recogniser(url_path)) for wire in _WIRES)
+    return [(name, recogniser) for name, recogniser in found if recogniser is not None]
 
 
 def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -166,26 +169,26 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
 
 def read_conversation(url_path: str, body: Any) -> Conversation | None:
     """What a request asks, without digests of it; ``None`` when it is no model call."""
-    wire = _wire_of(url_path, body)
-    return wire.read_conversation(body) if wire is not None else None
+    provider = recognise("POST", url_path, body)
+    return _BY_NAME[provider].read_conversation(body) if provider is not None else None
 
 
 def read_request(url_path: str, body: Any) -> ModelRequest | None:
     """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
-    wire = _wire_of(url_path, body)
-    if wire is None:
+    provider = recognise("POST", url_path, body)
+    if provider is None:
         return None
     try:
-        fields = request_fields(wire.NAME, url_path, body)
+        fields = request_fields(provider, url_path, body)
     except FormatError:
         return None
     return ModelRequest(
-        provider=wire.NAME,
+        provider=provider,
         model=fields["model"],
         stream=fields["stream"],
         input_hash=fields["inputHash"],
         tool_schema_hash=fields.get("toolSchemaHash"),
-        **msgspec.structs.asdict(wire.read_conversation(body)),
+        **msgspec.structs.asdict(_BY_NAME[provider].read_conversation(body)),
     )
 
 
