@@ -7,6 +7,7 @@ import sysconfig
 from functools import cache
 from os import sep
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 _MARKS: Final = (f"{sep}site-packages{sep}", f"{sep}dist-packages{sep}")
@@ -38,6 +39,18 @@ _libraries: Final[dict[str, Any]] = {}
 """By name: loaded modules that were found to be libraries, so that the next run need not look again."""
 
 
+def namespace_of(value: object) -> dict[str, Any]:
+    """The names of *value* if it is a module, else none; whatever it is, no code of its own runs.
+
+    Asking a lazy object for its class or its names makes it load: a module of ``importlib.util.LazyLoader``,
+    Django's ``settings`` before they are configured.
+    """
+    if not issubclass(type(value), ModuleType):
+        return {}
+    names: dict[str, Any] = ModuleType.__getattribute__(value, "__dict__")  # type: ignore[arg-type]  # it is one
+    return names
+
+
 def possible_agents() -> list[tuple[str, dict[str, Any]]]:
     """Name and namespace of every loaded module that is not known to be a library's.
 
@@ -48,7 +61,7 @@ def possible_agents() -> list[tuple[str, dict[str, Any]]]:
     for name, module in list(sys.modules.items()):
         if _libraries.get(name) is module:
             continue
-        namespace = getattr(module, "__dict__", {})
+        namespace = namespace_of(module)
         file = namespace.get("__file__")
         if isinstance(file, str) and is_library(file):
             _libraries[name] = module

@@ -189,6 +189,35 @@ def test_a_librarys_submodules_are_imported_when_asked_for(
             assert library.read(name).__name__ == f"some_library.{name}"
 
 
+def test_lazy_objects_are_not_woken_by_an_import(
+    tmp_path: Path, module_of: Import, library_of: Callable[..., ModuleType]
+) -> None:
+    """Django's settings may not be asked for their class before they are configured."""
+    library = library_of(
+        functions="""
+class Lazy:
+    def __getattribute__(self, name):
+        raise LookupError(name)
+settings = Lazy()
+
+def load_later():
+    import importlib.util, sys
+    spec = importlib.util.find_spec("some_library.late")
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[spec.name] = sys.modules["some_library"].late = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[spec.name])
+    return sys.modules[spec.name]
+""",
+        late="import sys; sys.loaded_late = True",
+    )
+    with reenact.capture(tmp_path / "run"):
+        late = library.load_later()
+        agent = module_of("from some_library import late\nfrom some_library.functions import settings\n")
+        assert type(agent.settings).__name__ == "Lazy"
+        assert not hasattr(sys, "loaded_late")
+    assert object.__getattribute__(late, "__class__").__name__ == "_LazyModule"
+
+
 def test_a_library_waits_for_a_module_that_another_thread_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library_of: Callable[..., ModuleType]
 ) -> None:

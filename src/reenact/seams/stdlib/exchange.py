@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from reenact.library import is_library, possible_agents
+from reenact.library import is_library, namespace_of, possible_agents
 from reenact.seams.patches import Patch, attach, detach
 from reenact.seams.stdlib.standing import StandIn
 
@@ -49,7 +49,7 @@ def agents_namespaces(patterns: Patterns) -> Iterator[Namespace]:
 
 
 def _all_namespaces() -> Iterator[Namespace]:
-    return (getattr(module, "__dict__", {}) for module in list(sys.modules.values()))
+    return map(namespace_of, list(sys.modules.values()))
 
 
 class Exchanged(NamedTuple):
@@ -133,9 +133,10 @@ class _Open:
 
     def imported(self, module: Any, names: Iterable[str]) -> Any:
         """What an import gets instead of *module*; *names* are what it takes from it."""
-        for loaded in (module, *(vars(module).get(name) for name in names)):
-            if isinstance(loaded, ModuleType):
-                self.holds(vars(loaded))
+        namespace = namespace_of(module)
+        for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):
+            if taken:
+                self.holds(taken)
         return self._standing.get(id(module), module)
 
     def _visit(self, namespace: Namespace) -> None:
