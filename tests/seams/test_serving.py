@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import aiohttp.web
 import httpx
 import pytest
+import requests
 import uvicorn
 import uvloop
 from starlette.applications import Starlette
@@ -135,10 +136,13 @@ def listening(asked: list[str]) -> Iterator[int]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            body = self.rfile.read(int(self.headers.get("content-length", 0))).decode().replace(": ", ":")
+            asked.append(f"{self.path} {body}".rstrip())
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"hello")
+
+        do_POST = do_GET  # noqa: N815 — named after the method
 
         def log_message(self, *_: object) -> None:
             """Nothing is to be said."""
@@ -151,6 +155,16 @@ def listening(asked: list[str]) -> Iterator[int]:
         finally:
             server.shutdown()
             serving.join()
+
+
+@pytest.mark.parametrize("session", [requests.Session, httpx.Client])
+def test_a_body_reaches_a_server_of_the_run(tmp_path, session):
+    """It is no call of the run's, so no client on the way keeps it back."""
+    asked: list[str] = []
+    with reenact.capture(tmp_path / "run", sources=()), listening(asked) as port, session() as client:
+        assert client.post(f"http://127.0.0.1:{port}/x", json={"topic": "ants"}).text == "hello"
+        assert client.get(f"http://127.0.0.1:{port}/y").text == "hello"
+    assert asked == ['/x {"topic":"ants"}', "/y"]
 
 
 def test_a_server_from_before_the_run_is_outside_of_it(tmp_path):

@@ -8,7 +8,8 @@ A whole answer is one outcome; a stream's answer begins with its head, and its c
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ _DONE: Final = b"data: [DONE]"
 
 _under_way: set[tuple[Context, str]] = set()
 """Live exchanges, by their context and their call's id."""
+_is_left_alone: Final[ContextVar[bool]] = ContextVar("reenact_http_is_left_alone", default=False)
 
 
 def is_any_under_way(context: Context) -> bool:
@@ -31,7 +33,19 @@ def is_any_under_way(context: Context) -> bool:
 def is_outermost() -> bool:
     """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
     lane = current_lane()
-    return lane is not None and (lane.within is None or (lane.context, lane.within) not in _under_way)
+    if lane is None or _is_left_alone.get():
+        return False
+    return lane.within is None or (lane.context, lane.within) not in _under_way
+
+
+@contextmanager
+def leave_alone() -> Iterator[None]:
+    """The block makes a request that is no call; the client below it must not take it for one either."""
+    token = _is_left_alone.set(True)
+    try:
+        yield
+    finally:
+        _is_left_alone.reset(token)
 
 
 class Exchange:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.exchange import Exchange, is_outermost, leave_alone
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent, whole_body
 from reenact.seams.http.wire import response_over
@@ -65,7 +65,9 @@ class _Seam:
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
             if exchange.is_left_alone:
-                return original(pool, conn, method, url, **options)
+                # http.client below would keep the body back, and urllib3 wants its socket before the answer.
+                with leave_alone():
+                    return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
