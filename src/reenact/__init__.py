@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reenact.analysis.artifact import Artifact, open_artifact
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
+    from reenact.analysis.fork_tree import fork_tree
     from reenact.check.artifact import verify
     from reenact.check.findings import VerifyReport
     from reenact.check.seals.keys import KeygenReport, keygen
@@ -121,6 +122,7 @@ _HOMES = {
     "fork": "forks.run",
     "fork_command": "commands.fork",
     "fork_samples": "shadowing.experiment",
+    "fork_tree": "analysis.fork_tree",
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
@@ -210,6 +212,7 @@ __all__ = [
     "fork",
     "fork_command",
     "fork_samples",
+    "fork_tree",
     "import_runs",
     "index",
     "keygen",

@@ -33,7 +33,7 @@ def test_the_demo_is_forked_at_its_tool_result(tmp_path: Path) -> None:
         ("demo", 0, None),
         ("late", 1, 8),
     ]
-    assert nodes[1].change == 'set {"$.due":"next month"}'
+    assert nodes[1].change == '$.due = "next month"'
     assert fork_tree(tmp_path / "demo") == nodes
     own = (tmp_path / "late" / "events.jsonl").read_bytes()
     assert b"A-1042" not in own  # what the fork shares with its parent is not stored again

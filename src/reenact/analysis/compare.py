@@ -24,6 +24,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact, read_whole
 from reenact.analysis.content import Content, common_content
+from reenact.analysis.fork_tree import ForkLink, fork_links
 from reenact.analysis.steps import RunStep
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
@@ -295,6 +296,8 @@ class DiffReport(msgspec.Struct, frozen=True, rename="camel"):
     """Every row that is not the same."""
     files: list[ChangedFile] = []
     """Where the files at the end differ, if both runs were recorded with theirs."""
+    forks: list[ForkLink] = []
+    """How the runs are related, where one is a fork of the other or both come from one run."""
 
 
 @takes_addresses("left", "right")
@@ -329,4 +332,5 @@ def diff(
             outcome=comparison.outcome(),
             changes=list(comparison.changes()),
             files=files,
+            forks=fork_links(ours.path, theirs.path),
         )

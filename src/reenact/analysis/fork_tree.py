@@ -1,16 +1,17 @@
-"""The tree of forks that a run belongs to: up to where it began, down to forks beside their parents."""
+"""Which runs are forks of which: the tree that a run belongs to, and how two runs are related."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.errors import ReenactError
-from reenact.formats.capture import CaptureManifest, read_manifest
+from reenact.formats.capture import CaptureManifest, Fork, read_manifest
 from reenact.formats.record import ABSENT
 from reenact.store.rundir import MANIFEST
 from reenact.suite.verdict import shorten
@@ -24,76 +25,154 @@ class ForkNode(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     path: str
     depth: int
     at: int | None = None
-    """The event of the parent at which it parts; ``None`` for the run at the root."""
+    """The event of the parent at which it parts, 0 for a run that may differ anywhere; ``None`` for the run
+    at the root."""
     change: str = ""
     status: str = ""
+    """How the run ended; empty for a parent that is not there."""
 
 
-def fork_tree(path: str | Path) -> list[ForkNode]:
-    """The runs of the tree, parents before their forks.
+class ForkLink(msgspec.Struct, frozen=True, rename="camel"):
+    """A fork and the run that it was made of."""
 
-    Forks are looked for in the folders of the runs that were found; one that lies elsewhere is not seen. A
-    parent that is gone ends the way up.
+    path: str
+    parent: str
+    at: int
+    """The event of the parent's call at which it was changed; 0 for a run that may differ anywhere."""
+    shared_events: int
+    """So many events have both, as they were recorded once."""
+    change: str
+    """What was changed, in words; empty where nothing was."""
+
+    def __str__(self) -> str:
+        point = f"at event {self.at}" if self.at else "from the start"
+        shared = f"the first {self.shared_events} events are" if self.shared_events > 1 else "its start is"
+        return (
+            f"{self.path} is a fork of {self.parent} {point}: {self.change or 'no change'}; {shared} shared"
+        )
+
+
+class _Generation(NamedTuple):
+    capture_id: str
+    path: Path
+    manifest: CaptureManifest | None
+    """``None`` for a parent that is not there any more."""
+
+
+def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[ForkNode]:
+    """The runs of the tree that the run in *path* belongs to, parents before their forks.
+
+    Forks are looked for *among* the given runs, or else in the folders of the run and of its parents, and in
+    the folders of samples there; one that lies elsewhere is not seen.
     """
-    root = Path(path)
-    seen = {root.resolve()}
-    folders = [root.parent]
-    while (parent := _parent_of(root)) is not None and parent.resolve() not in seen:
-        root = parent
-        seen.add(root.resolve())
-        folders.append(root.parent)
-    return list(_below(root, 0, set(), folders))
+    way_up = _way_up(Path(path))
+    if not way_up:
+        return []
+    runs = _runs_around(way_up) if among is None else among
+    known = {each.capture_id: each for each in way_up}
+    for run in sorted(runs):
+        manifest = _read_manifest(run)
+        if manifest is not None:
+            known.setdefault(manifest.captureId, _Generation(manifest.captureId, run, manifest))
+    children: dict[str, list[_Generation]] = {}
+    for each in known.values():
+        if each.manifest is not None and each.manifest.fork is not ABSENT:
+            children.setdefault(each.manifest.fork.parent.captureId, []).append(each)
+    return list(_below(way_up[-1], 0, children, set()))
 
 
-def _below(path: Path, depth: int, seen: set[Path], folders: list[Path]) -> Iterator[ForkNode]:
-    seen.add(path.resolve())
-    manifest = _manifest(path)
-    if manifest is None:
-        return
-    fork = manifest.fork
+def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
+    """The forks that lead from the nearest run that both come from to each of them; none where no run is.
+
+    A parent counts also where it is not there any more.
+    """
+    ours, theirs = _way_up(Path(left)), _way_up(Path(right))
+    above = {each.capture_id for each in ours} & {each.capture_id for each in theirs}
+    names = {each[0].capture_id: str(path) for each, path in ((ours, left), (theirs, right)) if each}
+    return [link for way in (ours, theirs) for link in _links(way, above, names) if above]
+
+
+def describe_change(change: Any) -> str:
+    """What a manifest says of a change, in words: ``$.due = "Friday"``, ``fails with TimeoutError``."""
+    if change is ABSENT or not isinstance(change, dict):
+        return ""
+    return ", ".join(words for name, value in change.items() for words in _describe(name, value))
+
+
+def _describe(name: str, value: Any) -> list[str]:
+    if name == "set" and isinstance(value, dict):
+        return [f"{path} = {shorten(new, _SHOWN)}" for path, new in value.items()]
+    if name == "replace" and isinstance(value, list) and value:
+        return [f"replaced by {shorten(value[0], _SHOWN)}"]
+    words = {"error": "fails with", "function": "changed by", "system": "system prompt"}
+    text = value if isinstance(value, str) and name != "system" else shorten(value, _SHOWN)
+    return [f"{words.get(name, name)} {text}"]
+
+
+def _way_up(path: Path) -> list[_Generation]:
+    """The run, its parent, and so on as far as it is known."""
+    found: list[_Generation] = []
+    manifest = _read_manifest(path)
+    while manifest is not None and manifest.captureId not in {each.capture_id for each in found}:
+        found.append(_Generation(manifest.captureId, path, manifest))
+        if manifest.fork is ABSENT:
+            break
+        parent = manifest.fork.parent
+        path = Path(os.path.normpath(path / parent.path))
+        manifest = _read_manifest(path)
+        if manifest is None or manifest.captureId != parent.captureId:
+            found.append(_Generation(parent.captureId, path, None))
+            break
+    return found
+
+
+def _links(way: list[_Generation], above: set[str], names: dict[str, str]) -> Iterator[ForkLink]:
+    for each, parent in pairwise(way):
+        if each.capture_id in above:
+            return
+        assert each.manifest is not None
+        fork = each.manifest.fork
+        assert isinstance(fork, Fork)
+        yield ForkLink(
+            path=names.get(each.capture_id, str(each.path)),
+            parent=names.get(parent.capture_id, str(parent.path)),
+            at=int(fork.at),
+            shared_events=int(fork.parent.events),
+            change=describe_change(fork.change),
+        )
+
+
+def _below(
+    run: _Generation, depth: int, children: dict[str, list[_Generation]], seen: set[str]
+) -> Iterator[ForkNode]:
+    seen.add(run.capture_id)
+    manifest = run.manifest
+    fork = ABSENT if manifest is None else manifest.fork
     yield ForkNode(
-        str(path),
+        str(run.path),
         depth,
         None if fork is ABSENT or depth == 0 else int(fork.at),
-        "" if fork is ABSENT or fork.change is ABSENT else _describe(fork.change),
-        str(manifest.status),
+        "" if fork is ABSENT else describe_change(fork.change),
+        "" if manifest is None else str(manifest.status),
     )
-    for folder in dict.fromkeys((path.parent, *_folders_of_samples(path.parent), *folders)):
-        for child in sorted(_runs_in(folder)):
-            if child.resolve() not in seen and _is_child(child, manifest.captureId):
-                yield from _below(child, depth + 1, seen, folders)
+    for child in sorted(children.get(run.capture_id, ()), key=lambda each: str(each.path)):
+        if child.capture_id not in seen:
+            yield from _below(child, depth + 1, children, seen)
 
 
-def _describe(change: Any) -> str:
-    return ", ".join(f"{name} {shorten(value, _SHOWN)}" for name, value in dict(change).items())
+def _runs_around(way_up: list[_Generation]) -> Iterator[Path]:
+    folders = dict.fromkeys(each.path.parent for each in way_up)
+    for folder in folders:
+        if not folder.is_dir():
+            continue
+        for each in folder.iterdir():
+            if (each / MANIFEST).is_file():
+                yield each
+            elif each.is_dir():  # samples lie in a folder beside their parent
+                yield from (run for run in each.iterdir() if (run / MANIFEST).is_file())
 
 
-def _folders_of_samples(folder: Path) -> list[Path]:
-    """Samples lie in a folder beside their parent."""
-    beside = (each for each in sorted(folder.iterdir()) if each.is_dir())
-    return [each for each in beside if not (each / MANIFEST).exists()]
-
-
-def _runs_in(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.iterdir() if (path / MANIFEST).is_file())
-
-
-def _is_child(path: Path, capture_id: str) -> bool:
-    manifest = _manifest(path)
-    if manifest is None or manifest.fork is ABSENT:
-        return False
-    return manifest.fork.parent.captureId == capture_id
-
-
-def _parent_of(path: Path) -> Path | None:
-    manifest = _manifest(path)
-    if manifest is None or manifest.fork is ABSENT:
-        return None
-    parent = Path(os.path.normpath(path / manifest.fork.parent.path))
-    return parent if _manifest(parent) is not None else None
-
-
-def _manifest(path: Path) -> CaptureManifest | None:
+def _read_manifest(path: Path) -> CaptureManifest | None:
     try:
         return read_manifest((path / MANIFEST).read_bytes(), file=str(path / MANIFEST))
     except (ReenactError, OSError):

@@ -47,8 +47,9 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
 
     A and B are captures, events.jsonl files, REPLAY.jsonl files, replay.json or trace.json, in any mixture.
     Steps are aligned by what they ask and by the call or task they belong to, not by position: one step
-    more is one difference. The exit status is 0 where the runs did the same and came to the same, 1 where
-    not, 2 where one cannot be read.
+    more is one difference. Of a fork it is said where it parts from its parent and what was changed there.
+    The exit status is 0 where the runs did the same and came to the same, 1 where not, 2 where one cannot be
+    read.
     """
     report = diff(left, right, strict=strict, prices=project_prices(Path.cwd()), progress_bar=_progress_bar)
     if as_json:
@@ -69,6 +70,8 @@ def _write_text(report: DiffReport, write: Callable[[TextLine], None]) -> None:
     else:
         write((Cell("- ", "red"), Cell(report.left, "bold")))
         write((Cell("+ ", "green"), Cell(report.right, "bold")))
+    for link in report.forks:
+        write((Cell(f"  {link}", "dim"),))
     if report.changes:
         write(())
         write(_first_line(report.changes[0]))
