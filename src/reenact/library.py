@@ -47,7 +47,7 @@ def namespace_of(value: object) -> dict[str, Any]:
     """
     if not issubclass(type(value), ModuleType):
         return {}
-    names: dict[str, Any] = ModuleType.__getattribute__(value, "__dict__")  # type: ignore[arg-type]  # it is one
+    names: dict[str, Any] = ModuleType.__getattribute__(value, "__dict__")
     return names
 
 
