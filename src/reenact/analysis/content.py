@@ -54,13 +54,13 @@ class _Reading:
         response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
         failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
-        said = _conversation(began, request, outcome, response, pieces)
+        conversation = _conversation(began, request, outcome, response, pieces)
         return StepPayloads(
             request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
             error=plain(self._whole(failure)),
             pieces=plain(pieces) if isinstance(pieces, list) else None,
-            conversation=said,
+            conversation=conversation,
         )
 
     def events(self, step: RunStep) -> Iterator[Any]:
@@ -93,11 +93,11 @@ def _conversation(
     if began.type != "llm_request":
         return None
     asked = model_request(request)
-    said = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
-    if asked is None and said is None:
+    answer = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
+    if asked is None and answer is None:
         return None
     sent = asked.to_json() if asked else {}
-    got = said.to_json() if said else {}
+    got = answer.to_json() if answer else {}
     return ConversationView(
         model=began.data.get("model"),
         system=sent.get("system"),
@@ -158,9 +158,9 @@ def content_of(source: RunSource, step: RunStep) -> Content:
 
 
 def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
-    said, request = payloads.conversation, payloads.request
-    if said is not None:
-        return _conversation_content(said)
+    conversation, request = payloads.conversation, payloads.request
+    if conversation is not None:
+        return _conversation_content(conversation)
     if began.type == "state_mutation":
         return {name: request[name] for name in ("type", "path", "source") if name in request}
     if began.type == "tool_call":
@@ -174,13 +174,13 @@ _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
 
 
-def _conversation_content(said: ConversationView) -> dict[str, JsonValue]:
+def _conversation_content(conversation: ConversationView) -> dict[str, JsonValue]:
     members = {
-        "model": said.model,
-        "system": said.system,
-        "messages": _Renumbering().plain(said.messages),
-        "tools": said.tools,
-        "params": said.params,
+        "model": conversation.model,
+        "system": conversation.system,
+        "messages": _Renumbering().plain(conversation.messages),
+        "tools": conversation.tools,
+        "params": conversation.params,
     }
     return {name: value for name, value in members.items() if value}
 
@@ -189,9 +189,12 @@ def _outcome_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | No
     came: dict[str, Any] = {"state": step.state}
     if step.state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}
-    said = payloads.conversation
-    if said is not None and said.answer:
-        return came | {"answer": _Renumbering().plain(said.answer), "stopReason": said.stop_reason}
+    conversation = payloads.conversation
+    if conversation is not None and conversation.answer:
+        return came | {
+            "answer": _Renumbering().plain(conversation.answer),
+            "stopReason": conversation.stop_reason,
+        }
     if payloads.pieces is not None:
         came["pieces"] = payloads.pieces
     if step.kind == "state":

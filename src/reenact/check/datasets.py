@@ -178,37 +178,39 @@ class _Checking:
             )
 
     def _check(self, folder: Path, row: dict[str, Any]) -> None:
-        told = row.get("provenance")
-        schema = told.get("schema") if isinstance(told, dict) else None
+        provenance = row.get("provenance")
+        schema = provenance.get("schema") if isinstance(provenance, dict) else None
         if schema != DATASET_SCHEMA:
             raise _Problem("row_without_source", "the row does not say where it comes from", "$.provenance")
         kind = "preference" if "chosen" in row else "sft" if "messages" in row else "calls"
         self.rows[kind] += 1
         try:
             if kind == "sft":
-                self._check_conversation(folder, row, msgspec.convert(told, SftProvenance))
+                self._check_conversation(folder, row, msgspec.convert(provenance, SftProvenance))
             elif kind == "preference":
-                self._check_pair(folder, row, msgspec.convert(told, PairProvenance))
+                self._check_pair(folder, row, msgspec.convert(provenance, PairProvenance))
             else:
-                self._check_call(folder, row, msgspec.convert(told, ParquetProvenance))
+                self._check_call(folder, row, msgspec.convert(provenance, ParquetProvenance))
         except msgspec.ValidationError as error:
             raise _Problem(
                 "row_without_source", f"its provenance is damaged: {error}", "$.provenance"
             ) from None
 
-    def _check_conversation(self, folder: Path, row: dict[str, Any], told: SftProvenance) -> None:
-        found = self._conversation(folder, told, _options(told.reasoning, told.export_redaction))
+    def _check_conversation(self, folder: Path, row: dict[str, Any], provenance: SftProvenance) -> None:
+        found = self._conversation(
+            folder, provenance, _options(provenance.reasoning, provenance.export_redaction)
+        )
         _compare(row["messages"], found.messages, "$.messages")
         _compare(row.get("tools"), found.tools, "$.tools")
         _refuse_others(row, ("messages", "tools", "provenance"))
 
-    def _check_pair(self, folder: Path, row: dict[str, Any], told: PairProvenance) -> None:
-        options = _options(told.reasoning, told.export_redaction)
+    def _check_pair(self, folder: Path, row: dict[str, Any], provenance: PairProvenance) -> None:
+        options = _options(provenance.reasoning, provenance.export_redaction)
         prompt = row.get("prompt")
         if not isinstance(prompt, list):
             raise _Problem("row_changed", "there is no prompt", "$.prompt")
-        chosen = self._conversation(folder, told.chosen, options)
-        rejected = self._conversation(folder, told.rejected, options)
+        chosen = self._conversation(folder, provenance.chosen, options)
+        rejected = self._conversation(folder, provenance.rejected, options)
         _compare(prompt, chosen.messages[: len(prompt)], "$.prompt")
         _compare(row["chosen"], chosen.messages[len(prompt) :], "$.chosen")
         _compare(row.get("rejected"), rejected.messages[len(prompt) :], "$.rejected")
@@ -216,7 +218,7 @@ class _Checking:
         shared = [message_digests(each.messages)[: len(prompt)] for each in (chosen, rejected)]
         if shared[0] != shared[1]:
             raise _Problem("row_changed", "the two runs do not begin with this prompt", "$.prompt")
-        for name, source in (("chosen", told.chosen), ("rejected", told.rejected)):
+        for name, source in (("chosen", provenance.chosen), ("rejected", provenance.rejected)):
             self._check_verdict(folder, row, name, source)
         _refuse_others(row, ("prompt", "chosen", "rejected", "tools", "verdicts", "provenance"))
 
@@ -231,14 +233,14 @@ class _Checking:
         expected = msgspec.structs.replace(run_verdict(self._run(folder, source).reader), tests=stated.tests)
         _compare(msgspec.to_builtins(stated), msgspec.to_builtins(expected), place)
 
-    def _check_call(self, folder: Path, row: dict[str, Any], told: ParquetProvenance) -> None:
-        run = self._run(folder, told)
-        options = _options("keep", told.export_redaction)
+    def _check_call(self, folder: Path, row: dict[str, Any], provenance: ParquetProvenance) -> None:
+        run = self._run(folder, provenance)
+        options = _options("keep", provenance.export_redaction)
         if options not in run.calls:
             run.calls[options] = {call.first_event: call for call in call_rows(run.reader, options)}
-        call = run.calls[options].get(told.first_event)
-        if call is None or call.last_event != told.last_event:
-            raise _Problem("row_not_in_run", f"the run has no call at event {told.first_event}")
+        call = run.calls[options].get(provenance.first_event)
+        if call is None or call.last_event != provenance.last_event:
+            raise _Problem("row_not_in_run", f"the run has no call at event {provenance.first_event}")
         expected = msgspec.to_builtins(call)
         stated = {name: value for name, value in row.items() if name != "provenance"}
         _compare(stated, expected, "$")

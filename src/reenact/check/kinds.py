@@ -141,8 +141,8 @@ def _schema(value: dict[str, JsonValue]) -> str:
 
 
 def _provenance(value: dict[str, Any]) -> dict[str, Any]:
-    told = value.get("provenance")
-    return told if isinstance(told, dict) else {}
+    provenance = value.get("provenance")
+    return provenance if isinstance(provenance, dict) else {}
 
 
 _SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {

@@ -375,20 +375,20 @@ class _Listing:
             entry = change.after or change.before
             assert entry is not None
             came_from = {"from": self._path(change.came_from)} if change.came_from else {}
-            told = self._entry(change.path, entry) if change.after else {"path": self._path(change.path)}
-            found.append({"how": change.how} | told | came_from)
+            fields = self._entry(change.path, entry) if change.after else {"path": self._path(change.path)}
+            found.append({"how": change.how} | fields | came_from)
         return {"changes": found}
 
     def _entry(self, path: bytes, entry: TreeEntry) -> dict[str, Any]:
-        told: dict[str, Any] = {"path": self._path(path), "kind": entry.kind}
+        fields: dict[str, Any] = {"path": self._path(path), "kind": entry.kind}
         if entry.kind in ("file", "folder"):
-            told |= {"hash": self.publish_hash(entry.digest), "mode": f"{entry.mode:03o}"}
+            fields |= {"hash": self.publish_hash(entry.digest), "mode": f"{entry.mode:03o}"}
         if entry.kind == "file":
-            told |= _present({"bytes": _apply_word(entry.size_bytes, self._words[MemberKind.NUMBER])})
+            fields |= _present({"bytes": _apply_word(entry.size_bytes, self._words[MemberKind.NUMBER])})
         if entry.kind == "link":
-            told["target"] = self._path(entry.target)
+            fields["target"] = self._path(entry.target)
         return (
-            told | ({"why": entry.why} if entry.why else {}) | ({"hidden": True} if entry.is_hidden else {})
+            fields | ({"why": entry.why} if entry.why else {}) | ({"hidden": True} if entry.is_hidden else {})
         )
 
     def _path(self, path: bytes) -> str:

@@ -324,10 +324,10 @@ def _verification_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Cla
         return
     for number, (claim, run) in enumerate(zip(claimed, found, strict=True)):
         for name in _VERIFIED:
-            said, logged_value = getattr(claim, name), getattr(run, name)
-            if said is not ABSENT and said != (None if logged_value is ABSENT else logged_value):
+            claimed, logged_value = getattr(claim, name), getattr(run, name)
+            if claimed is not ABSENT and claimed != (None if logged_value is ABSENT else logged_value):
                 place = f"verification[{number}].{name}"
-                yield place, repr(said), "nothing" if logged_value is ABSENT else repr(logged_value), None
+                yield place, repr(claimed), "nothing" if logged_value is ABSENT else repr(logged_value), None
 
 
 _VERIFIED: Final = ("command", "exit_code", "cwd", "duration_ms", "verification_delta")

@@ -174,8 +174,8 @@ def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: 
         click.echo(f"  warning: {printable(report.silence)}", err=True)
     if report.left_out:
         reasons = Counter(found.why for found in report.left_out)
-        told = ", ".join(f"{count} {why}" for why, count in reasons.items())
-        click.echo(f"  files left out: {told}; list them with: reenact files {report.path}", err=True)
+        listed = ", ".join(f"{count} {why}" for why, count in reasons.items())
+        click.echo(f"  files left out: {listed}; list them with: reenact files {report.path}", err=True)
     for warning in manifest.warnings if manifest.warnings is not ABSENT else ():
         click.echo(f"  warning: {printable(warning)}", err=True)
     click.echo(f"  replay it with: {replay_line}", err=True)

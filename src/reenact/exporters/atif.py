@@ -101,21 +101,21 @@ class _Writing:
         if request is None:
             self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
             return
-        said = [("system", request.system)] if request.system else []
+        turns = [("system", request.system)] if request.system else []
         for message in request.messages:
             text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
             if message.role not in ("assistant", "model", "tool") and text:
-                said.append(("system" if message.role in ("system", "developer") else "user", text))
+                turns.append(("system" if message.role in ("system", "developer") else "user", text))
         before = self._said.get(lane, [])
         shared = 0
-        for one, other in zip(said, before, strict=False):
+        for one, other in zip(turns, before, strict=False):
             if one != other:
                 break
             shared += 1
-        for source, text in said[shared:]:
+        for source, text in turns[shared:]:
             self._step(event, source, text, lane)
         is_told = event.data.derived is True  # it holds what is new alone
-        self._said[lane] = [] if is_told else said
+        self._said[lane] = [] if is_told else turns
 
     def _answered(self, event: capture.LlmResponse) -> None:
         lane = self._lanes.get(event.data.callId, "0")

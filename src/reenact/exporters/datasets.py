@@ -182,9 +182,9 @@ def _call_row(
     provenance = ParquetProvenance(
         **msgspec.structs.asdict(source), schema=DATASET_SCHEMA, export_redaction=plan.options.redact
     )
-    told = [call.kind, call.name, call.ok, call.input, call.output, call.error]
+    fields = [call.kind, call.name, call.ok, call.input, call.output, call.error]
     value = msgspec.to_builtins(call) | {"provenance": msgspec.to_builtins(provenance)}
-    return DatasetRow(value, sha256(msgspec.json.encode(told)).digest(), [], family)
+    return DatasetRow(value, sha256(msgspec.json.encode(fields)).digest(), [], family)
 
 
 def _words(messages: Iterable[ChatMessage]) -> Iterator[str]:
@@ -356,8 +356,8 @@ class Splits:
         if not shares or not all(0 < share <= 1 for share in shares.values()):
             raise UsageError("a split has names and shares above 0, such as train=0.9,test=0.1")
         if abs(sum(shares.values()) - 1) > 1e-6:
-            told = ",".join(f"{name}={share:g}" for name, share in shares.items())
-            raise UsageError(f"the shares of {told} are {sum(shares.values()):g} together; they must be 1")
+            listed = ",".join(f"{name}={share:g}" for name, share in shares.items())
+            raise UsageError(f"the shares of {listed} are {sum(shares.values()):g} together; they must be 1")
         for name in shares:
             if folder_name(name) != name or "/" in name:
                 raise UsageError(f"{name!r} cannot be the name of a split; use letters and digits")

@@ -72,9 +72,11 @@ def _entry_of(
     if not isinstance(answer, dict) or "status" not in answer:
         lose(Loss(came.seq, kind, None, "it failed before there was an answer"))
         return None
-    told = asked.data.extra.get("headers") or {}
-    headers = [{"name": name, "value": value} for name, value in told.items() if isinstance(value, str)]
-    post = _post_of(request, told.get("content-type", ""))
+    recorded_headers = asked.data.extra.get("headers") or {}
+    headers = [
+        {"name": name, "value": value} for name, value in recorded_headers.items() if isinstance(value, str)
+    ]
+    post = _post_of(request, recorded_headers.get("content-type", ""))
     if "parts" in request:
         lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
     pieces = came.data.pieces

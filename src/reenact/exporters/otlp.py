@@ -83,8 +83,8 @@ def send(endpoint: str, document: bytes) -> None:
     except (msgspec.DecodeError, AttributeError):
         return
     if count := int(refused.get("rejectedSpans") or 0):
-        told = refused.get("errorMessage") or "it does not say why"
-        raise StoreError(f"{endpoint}: the collector rejected {count} spans: {told}")
+        reason = refused.get("errorMessage") or "it does not say why"
+        raise StoreError(f"{endpoint}: the collector rejected {count} spans: {reason}")
 
 
 def _hex_id(text: str, size_bytes: int) -> str:
@@ -157,21 +157,23 @@ class _Writing:
             return
         asked, span = begun
         failure = None if event.data.error is ABSENT else plain(self._reader.resolved(event.data.error))
-        told: dict[str, Any] = {"reenact.outcome_event": event.seq}
+        attributes: dict[str, Any] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
             failure = failure if failure is not None else event.data.extra.get("modelError")
-            told |= self._answered(event)
+            attributes |= self._answered(event)
         elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
-            told["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))
+            attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))
         elif isinstance(event, capture.Nondeterministic):
             answer = None if event.data.value is ABSENT else plain(self._reader.resolved(event.data.value))
-            told["http.response.status_code"] = answer.get("status") if isinstance(answer, dict) else None
+            attributes["http.response.status_code"] = (
+                answer.get("status") if isinstance(answer, dict) else None
+            )
         span["endTimeUnixNano"] = _nano(max(event.ts, asked.ts))
         if failure is not None:
             facts = failure if isinstance(failure, dict) else {"message": str(failure)}
-            told["error.type"] = str(facts.get("type") or "error")
+            attributes["error.type"] = str(facts.get("type") or "error")
             span["status"] = {"code": _FAILED, "message": str(facts.get("message") or "")}
-        span["attributes"] += _attributes(told)
+        span["attributes"] += _attributes(attributes)
         self._spans.append(span)
 
     def _network(self, event: capture.Nondeterministic) -> None:
@@ -198,14 +200,18 @@ class _Writing:
         return known | _request_attributes(request)
 
     def _answered(self, event: capture.LlmResponse) -> dict[str, Any]:
-        told: dict[str, Any] = {"gen_ai.response.model": event.data.model}
+        attributes: dict[str, Any] = {"gen_ai.response.model": event.data.model}
         if event.data.stopReason is not None:
-            told["gen_ai.response.finish_reasons"] = [event.data.stopReason]
+            attributes["gen_ai.response.finish_reasons"] = [event.data.stopReason]
         for name, count in (usage_of(event.data.usage) or {}).items():
             if name in _USAGE:
-                told[_USAGE[name]] = count
+                attributes[_USAGE[name]] = count
         response = response_of(self._reader, event)
-        return told if response is None else told | _response_attributes(response, event.data.stopReason)
+        return (
+            attributes
+            if response is None
+            else attributes | _response_attributes(response, event.data.stopReason)
+        )
 
     def _called(self, event: capture.ToolCall) -> dict[str, Any]:
         return {
@@ -249,15 +255,15 @@ class _Writing:
 
 
 def _request_attributes(request: ModelRequest) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         f"gen_ai.request.{name}": request.params[name]
         for name in _PARAMS
         if isinstance(request.params.get(name), int | float)
     }
     if request.system:
-        told["gen_ai.system_instructions"] = _json([{"type": "text", "content": request.system}])
+        attributes["gen_ai.system_instructions"] = _json([{"type": "text", "content": request.system}])
     messages = [{"role": each.role, "parts": _parts(each.parts)} for each in request.messages]
-    told["gen_ai.input.messages"] = _json(messages)
+    attributes["gen_ai.input.messages"] = _json(messages)
     if request.tools:
         tools = [
             {
@@ -268,8 +274,8 @@ def _request_attributes(request: ModelRequest) -> dict[str, Any]:
             }
             for each in request.tools
         ]
-        told["gen_ai.tool.definitions"] = _json(tools)
-    return told
+        attributes["gen_ai.tool.definitions"] = _json(tools)
+    return attributes
 
 
 def _response_attributes(response: ModelResponse, stop_reason: str | None) -> dict[str, Any]:

@@ -85,18 +85,18 @@ _decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 def write_entry(entry: TreeEntry) -> bytes:
     """The canonical text of one entry; a folder's tree is made of these."""
-    told: dict[str, object] = {"kind": entry.kind} | _encode_name("name", entry.name)
+    fields: dict[str, object] = {"kind": entry.kind} | _encode_name("name", entry.name)
     if entry.kind == "file":
-        told |= {"blob": entry.digest, "bytes": entry.size_bytes, "mode": f"{entry.mode:03o}"}
-        told |= {"hidden": True} if entry.is_hidden else {}
-        told |= {"git": entry.git} if entry.git else {}
+        fields |= {"blob": entry.digest, "bytes": entry.size_bytes, "mode": f"{entry.mode:03o}"}
+        fields |= {"hidden": True} if entry.is_hidden else {}
+        fields |= {"git": entry.git} if entry.git else {}
     elif entry.kind == "folder":
-        told |= {"tree": entry.digest, "mode": f"{entry.mode:03o}"}
+        fields |= {"tree": entry.digest, "mode": f"{entry.mode:03o}"}
     elif entry.kind == "link":
-        told |= _encode_name("target", entry.target) | ({"inside": True} if entry.is_inside else {})
+        fields |= _encode_name("target", entry.target) | ({"inside": True} if entry.is_inside else {})
     else:
-        told |= {"why": entry.why} | ({"bytes": entry.size_bytes} if entry.size_bytes else {})
-    return encode_clean(told)
+        fields |= {"why": entry.why} | ({"bytes": entry.size_bytes} if entry.size_bytes else {})
+    return encode_clean(fields)
 
 
 def join_entries(texts: list[bytes]) -> bytes:

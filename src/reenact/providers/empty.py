@@ -80,7 +80,7 @@ def _openai_responses(model: str, _url: str, body: Json, is_streamed: bool) -> E
         return _whole(response)
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
     at = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    told: list[tuple[str, Json]] = [
+    events: list[tuple[str, Json]] = [
         ("created", {"response": begun}),
         ("output_item.added", {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}}),
         ("content_part.added", {**at, "part": part}),
@@ -91,7 +91,7 @@ def _openai_responses(model: str, _url: str, body: Json, is_streamed: bool) -> E
     ]
     return _events(
         (f"response.{kind}", {"type": f"response.{kind}", **fields, "sequence_number": number})
-        for number, (kind, fields) in enumerate(told)
+        for number, (kind, fields) in enumerate(events)
     )
 
 
@@ -110,14 +110,14 @@ def _anthropic(model: str, _url: str, _body: Json, is_streamed: bool) -> EmptyAn
     if not is_streamed:
         return _whole(message)
     end = {"stop_reason": "end_turn", "stop_sequence": None}
-    told: list[tuple[str, Json]] = [
+    events: list[tuple[str, Json]] = [
         ("message_start", {"message": {**message, "content": [], "stop_reason": None}}),
         ("content_block_start", {"index": 0, "content_block": block}),
         ("content_block_stop", {"index": 0}),
         ("message_delta", {"delta": end, "usage": {"output_tokens": 0}}),
         ("message_stop", {}),
     ]
-    return _events((kind, {"type": kind, **fields}) for kind, fields in told)
+    return _events((kind, {"type": kind, **fields}) for kind, fields in events)
 
 
 def _gemini(model: str, url: str, _body: Json, is_streamed: bool) -> EmptyAnswer:
@@ -136,8 +136,16 @@ def _gemini(model: str, url: str, _body: Json, is_streamed: bool) -> EmptyAnswer
 
 
 def _ollama(model: str, _url: str, body: Json, is_streamed: bool) -> EmptyAnswer:
-    said: Json = {"response": ""} if "prompt" in body else {"message": {"role": "assistant", "content": ""}}
-    line = {"model": model, "created_at": "1970-01-01T00:00:00Z", **said, "done": True, "done_reason": "stop"}
+    message: Json = (
+        {"response": ""} if "prompt" in body else {"message": {"role": "assistant", "content": ""}}
+    )
+    line = {
+        "model": model,
+        "created_at": "1970-01-01T00:00:00Z",
+        **message,
+        "done": True,
+        "done_reason": "stop",
+    }
     counts = {"total_duration": 0, "prompt_eval_count": 0, "eval_count": 0}
     text = msgspec.json.encode(line | counts)
     return EmptyAnswer("application/x-ndjson", text + b"\n") if is_streamed else EmptyAnswer(_JSON, text)
@@ -156,10 +164,10 @@ def _whole(answer: Json) -> EmptyAnswer:
     return EmptyAnswer(_JSON, msgspec.json.encode(answer))
 
 
-def _events(told: Iterable[tuple[str | None, Json]]) -> EmptyAnswer:
+def _events(events: Iterable[tuple[str | None, Json]]) -> EmptyAnswer:
     """Server-sent events, with their names where they have any."""
     texts = (
         (f"event: {name}\n".encode() if name else b"") + b"data: " + msgspec.json.encode(data) + b"\n\n"
-        for name, data in told
+        for name, data in events
     )
     return EmptyAnswer(_EVENTS, b"".join(texts))

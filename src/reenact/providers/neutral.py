@@ -1,4 +1,4 @@
-"""Model calls that somebody tells of, in the form in which captures hold them: no bytes, no wire format.
+"""Model calls in the neutral form, in which captures hold what has no bytes of a provider: events, imports.
 
 A request is ``{"messages": [...], "after": "c3"}``: what is new since the call *after*, each message with
 ``role`` and ``content``, and where it has them ``tool_calls``, ``tool_call_id`` and ``is_error``. An answer
@@ -25,14 +25,14 @@ from reenact.providers.meaning import (
 
 
 def read_neutral_request(request: Any) -> ModelRequest | None:
-    """What a told request asks; ``None`` where it is none."""
+    """What a request in the neutral form asks; ``None`` where it is none."""
     if not isinstance(request, dict) or "url" in request or not isinstance(request.get("messages"), list):
         return None
-    said = [message for message in request["messages"] if isinstance(message, dict)]
-    system = "\n".join(_text(message.get("content")) for message in said if message.get("role") == "system")
+    given = [message for message in request["messages"] if isinstance(message, dict)]
+    system = "\n".join(_text(message.get("content")) for message in given if message.get("role") == "system")
     messages = tuple(
         ModelMessage(role=str(message.get("role") or "user"), parts=tuple(_parts(message)))
-        for message in said
+        for message in given
         if message.get("role") != "system"
     )
     try:
@@ -50,7 +50,7 @@ def read_neutral_request(request: Any) -> ModelRequest | None:
 
 
 def read_neutral_response(provider: str, response: Any) -> ModelResponse | None:
-    """What a told answer says; ``None`` where it is none."""
+    """What an answer in the neutral form says; ``None`` where it is none."""
     if not isinstance(response, dict) or not response.keys() <= {"text", "reasoning", "tool_calls"}:
         return None
     parts: list[Part] = []

@@ -51,19 +51,19 @@ def graceful_failure_output(trace: Trace, params: GracefulFailure) -> Verdict:
     """Something failed, and the output says so instead of claiming success."""
     errors = of_type(trace, "error")
     output, searcher = trace.final_output.content, Searcher()
-    said = [phrase for phrase in params.allowed_failure_phrases if searcher.contains(output, phrase)]
+    phrases = [phrase for phrase in params.allowed_failure_phrases if searcher.contains(output, phrase)]
     claimed = [
         phrase
         for phrase in params.forbidden_success_phrases or SUCCESS_PHRASES
         if params.must_not_claim_success and searcher.contains(output, phrase)
     ]
     problems = [] if errors else ["no error event"]
-    if not said:
+    if not phrases:
         problems.append(f"none of {', '.join(map(quote, params.allowed_failure_phrases))}")
     problems += [f"the claim {quote(phrase)}" for phrase in claimed]
     wanted = "expected an error and an output that admits it"
-    message = f"{wanted}, found {'; '.join(problems) or quote(said[0]) + at(errors)} in {quote(output)}"
-    observed = {"errors": len(errors), "failure_phrases": said, "success_phrases": claimed}
+    message = f"{wanted}, found {'; '.join(problems) or quote(phrases[0]) + at(errors)} in {quote(output)}"
+    observed = {"errors": len(errors), "failure_phrases": phrases, "success_phrases": claimed}
     return verdict(not problems, message, observed=observed, events=errors)
 
 

@@ -279,11 +279,11 @@ def _judge_end(params: CommandSucceedsInWorkspace, end: CommandEnd) -> Verdict:
     observed = {"exit_status": end.exit_status, "output": end.output, "offline": end.is_offline}
     if end.exit_status == 0:
         return verdict(True, f"{wanted}, it did", observed=observed)
-    said = next((line for line in reversed(end.output.splitlines()) if line.strip()), "it said nothing")
+    last_line = next((line for line in reversed(end.output.splitlines()) if line.strip()), "it said nothing")
     how = f"exit status {end.exit_status}"
     if end.exit_status is None:
         how = f"it was stopped after {params.timeout_s:g} s"
-    return verdict(False, f"{wanted}, found {how}: {quote(said.strip())}", observed=observed)
+    return verdict(False, f"{wanted}, found {how}: {quote(last_line.strip())}", observed=observed)
 
 
 def _paths(change: FileChange) -> list[bytes]:

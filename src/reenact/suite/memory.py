@@ -119,8 +119,8 @@ def _correction(trace: Trace, pattern: str | None) -> TraceEvent | bool | None:
     for event in reversed(of_type(trace, "message_received")):
         if any(searcher.search(pattern, text) for text in strings_in(event.data.get("content"))):
             return event
-    said = (text for message in trace.input_messages for text in strings_in(message.content))
-    return True if any(searcher.search(pattern, text) for text in said) else None
+    texts = (text for message in trace.input_messages for text in strings_in(message.content))
+    return True if any(searcher.search(pattern, text) for text in texts) else None
 
 
 def _mentions(event: TraceEvent, fact: str, searcher: Searcher) -> bool:

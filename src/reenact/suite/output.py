@@ -203,8 +203,8 @@ def _problems(params: AskClarifying, questions: list[str], relevant: list[str]) 
 
 def _asks_for(trace: Trace, pattern: str) -> bool:
     searcher = Searcher()
-    said = (text for message in trace.input_messages for text in strings_in(message.content))
-    return any(searcher.search(pattern, text) for text in said)
+    texts = (text for message in trace.input_messages for text in strings_in(message.content))
+    return any(searcher.search(pattern, text) for text in texts)
 
 
 def _questions(text: str) -> list[str]:

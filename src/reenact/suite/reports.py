@@ -99,8 +99,8 @@ def _failure(found: AssertionResult, outcome: Outcome) -> Iterator[ReportLine]:
 def last_line(summary: SuiteSummary) -> ReportLine:
     """The whole suite on one line, in the colour of the worst."""
     counts = {"passed": summary.passed, "failed": summary.failed, "could not be run": summary.errors}
-    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    text = f"{count_of(summary.total, 'test')}: {said} in {summary.duration_ms / 1000:.2f} s"
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    text = f"{count_of(summary.total, 'test')}: {listed} in {summary.duration_ms / 1000:.2f} s"
     tone: Tone = "error" if summary.errors else "fail" if summary.failed else "pass"
     return ReportLine(text, tone, len(text))
 
@@ -168,13 +168,13 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         failure = ET.SubElement(case, "failure", {"message": _clean(message), "type": _clean(types)})
         failure.text = _clean("\n".join(line.text for line in evidence(outcome)))
     asides = [found for found in result.assertions if found.status != "pass" and not _fails(found)]
-    said = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
-    said += [
+    notes = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
+    notes += [
         f"warning line {warning.line}: {warning.json_path}: {warning.message}"
         for warning in result.warnings or ()
     ]
-    if said:
-        ET.SubElement(case, "system-out").text = _clean("\n".join(said))
+    if notes:
+        ET.SubElement(case, "system-out").text = _clean("\n".join(notes))
 
 
 def _fails(found: AssertionResult) -> bool:

@@ -139,8 +139,8 @@ def within(number: int, exact: int | None, at_least: int | None, at_most: int | 
 
 def bounds(exact: int | None, at_least: int | None, at_most: int | None) -> str:
     """The bounds in words."""
-    said = {"exactly": exact, "at least": at_least, "at most": at_most}
-    return " and ".join(f"{word} {number}" for word, number in said.items() if number is not None)
+    bounds = {"exactly": exact, "at least": at_least, "at most": at_most}
+    return " and ".join(f"{word} {number}" for word, number in bounds.items() if number is not None)
 
 
 class OutboundCount(Params, frozen=True, kw_only=True):

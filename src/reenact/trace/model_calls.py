@@ -51,7 +51,7 @@ def input_messages(request: JsonValue) -> list[Message]:
     if asked is None:
         return []
     system = [Message(role="system", content=asked.system)] if asked.system else []
-    return system + [Message(role=said.role, content=_text(said)) for said in asked.messages]
+    return system + [Message(role=message.role, content=_text(message)) for message in asked.messages]
 
 
 def _text(message: ModelMessage) -> str:

@@ -129,9 +129,9 @@ def _of_tool(detail: Detail) -> Iterator[ConversationTurn]:
 def _of_message(detail: Detail) -> ConversationTurn:
     payloads = detail.payloads
     value = payloads.response if payloads.response is not None else payloads.request
-    said = {"kind": "text", "text": value} if isinstance(value, str) else {"kind": "data", "value": value}
+    part = {"kind": "text", "text": value} if isinstance(value, str) else {"kind": "data", "value": value}
     role = "assistant" if detail.step.kind == "model" else detail.step.name or detail.step.kind
-    return _turn(detail, role, [said])
+    return _turn(detail, role, [part])
 
 
 def _turn(

@@ -111,10 +111,10 @@ def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
 def _files(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
     if not api.run(artifact, query)["hasFiles"]:
         return {"files": {"moments": []}, "filesAt": []}
-    told = api.files(artifact, query)
-    numbers = range(len(told["moments"]))
+    files = api.files(artifact, query)
+    numbers = range(len(files["moments"]))
     return {
-        "files": told,
+        "files": files,
         "filesAt": [api.files_at(artifact, query | {"number": str(number)}) for number in numbers],
     }
 

@@ -148,8 +148,8 @@ def view(
         if not shelf.ids:
             raise StoreError(f"{paths[0]}: is a receipt; name the run that was replayed beside it")
         listener = bind(port)
-        told = (address(listener), len(shelf.ids))
-        serve(viewer_app(shelf), listener, on_start=lambda: on_start(*told) if on_start else None)
+        started = (address(listener), len(shelf.ids))
+        serve(viewer_app(shelf), listener, on_start=lambda: on_start(*started) if on_start else None)
 
 
 def bind(port: int | None) -> socket.socket:

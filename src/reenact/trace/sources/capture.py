@@ -266,8 +266,8 @@ class CaptureSource(_EventSource):
         more = f" and {len(changes) - _SHOWN_FILES} more" if len(changes) > _SHOWN_FILES else ""
         lines = [line for change in changes for line in describe_change(change, self._file_content)]
         rest = {name: value for name, value in event.data.items() if name != "details"}
-        told = {"path": shown + more, "details": lines[:_SHOWN_LINES]}
-        return msgspec.structs.replace(event, data=rest | told)
+        fields = {"path": shown + more, "details": lines[:_SHOWN_LINES]}
+        return msgspec.structs.replace(event, data=rest | fields)
 
     def _tells_tree(self, seq: int) -> bool:
         return b'"workspace"' in self._lines.line(seq)
@@ -451,8 +451,8 @@ def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
                 yield event_id, read_event(reader.line(recorded.seq))
             else:
                 value = event_codec.to_json(event)
-                told = RunEvent(event.seq, event.ts, value["type"], value["data"])
-                yield f"{event_id}.tool{next(numbers)}", told
+                tool_event = RunEvent(event.seq, event.ts, value["type"], value["data"])
+                yield f"{event_id}.tool{next(numbers)}", tool_event
 
 
 def _or_none(value: object) -> Any:
