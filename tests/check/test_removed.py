@@ -20,6 +20,12 @@ def test_both_ways_to_find_words_find_the_same(words, text):
         ]
 
 
+def test_capitals_hide_no_word():
+    """A summary begins its sentences with capitals; the letters around a word keep their places."""
+    masked = publishing.masker(["marmalade", "ÖRTLICHES", "SearchTool"], ["searchtool"])
+    assert masked("İ: Marmalade, MARMALADE of örtliches; SearchTool") == "İ: …, … of …; SearchTool"
+
+
 def test_a_million_words_are_masked_in_bounded_time():
     """An automaton of so many takes minutes."""
     began = time.process_time()

@@ -228,20 +228,28 @@ def words_of(value: JsonValue) -> Iterator[str]:
 
 
 def masker(words: Iterable[str], names: Iterable[str]) -> Callable[[str], str]:
-    """What replaces each of *words* in a text, but for those that are *names*."""
-    patterns = set(words).difference(names)
+    """What replaces each of *words* in a text, in capitals or not, but for those that are *names*."""
+    patterns = set(map(_lower, words)).difference(map(_lower, names))
     if not patterns:
         return lambda text: text
     find = _found_by_beginning(patterns) if len(patterns) > MANY_WORDS else _found_by_automaton(patterns)
 
     def masked(text: str) -> str:
         pieces, done = [], 0
-        for start, end in find(text):
+        for start, end in find(_lower(text)):
             pieces += [text[done:start], MASK]
             done = end
         return "".join([*pieces, text[done:]])
 
     return masked
+
+
+def _lower(text: str) -> str:
+    """*text* in small letters, each where it was."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
 _Find: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
