@@ -49,14 +49,15 @@ if TYPE_CHECKING:
     from reenact.forks.run import fork
     from reenact.formats.replay_log import ReplayReader, ReplayWriter
     from reenact.formats.seal import Disclosure
+    from reenact.formats.shadow import ShadowReport, StepsReport
     from reenact.importers.importing import ImportReport, import_runs
     from reenact.recorder.sink import CaptureSink, FileCaptureSink
     from reenact.recovery import RecoverReport, recover
     from reenact.rerun import test
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
-    from reenact.shadowing.experiment import SamplesReport, ShadowReport, fork_samples, shadow
-    from reenact.shadowing.steps import StepsReport, shadow_steps
+    from reenact.shadowing.experiment import SamplesReport, fork_samples, shadow
+    from reenact.shadowing.steps import shadow_steps
     from reenact.store.pruning import PruneReport, prune
     from reenact.suite.runner import SuiteReport
     from reenact.viewer.page import PageReport, write_page
@@ -100,9 +101,9 @@ _HOMES = {
     "Run": "run",
     "SamplesReport": "shadowing.experiment",
     "SealReport": "check.seals.runs",
-    "ShadowReport": "shadowing.experiment",
+    "ShadowReport": "formats.shadow",
     "StatsReport": "corpus.batches",
-    "StepsReport": "shadowing.steps",
+    "StepsReport": "formats.shadow",
     "StoreError": "errors",
     "StoredRun": "corpus.transfer",
     "SuiteReport": "suite.runner",

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from reenact.shadowing.statistics import Rate, RunPair, compare_pairs, exact_p_value, pass_power_k
+from reenact.formats.shadow import Rate, RunPair
+from reenact.shadowing.statistics import compare_pairs, exact_p_value, pass_power_k
 
 
 def pairs(both: int = 0, lost: int = 0, won: int = 0, neither: int = 0) -> list[RunPair]:

@@ -17,11 +17,12 @@ from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, safe_j
 from reenact.cli.volatile import volatile_option
 from reenact.errors import UsageError
 from reenact.forks.change import OnMiss
+from reenact.formats.shadow import ShadowReport, StepsReport
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
-from reenact.shadowing.experiment import ShadowReport, shadow
-from reenact.shadowing.report import html_report, junit_report, report_lines
-from reenact.shadowing.steps import StepsReport, shadow_steps, step_lines
+from reenact.shadowing.experiment import shadow
+from reenact.shadowing.report import html_report, junit_report, report_json, report_lines
+from reenact.shadowing.steps import shadow_steps, step_lines
 from reenact.store.outfile import write_output
 
 _WORDS: Final = "words"
@@ -183,10 +184,7 @@ def _write(
 def _write_json(report: ShadowReport | StepsReport, json_file: str | None) -> None:
     if json_file is None:
         return
-    value = msgspec.to_builtins(report)
-    if isinstance(report, ShadowReport):
-        value["verdict"] = report.verdict
-    text = safe_json(value) + "\n"
+    text = safe_json(report_json(report)) + "\n"
     if json_file == "-":
         sys.stdout.write(text)
     else:

@@ -16,6 +16,7 @@ from reenact.errors import Diverged, ReenactError, StoreError, UsageError
 from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
+from reenact.formats.shadow import DIFFERENCES, Rate, RunOutcome, ShadowReport, ShadowRun
 from reenact.formats.volatile import AnyRule, VolatileRule
 from reenact.injected.processes import beginning
 from reenact.progress import ProgressBar, no_progress_bar
@@ -23,19 +24,15 @@ from reenact.replayer.source import ReplaySource
 from reenact.run import replay
 from reenact.run.rules import read_rules
 from reenact.shadowing.outcomes import (
-    DIFFERENCES,
-    Difference,
-    FirstDifference,
     Judging,
     OutcomeGroup,
-    RunOutcome,
     compare_outcomes,
     group_outcomes,
     no_outcome,
     read_outcome,
 )
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
-from reenact.shadowing.statistics import PairedComparison, Rate, RunPair, compare_pairs, pass_power_k
+from reenact.shadowing.statistics import compare_pairs, pass_power_k
 from reenact.store.reader import CaptureReader
 from reenact.suite.settings import Price, project_prices
 
@@ -43,57 +40,6 @@ Agent: TypeAlias = Callable[[Path], object]
 """Does what the recorded run in this folder did; what it returns is the run's final output."""
 
 _WORD: Final = re.compile(r"\{(\d{1,3})(:?)\}")
-
-
-class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One recorded run, and what became of it."""
-
-    path: str
-    recorded: RunOutcome
-    candidates: list[RunOutcome] = []
-    """One for each sample."""
-    difference: Difference = "same"
-    """The gravest that a sample shows."""
-    first: FirstDifference | None = None
-    """Where that sample parts from the recorded run."""
-    set_apart: str = ""
-    """Why it does not count: the old agent does not reproduce it."""
-
-    @property
-    def pair(self) -> RunPair:
-        passed = sum(each.passed for each in self.candidates)
-        return RunPair(self.recorded.passed, passed, len(self.candidates))
-
-
-class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What `shadow` found."""
-
-    runs: list[ShadowRun]
-    samples: int
-    """How often each run was made again."""
-    change: dict[str, Any]
-    """How models were asked."""
-    test: str | None
-    """The test that says which runs passed; without one those did that ended well."""
-    baseline: str
-    """``replayed``: the old agent reproduced each run that counts; ``recorded``: it was not run."""
-    counts: dict[Difference, int]
-    """Runs by how they differ."""
-    set_apart: int
-    comparison: PairedComparison
-    pass_power: dict[str, float]
-    """By k: how likely a run passes k times out of k."""
-    is_interrupted: bool = False
-
-    @property
-    def counted(self) -> list[ShadowRun]:
-        """The runs that count."""
-        return [run for run in self.runs if not run.set_apart]
-
-    @property
-    def verdict(self) -> str:
-        """In one sentence."""
-        return str(self.comparison)
 
 
 def shadow(

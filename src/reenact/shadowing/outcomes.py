@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,7 @@ from reenact.analysis.artifact import open_artifact
 from reenact.errors import StoreError, UsageError
 from reenact.formats.record import ABSENT
 from reenact.formats.result import verdict
+from reenact.formats.shadow import CalledTool, Difference, FirstDifference, RunOutcome
 from reenact.formats.testcase import TestCase, read_with_warnings
 from reenact.formats.trace import Trace
 from reenact.store.project import PROJECT_FILE
@@ -25,46 +26,8 @@ from reenact.suite.verdict import shorten
 from reenact.trace.from_run import trace_of_run
 from reenact.trace.sources.capture import read_capture
 
-Difference: TypeAlias = Literal["same", "words", "tools", "failed"]
-"""The same; other words with the same tools; other tools; failed."""
-DIFFERENCES: Final[tuple[Difference, ...]] = ("same", "words", "tools", "failed")
 _SHOWN: Final = 160
 _NOTHING: Final = "nothing more"
-
-
-class CalledTool(msgspec.Struct, frozen=True):
-    """One call of a tool."""
-
-    name: str
-    args: str
-    """Canonical JSON."""
-    seq: int
-    """The number of its event."""
-
-    def __str__(self) -> str:
-        return f"{self.name} {shorten(msgspec.json.decode(self.args), _SHOWN)}"
-
-
-class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One run, told in a line."""
-
-    path: str
-    exit_status: int | None = None
-    """Of the command, where the run is one."""
-    is_ok: bool = True
-    """Whether it ended well by its own account."""
-    output: str = ""
-    """What it came to; of a command that says nothing of it, a digest of what it printed."""
-    tools: list[CalledTool] = []
-    passed: bool = True
-    """By the test, where there is one; else whether it ended well."""
-    failed_assertions: list[str] = []
-    """What the test found, a line each."""
-    tokens: int = 0
-    cost: float | None = None
-    duration_ms: float = 0.0
-    problem: str = ""
-    """Why there is no run to look at."""
 
 
 class Judging(NamedTuple):
@@ -123,6 +86,7 @@ def read_outcome(
     tokens = counts.tokens
     return RunOutcome(
         path=str(path),
+        capture_id=manifest.captureId,
         exit_status=exit_status,
         is_ok=is_ok,
         output=output,
@@ -162,15 +126,6 @@ def _tools_in(trace: Trace) -> list[CalledTool]:
         for event in trace.events
         if event.type == "tool_call"
     ]
-
-
-class FirstDifference(msgspec.Struct, frozen=True):
-    """Where two runs part."""
-
-    recorded: str
-    candidate: str
-    seq: int | None = None
-    """The event of the candidate, where it is one."""
 
 
 def compare_outcomes(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
+import msgspec
+
 from reenact.analysis.brief import duration, plural
-from reenact.shadowing.experiment import SamplesReport, ShadowReport, ShadowRun
-from reenact.shadowing.outcomes import Difference, RunOutcome
-from reenact.shadowing.statistics import Rate
+from reenact.formats.shadow import Difference, Rate, RunOutcome, ShadowReport, ShadowRun, StepsReport
+from reenact.shadowing.experiment import SamplesReport
 
 WORDS: Final[dict[Difference, str]] = {
     "same": "the same",
@@ -126,6 +127,12 @@ def _outcome_words(outcome: RunOutcome) -> str:
         return "no fork"
     ended = f"exit status {outcome.exit_status}" if outcome.exit_status is not None else "ended"
     return ended if outcome.passed else f"{ended}, {_cut('; '.join(outcome.failed_assertions) or 'failed')}"
+
+
+def report_json(report: ShadowReport | StepsReport) -> dict[str, Any]:
+    """The report as one JSON object, which the viewer opens."""
+    value: dict[str, Any] = msgspec.to_builtins(report)
+    return value | ({"verdict": report.verdict} if isinstance(report, ShadowReport) else {})
 
 
 # JUnit

@@ -9,84 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
-import msgspec
-
-SURE: Final = 0.95
-_Z: Final = 1.959963984540054
-"""The normal distribution has 95 % of its weight between minus and plus this."""
-
-
-class Rate(msgspec.Struct, frozen=True, rename="camel"):
-    """So many of so many, and between which rates the true one lies, with 95 % certainty (Wilson)."""
-
-    count: int
-    total: int
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, count: int, total: int) -> Rate:
-        """Without any, nothing is known: the rate may be anything."""
-        if not total:
-            return cls(0, 0, 0.0, 1.0)
-        share, spread = count / total, _Z * _Z / total
-        middle = (share + spread / 2) / (1 + spread)
-        half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / total / 4)
-        low = 0.0 if count == 0 else max(0.0, middle - half)
-        return cls(count, total, low, 1.0 if count == total else min(1.0, middle + half))
-
-    @property
-    def share(self) -> float:
-        return self.count / self.total if self.total else 0.0
-
-    def __str__(self) -> str:
-        return f"{self.count} of {self.total} ({self.low:.0%} to {self.high:.0%})"
-
-
-class RunPair(msgspec.Struct, frozen=True):
-    """One run: whether it passed when it was recorded, and how many of its samples did."""
-
-    recorded: bool
-    passed: int
-    samples: int = 1
-
-
-class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
-    """Before and after, run by run."""
-
-    runs: int
-    recorded: Rate
-    """Of the recorded runs, how many passed."""
-    candidate: Rate
-    """Of the samples, how many did."""
-    difference: float
-    """By how much the mean rate of passing is higher now."""
-    low: float
-    high: float
-    """Between which the true difference lies, with 95 % certainty (Bonett and Price)."""
-    better: int
-    """Runs that pass more often than recorded; with one sample: that failed and pass now."""
-    worse: int
-    p_value: float
-    """The chance of a difference like this if nothing had changed."""
-
-    @property
-    def is_told(self) -> bool:
-        """Whether there is a difference that chance does not explain."""
-        return self.p_value < 1 - SURE
-
-    @property
-    def is_worse(self) -> bool:
-        return self.is_told and self.difference < 0
-
-    def __str__(self) -> str:
-        if not self.is_told:
-            return "no difference can be told from this many runs"
-        word = "worse" if self.difference < 0 else "better"
-        change = f"{self.difference:+.0%} of the runs pass ({self.low:+.0%} to {self.high:+.0%})"
-        return f"{word}: {change}, p = {self.p_value:.2g}"
+from reenact.formats.shadow import PairedComparison, Rate, RunPair, Z
 
 
 def compare_pairs(pairs: Sequence[RunPair]) -> PairedComparison:
@@ -113,7 +37,7 @@ def _difference_interval(differences: Sequence[float]) -> tuple[float, float]:
     seen = [*differences, 1.0, -1.0]
     mean = math.fsum(seen) / len(seen)
     variance = math.fsum((each - mean) ** 2 for each in seen) / len(seen)
-    half = _Z * math.sqrt(variance / len(seen))
+    half = Z * math.sqrt(variance / len(seen))
     return max(-1.0, mean - half), min(1.0, mean + half)
 
 

@@ -25,10 +25,10 @@ from reenact.check.kinds import find_runs
 from reenact.errors import CheckFailed, UsageError
 from reenact.forks.change import read_change
 from reenact.formats.record import ABSENT
+from reenact.formats.shadow import AskedStep, Rate, StepsReport
 from reenact.gateway.upstreams import upstreams_of
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.providers import ModelResponse, RequestChange, ToolCallPart, ask_otherwise, read_response
-from reenact.shadowing.statistics import Rate
 from reenact.store.reader import CaptureReader
 from reenact.suite.verdict import shorten
 from reenact.trace.model_calls import model_response
@@ -56,45 +56,9 @@ _UPSTREAMS: Final = {"openai_chat": "openai", "openai_responses": "openai"}
 _SHOWN: Final = 120
 
 
-class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One request, then and now."""
-
-    path: str
-    seq: int
-    """The event of the request."""
-    recorded: str
-    """What the model did: its tool calls, or the beginning of what it said."""
-    candidate: str = ""
-    same_tools: bool = False
-    """Whether the same tools were chosen; saying something without one is a choice too."""
-    same_arguments: bool = False
-    """And called with the same arguments."""
-    same_words: bool = False
-    """And said the same."""
-    recorded_tokens: int = 0
-    tokens: int = 0
-    problem: str = ""
-    """Why there is no answer."""
-
-
-class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What `shadow` found, step by step."""
-
-    steps: list[AskedStep]
-    change: dict[str, Any]
-    tools: Rate
-    """How often the same tools were chosen."""
-    arguments: Rate
-    words: Rate
-    failed: int
-    """Requests that nobody answered; they count nowhere else."""
-    left_out: int
-    """Recorded model calls that hold no request in a wire format, or no answer."""
-    is_interrupted: bool = False
-
-
 class _Question(NamedTuple):
     path: str
+    capture_id: str
     seq: int
     provider: Any
     url: str
@@ -209,7 +173,7 @@ def _question(
     name = _UPSTREAMS.get(provider, provider)
     if name in upstreams:
         url = _moved(url, upstreams_of({})[name], upstreams[name])
-    return _Question(str(path), seq, provider, url, kept, other.body, recorded)
+    return _Question(str(path), reader.manifest.captureId, seq, provider, url, kept, other.body, recorded)
 
 
 def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -241,6 +205,7 @@ def _ask(client: httpx2.Client, question: _Question) -> AskedStep:
     recorded = _told(question.recorded)
     step = AskedStep(
         path=question.path,
+        capture_id=question.capture_id,
         seq=question.seq,
         recorded=recorded,
         recorded_tokens=_tokens(question.recorded),
