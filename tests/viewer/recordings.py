@@ -1,11 +1,13 @@
 """Recorded runs to look at: an ordinary one, one with everything, one that is hostile, and a long one."""
 
 import asyncio
+import json
 import random
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 
@@ -13,7 +15,8 @@ import reenact
 from reenact.errors import Diverged
 from reenact.formats.capture import read_manifest, write_manifest
 from reenact.formats.replay_receipt import receipt_codec
-from reenact.testing import ScriptedProvider, support_agent
+from reenact.shadowing.report import report_json
+from reenact.testing import Reply, ScriptedProvider, ToolCall, support_agent
 
 HOSTILE = (
     "<script>window.pwned = 1</script>",
@@ -54,6 +57,48 @@ def changed_run(path):
         url = provider.base_url("anthropic")
         with reenact.capture(path) as run:
             run.final_output = support_agent.answer(support_agent.QUESTION, url, support_agent.CHANGED_TOOLS)
+
+
+def forked_run(parent, path, change, at=8):
+    """A fork of the demo's run at its second tool's result, in which the model says something else."""
+    with ScriptedProvider([Reply(text="It arrives next month. Sorry!")]) as provider:
+        url = provider.base_url("anthropic")
+        with (
+            suppress(TimeoutError),
+            reenact.fork(parent, at=at, change=change, on_miss="live", output=path) as run,
+        ):
+            run.final_output = support_agent.answer(support_agent.QUESTION, url)
+
+
+def hasty_model(request):
+    """Told to be brief, it promises without looking at odd orders."""
+    messages = request.body["messages"]
+    order = messages[0]["content"].split()[2]
+    if len(messages) > 1:
+        return Reply(f"Order {order} is on its way.")
+    if "brief" in request.body["system"] and int(order[2:]) % 2:
+        return Reply("It will be there tomorrow!")
+    return Reply(tool_calls=[ToolCall("find_order", {"order_id": order})])
+
+
+def shadow_run(folder, numbers):
+    """``runs`` with a run for each of *numbers*, ``candidates``, ``shadow.json`` and ``steps.json``."""
+    change = {"system": "Be brief."}
+    with ScriptedProvider(hasty_model) as provider, chdir(folder):
+
+        def agent(path):
+            question = f"My order A-{path.name} has not shipped."
+            return support_agent.answer(question, provider.base_url("anthropic"))
+
+        for number in numbers:
+            path = Path("runs", str(number))
+            with reenact.capture(path) as run:
+                run.final_output = agent(path)
+        report = reenact.shadow("runs", agent, change=change, on_miss="live", output="candidates")
+        Path("shadow.json").write_text(json.dumps(report_json(report)))
+        with patch.dict("os.environ", ANTHROPIC_API_KEY="any"):
+            steps = reenact.shadow_steps("runs", change=change)
+        Path("steps.json").write_text(json.dumps(report_json(steps)))
 
 
 @reenact.tool

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.viewer import recordings
 from tests.viewer.conftest import Served
 from tests.viewer.looking import opened
 
@@ -22,6 +23,8 @@ PICTURES = {
     "conversation": ("run/support/conversation", "light"),
     "divergence": ("run/support/divergences", "light"),
     "comparison": ("diff/support/support-changed", "dark"),
+    "forks": ("run/support-late/forks", "light"),
+    "shadow": ("shadow/shadow.json", "light"),
 }
 
 
@@ -33,6 +36,9 @@ def served(runs, tmp_path_factory):
     # The receipt names the agent's source file, wherever this clone may lie.
     text = (runs / "support.receipt.json").read_text()
     (folder / "support.receipt.json").write_text(text.replace(str(ROOT), "/home/ada/shop"))
+    recordings.forked_run(folder / "support", folder / "support-late", {"set": {"$.due": "next month"}})
+    recordings.forked_run(folder / "support-late", folder / "support-lost", {"error": "TimeoutError"})
+    recordings.shadow_run(folder, range(10, 20))
     server = Served(*(folder / name for name in RUNS), folder)
     yield server
     server.end()

@@ -29,8 +29,8 @@ def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path
     """Look at recorded runs in the browser.
 
     PATH is a run (a capture, a REPLAY.jsonl, a bundle, a trace), a folder of runs, the corpus that `reenact
-    index` made of them, or a replay receipt, which is shown with its run. Nothing but these paths is served,
-    on this machine only, and nothing is changed.
+    index` made of them, a replay receipt, which is shown with its run, or what `reenact shadow --json` wrote.
+    Nothing but these paths is served, on this machine only, and nothing is changed.
 
     With --html one run goes into a page that can be sent to others. It is published first, without what is
     private in it, unless --full says that they may read everything.

@@ -15,12 +15,14 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.compare import Comparison
+from reenact.analysis.fork_tree import fork_links
 from reenact.analysis.index import Term, parse_terms
 from reenact.comparing.json_changes import JsonChange
 from reenact.errors import UsageError
 from reenact.viewer.conversation import read_turns
 from reenact.viewer.jobs import Comparisons, VerificationJobs, can_verify
 from reenact.viewer.shelf import Shelf
+from reenact.viewer.what_if import fork_choices, tree_of
 from reenact.workspace.files import list_moments, read_moment
 
 _SEARCH_SECONDS: Final = 0.2
@@ -168,6 +170,7 @@ class Api:
             "conversation": self.conversation,
             "divergences": self.divergences,
             "check": self.check,
+            "forks": self.forks,
             "files": self.files,
             "files-at": self.files_at,
         }
@@ -181,6 +184,8 @@ class Api:
         """The answer; :class:`UsageError` for a question or a run that there is not."""
         if question == "runs":
             return self.runs(query)
+        if question == "shadow":
+            return self.shadow(query)
         if question in self._of_two_runs:
             return self._of_the_two(question, query)
         if question not in self._of_a_run:
@@ -195,7 +200,14 @@ class Api:
             self._shelf.refresh()
         ids = self._shelf.ids
         rows = [msgspec.to_builtins(self._shelf.line(run)) for run in ids[start : start + count]]
-        return {"total": len(ids), "rows": rows}
+        reports = self._shelf.shadow_reports.lines() if start == 0 else []
+        return {"total": len(ids), "rows": rows, "shadowReports": reports}
+
+    def shadow(self, query: Query) -> ApiAnswer:
+        """A shadow report, by the name of its file."""
+        report = self._shelf.shadow_reports.report(query.get("name", ""), self._shelf.paths)
+        answer: ApiAnswer = Bounded()(report)
+        return answer
 
     def run(self, artifact: Artifact, query: Query) -> ApiAnswer:
         """What a run says of itself, and what has been counted so far; asked with ``more``, it reads on."""
@@ -210,6 +222,7 @@ class Api:
             "diverged": self._shelf.receipts.diverged_events(header.capture_id),
             "canVerify": can_verify(header.kind),
             "hasFiles": _has_files(artifact),
+            "canFork": header.kind == "capture" and header.state in ("complete", "recovered"),
         }
 
     def steps(self, artifact: Artifact, query: Query) -> ApiAnswer:
@@ -254,7 +267,8 @@ class Api:
         except UsageError:
             answer = {"events": [bounded(artifact.event(seq))]}
         else:
-            answer = bounded(msgspec.to_builtins(artifact.detail(seq)))
+            detail = artifact.detail(seq)
+            answer = bounded(msgspec.to_builtins(detail)) | {"fork": fork_choices(artifact.header(), detail)}
         return answer | {"isShort": bounded.is_short}
 
     def conversation(self, artifact: Artifact, query: Query) -> ApiAnswer:
@@ -266,6 +280,10 @@ class Api:
     def divergences(self, artifact: Artifact, _: Query) -> ApiAnswer:
         """The replay receipts of the run."""
         return {"receipts": Bounded()(self._shelf.receipts.of(artifact.header().capture_id))}
+
+    def forks(self, artifact: Artifact, _: Query) -> ApiAnswer:
+        """The tree of forks that the run belongs to."""
+        return {"nodes": Bounded()(tree_of(artifact, self._shelf.paths))}
 
     def files(self, artifact: Artifact, _: Query) -> ApiAnswer:
         """The moments at which the files of a run are known, with how much changed before each."""
@@ -289,7 +307,22 @@ class Api:
             "first": comparison.first,
             "totals": msgspec.to_builtins(comparison.totals()),
             "outcome": Bounded()(msgspec.to_builtins(comparison.outcome())),
+            "forks": self._fork_links(comparison),
         }
+
+    def _fork_links(self, comparison: Comparison) -> list[str]:
+        """How the two are related, by the names that they have here."""
+        names = {str(path.resolve()): name for name, path in self._shelf.paths.items()}
+        found = fork_links(comparison.left.path, comparison.right.path)
+        named = ((link, Path(link.path).resolve(), Path(link.parent).resolve()) for link in found)
+        return [
+            str(
+                msgspec.structs.replace(
+                    link, path=names.get(str(path), path.name), parent=names.get(str(parent), parent.name)
+                )
+            )
+            for link, path, parent in named
+        ]
 
     def diff_rows(self, comparison: Comparison, query: Query) -> ApiAnswer:
         """A page of steps beside their counterparts."""

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:b188b908616b28ddc2178e0237ced6ce13563da160b57e5720f79fd97bd0e14b
+// made of static/*.js by make viewer: sha256:12790cefdc0dc7fac26aaaef6a22b8653f30c830ae1a84e00145d3bb30466b49
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -152,13 +152,14 @@ function childPath(path, key) {
 }
 
 // src/reenact/viewer/static/route.js
-var TABS = ["timeline", "conversation", "state", "divergences", "files"];
+var TABS = ["timeline", "conversation", "state", "divergences", "forks", "files"];
 function parseRoute(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decoded);
   const filter = Object.fromEntries(new URLSearchParams(query));
   if (parts[0] === "run" && parts[1]) return runRoute(parts, filter);
   if (parts[0] === "diff" && parts[2]) return { page: "diff", a: parts[1], b: parts[2], filter };
+  if (parts[0] === "shadow" && parts[1]) return { page: "shadow", name: parts[1], filter };
   return { page: "runs", filter };
 }
 function runRoute([, run, what, number], filter) {
@@ -167,6 +168,7 @@ function runRoute([, run, what, number], filter) {
   return { page: "run", run, tab, seq, filter };
 }
 var toRuns = (filter = {}) => `#/${asQuery(filter)}`;
+var toShadow = (name) => `#/shadow/${encodeURIComponent(name)}`;
 var toDiff = (a, b) => `#/diff/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
 function toRun(run, { tab = "timeline", seq = null, filter = {} } = {}) {
   const place3 = seq ? `/event/${seq}` : tab === "timeline" ? "" : `/${tab}`;
@@ -280,18 +282,18 @@ var TOLD = {
   added: "Only the right run did this.",
   removed: "Only the left run did this."
 };
-function changeView(a, b, { row, changes = [], texts = {}, words = {} }) {
-  const step = row.right ?? row.left;
+function changeView(a, b, { row: row2, changes = [], texts = {}, words = {} }) {
+  const step = row2.right ?? row2.left;
   const title = [
     kindLabel(step.kind),
     recorded("h2", step.name),
-    h(`span.outcome.is-${row.mark}`, {}, row.mark)
+    h(`span.outcome.is-${row2.mark}`, {}, row2.mark)
   ];
-  const places = h("p.muted.links", {}, place(a, row.left, "left"), place(b, row.right, "right"));
+  const places = h("p.muted.links", {}, place(a, row2.left, "left"), place(b, row2.right, "right"));
   return [
     h("header", {}, h("div.title", {}, ...title), places),
     ...changes.map((one) => changeSection(one, texts[one.path], words[one.path])),
-    changes.length ? null : h("p.muted", {}, TOLD[row.mark] ?? "")
+    changes.length ? null : h("p.muted", {}, TOLD[row2.mark] ?? "")
   ];
 }
 function place(run, step, side3) {
@@ -454,9 +456,9 @@ var VirtualList = class _VirtualList {
     const [sightFirst, sightLast] = this.inSight();
     const first = Math.max(0, sightFirst - MARGIN_ROWS);
     const last = Math.min(this.count, sightLast + MARGIN_ROWS);
-    for (const [index, row] of this.rows) {
+    for (const [index, row2] of this.rows) {
       if (index < first || index >= last) {
-        row.remove();
+        row2.remove();
         this.rows.delete(index);
       }
     }
@@ -467,7 +469,7 @@ var VirtualList = class _VirtualList {
   }
   add(index) {
     const isSelected = index === this.selected;
-    const row = h(
+    const row2 = h(
       `div.row${this.options.rowClass?.(index) ?? ""}${isSelected ? ".selected" : ""}`,
       {
         role: "row",
@@ -477,9 +479,9 @@ var VirtualList = class _VirtualList {
       },
       ...this.options.cells(index)
     );
-    row.style.transform = `translateY(${index * this.options.rowHeight}px)`;
-    this.rows.set(index, row);
-    this.space.append(row);
+    row2.style.transform = `translateY(${index * this.options.rowHeight}px)`;
+    this.rows.set(index, row2);
+    this.space.append(row2);
   }
   /** Select a row, bring it into sight, tell whoever listens. */
   select(index, { quietly = false } = {}) {
@@ -495,9 +497,9 @@ var VirtualList = class _VirtualList {
     if (!quietly && before !== bounded) this.options.onSelect?.(bounded);
   }
   mark(index) {
-    const row = this.rows.get(index);
-    row?.classList.toggle("selected", index === this.selected);
-    row?.setAttribute("aria-selected", String(index === this.selected));
+    const row2 = this.rows.get(index);
+    row2?.classList.toggle("selected", index === this.selected);
+    row2?.setAttribute("aria-selected", String(index === this.selected));
   }
   reveal(index) {
     const top = index * this.options.rowHeight;
@@ -509,9 +511,9 @@ var VirtualList = class _VirtualList {
     }
   }
   onClick(event) {
-    const row = event.target.closest("[aria-rowindex]");
-    if (!row || event.target.closest("a, button, input")) return;
-    this.select(Number(row.getAttribute("aria-rowindex")) - 1);
+    const row2 = event.target.closest("[aria-rowindex]");
+    if (!row2 || event.target.closest("a, button, input")) return;
+    this.select(Number(row2.getAttribute("aria-rowindex")) - 1);
     this.options.onOpen?.(this.selected);
   }
   onKey(event) {
@@ -602,8 +604,8 @@ var Diff = class {
   }
   async toDifference(direction) {
     for (let index = this.list.selected + direction; index >= 0 && index < this.list.count; index += direction) {
-      const row = this.pages.get(index) ?? await this.pages.reach(index);
-      if (row.mark !== "same") return this.list.select(index);
+      const row2 = this.pages.get(index) ?? await this.pages.reach(index);
+      if (row2.mark !== "same") return this.list.select(index);
     }
   }
   leave() {
@@ -616,7 +618,7 @@ var Diff = class {
     if (this.summary.first !== null) this.list.select(this.summary.first);
   }
 };
-function heading(a, b, { counts, totals, outcome }) {
+function heading(a, b, { counts, totals, outcome, forks }) {
   const said = ["changed", "added", "removed"].filter((mark2) => counts[mark2]).map((mark2) => `${count(counts[mark2])} ${mark2}`);
   const verdict = said.length || outcome.length ? said.join(", ") || "the same steps, another end" : "the same";
   return h(
@@ -629,6 +631,7 @@ function heading(a, b, { counts, totals, outcome }) {
       h("h1", {}, recorded("span", a), h("span.muted", {}, " and "), recorded("span", b)),
       h(`span.outcome.is-${verdict === "the same" ? "ok" : "error"}`, {}, verdict)
     ),
+    ...forks.map((words) => recorded("p.muted", words)),
     factList(totalFacts(totals)),
     ...outcome.map((one) => h("section.part", {}, recorded("h3", one.path), pair(one)))
   );
@@ -645,12 +648,12 @@ function totalFacts([left, right]) {
 function head(a, b) {
   return h("div.head", { "aria-hidden": "true" }, h("span"), recorded("span", a), recorded("span", b));
 }
-function cells(row) {
-  if (!row) return [h("span.cell", { role: "gridcell" }, "…")];
+function cells(row2) {
+  if (!row2) return [h("span.cell", { role: "gridcell" }, "…")];
   return [
-    h("span.cell.sign", { role: "gridcell", "aria-label": row.mark }, SIGNS[row.mark]),
-    h("span.cell.call", { role: "gridcell" }, ...sideWords(row.left)),
-    h("span.cell.call", { role: "gridcell" }, ...sideWords(row.right))
+    h("span.cell.sign", { role: "gridcell", "aria-label": row2.mark }, SIGNS[row2.mark]),
+    h("span.cell.call", { role: "gridcell" }, ...sideWords(row2.left)),
+    h("span.cell.call", { role: "gridcell" }, ...sideWords(row2.right))
   ];
 }
 function sideWords(step) {
@@ -666,7 +669,7 @@ var KEYS = [
   ["n  p", "next, previous failure"],
   ["z", "stretch time over the rows in sight"],
   ["x", "choose a run to compare"],
-  ["1 2 3 4 5", "timeline, conversation, state, divergences, files"],
+  ["1 2 3 4 5 6", "timeline, conversation, state, divergences, forks, files"],
   ["v", "verify the run"],
   ["t", "light or dark"],
   ["?", "this help"]
@@ -834,7 +837,7 @@ async function conversationView(source2, run) {
       rows.push(...page2.rows);
       next = page2.next;
     } while (!rows.length && next !== null);
-    turns.append(...rows.map((row) => turn(run.line.id, row, hasLanes)));
+    turns.append(...rows.map((row2) => turn(run.line.id, row2, hasLanes)));
     if (next === null) turns.append(...finalOutput(run, rows.at(-1)));
     more.hidden = next === null;
     if (next === null && !turns.children.length)
@@ -850,21 +853,21 @@ function finalOutput({ header: { finalOutput: output } }, lastTurn) {
   const said = h("div.said", {}, h("div.speaker", {}, h("span.role", {}, "final output")), partView(kind));
   return [h("li.turn.r-assistant", {}, said)];
 }
-function turn(run, row, hasLanes) {
-  const who = hasLanes ? `${row.role} · lane ${row.lane}` : row.role;
+function turn(run, row2, hasLanes) {
+  const who = hasLanes ? `${row2.role} · lane ${row2.lane}` : row2.role;
   const seq = link(
     "a.seq",
-    toRun(run, { seq: row.seq }),
-    { "aria-label": `Event ${row.seq}` },
-    `#${row.seq}`
+    toRun(run, { seq: row2.seq }),
+    { "aria-label": `Event ${row2.seq}` },
+    `#${row2.seq}`
   );
   const said = h(
     "div.said",
     {},
     h("div.speaker", {}, recorded("span.role", who), seq),
-    ...row.parts.map(partView)
+    ...row2.parts.map(partView)
   );
-  return h(`li.turn.r-${roleClass(row.role)}`, {}, said);
+  return h(`li.turn.r-${roleClass(row2.role)}`, {}, said);
 }
 function roleClass(role) {
   return ["user", "assistant", "system", "tool"].includes(role) ? role : "other";
@@ -1152,7 +1155,7 @@ var ROW_HEIGHT2 = 44;
 async function runsPage(source2, route) {
   const view = new RunsView(route.filter);
   const loading = new Promise((resolve, reject) => {
-    source2.runs((runs, total) => resolve(view.take(runs, total))).catch(reject);
+    source2.runs((runs, total, reports) => resolve(view.take(runs, total, reports))).catch(reject);
   });
   await loading;
   return {
@@ -1180,20 +1183,23 @@ var RunsView = class {
     this.search = searchField("Search runs", filter.q, (value2) => this.set("q", value2));
     this.choices = h("div.fields");
     this.fields = h("div.fields", { role: "search" }, this.search.element, this.choices);
+    this.reports = h("div.reports");
     this.head = h("div.head", { role: "presentation" });
     const title = h("div.title", {}, h("h1", {}, "Runs"), this.tally, h("span.spring"), this.compare);
     this.element = h(
       "section.runs",
       { "aria-label": "Runs" },
       title,
+      this.reports,
       this.fields,
       this.head,
       this.list.element
     );
   }
   /** The runs that have been found so far, of *total*. */
-  take(runs, total) {
+  take(runs, total, reports) {
     this.runs = runs;
+    fill(this.reports, ...reports.map(reportLine));
     this.isComing = runs.length < total;
     this.apply(this.filter);
   }
@@ -1285,8 +1291,95 @@ var RunsView = class {
     this.list.draw();
   }
 };
+function reportLine({ name, verdict }) {
+  return h(
+    "p.report",
+    {},
+    h("span.muted", {}, "Shadow report "),
+    link("a", toShadow(name), {}, recorded("span", name)),
+    recorded("span.muted", ` ${verdict}`)
+  );
+}
 function statusMark(status) {
   return h(`span.status-mark.is-${status.replace(/\W/g, "")}`, {}, status);
+}
+
+// src/reenact/viewer/static/forks.js
+var COPIED_MS = 1500;
+async function forksView(source2, run) {
+  const nodes = await source2.forks(run.line.id);
+  const element = h(
+    "section.forks",
+    { "aria-label": "Forks" },
+    nodes.length > 1 ? treeView2(run.line.id, nodes) : nothing2()
+  );
+  return { element };
+}
+function nothing2() {
+  return h(
+    "p.empty",
+    {},
+    "No fork of this run is among the runs here. Choose a step in the timeline: it says how to fork there."
+  );
+}
+function treeView2(run, nodes) {
+  const root = h("ul.tree");
+  const lists = [root];
+  for (const node2 of nodes) {
+    const below = h("ul.tree");
+    lists[node2.depth].append(h("li", {}, nodeView(run, node2), below));
+    lists[node2.depth + 1] = below;
+  }
+  for (const list of root.querySelectorAll("ul:empty")) list.remove();
+  return root;
+}
+function nodeView(run, node2) {
+  const name = node2.isThis ? recorded("strong.name", node2.name, { "aria-current": "true" }) : node2.run ? link("a.name", toRun(node2.run), {}, recorded("span", node2.name)) : recorded("span.name.muted", node2.name);
+  const isParent = node2.at === void 0 || node2.at === null;
+  const place3 = isParent ? "recorded" : node2.at ? `forked at event ${count(node2.at)}` : "forked from the start";
+  return h(
+    "div.node",
+    {},
+    name,
+    node2.status ? statusMark(node2.status) : h("span.muted", {}, "not there any more"),
+    h("span.muted", {}, place3),
+    isParent ? null : recorded("code.changed", node2.change || "no change"),
+    node2.run && !node2.isThis ? link("a", toDiff(run, node2.run), {}, "Compare") : null
+  );
+}
+function forkSection(run, { choices = [], why = "", seq = null } = {}) {
+  if (!choices.length && !why) return null;
+  const around = seq ? link("a", toRun(run, { seq }), {}, `event ${seq}`) : null;
+  return h(
+    "details.folded.fork",
+    {},
+    h("summary", {}, "Fork from here"),
+    why ? h("p.muted", {}, `${why} `, around) : null,
+    ...choices.map(choiceView),
+    choices.length ? h("p.muted", {}, "Put in what should have come instead, and run it where the agent is.") : null
+  );
+}
+function choiceView({ label, text }) {
+  const code = recorded("code", text);
+  const button = h("button.more", { type: "button", "aria-label": `Copy: ${label}` }, "Copy");
+  button.addEventListener("click", () => copy(text, code, button));
+  return h(
+    "div.choice-of-fork",
+    {},
+    h("div.title", {}, h("h4", {}, label), h("span.spring"), button),
+    h("pre.code", { tabindex: 0 }, code)
+  );
+}
+async function copy(text, code, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    announce("Copied");
+    setTimeout(() => button.textContent = "Copy", COPIED_MS);
+  } catch {
+    getSelection()?.selectAllChildren(code);
+    announce("Chosen; copy it with the keyboard");
+  }
 }
 
 // src/reenact/viewer/static/state.js
@@ -1354,6 +1447,7 @@ function inspector(source2, run, onClose) {
       heading2(run, detail, close),
       ...notices(detail),
       ...sections(detail.step, detail.payloads ?? {}),
+      forkSection(run, detail.fork),
       ...rawEvents(detail.events ?? [])
     );
     element.scrollTop = 0;
@@ -1567,10 +1661,10 @@ var Timeline = class {
     this.element.classList.toggle("has-event", Boolean(route.seq));
     if (!route.seq) return this.inspector.clear();
     this.inspector.show(route.seq);
-    const row = await this.source.place(this.id, route.seq, this.wanted());
-    if (row === null || this.seq !== route.seq) return;
-    if (row >= this.list.count) this.list.grow(row + 1);
-    this.list.select(row, { quietly: true });
+    const row2 = await this.source.place(this.id, route.seq, this.wanted());
+    if (row2 === null || this.seq !== route.seq) return;
+    if (row2 >= this.list.count) this.list.grow(row2 + 1);
+    this.list.select(row2, { quietly: true });
   }
   async set(name, value2) {
     this.filter = { ...this.filter, [name]: value2 };
@@ -1692,6 +1786,7 @@ var VIEWS = {
   conversation: conversationView,
   state: stateView,
   divergences: divergencesView,
+  forks: forksView,
   files: filesView
 };
 var POLL_MS4 = 100;
@@ -1701,6 +1796,7 @@ var LABELS = {
   conversation: "Conversation",
   state: "State",
   divergences: "Divergences",
+  forks: "Forks",
   files: "Files"
 };
 async function runPage(source2, route) {
@@ -1766,15 +1862,16 @@ var RunPage = class {
     });
     fill(this.tabs, ...tabs);
   }
-  /** A run has files only where these were recorded. */
+  /** Only captures have forks, and a run has files only where these were recorded. */
   shownTabs() {
-    return TABS.filter((tab) => tab !== "files" || this.run.hasFiles);
+    const shown = { forks: this.run.canFork, files: this.run.hasFiles };
+    return TABS.filter((tab) => shown[tab] ?? true);
   }
   onKey(key) {
     if (this.view?.onKey?.(key)) return true;
     if (key === "v") this.badge?.verify();
     else if (key >= "1" && key <= String(this.shownTabs().length))
-      location.hash = toRun(this.run.line.id, { tab: TABS[Number(key) - 1] });
+      location.hash = toRun(this.run.line.id, { tab: this.shownTabs()[Number(key) - 1] });
     else if (key === "Escape") location.hash = toRuns();
     else return false;
     return true;
@@ -1790,6 +1887,7 @@ function header({ line, header: said, counts }, home, badge) {
     ["Tokens", tokens ? `${count(tokens.input ?? 0)} → ${count(tokens.output ?? 0)}` : null],
     ["Cost", counts.cost === void 0 || counts.cost === null ? null : counts.cost.toFixed(4)],
     ["Errors", counts.states.error ? count(counts.states.error) : null],
+    ["Fork of", said.forkedFrom],
     ["Command", said.command?.join(" ")]
   ];
   const notices2 = [line.problem, counts.problem, ...said.warnings ?? []].filter(Boolean);
@@ -1800,6 +1898,177 @@ function header({ line, header: said, counts }, home, badge) {
     factList(facts)
   ];
 }
+
+// src/reenact/viewer/static/shadow_page.js
+var WORDS = { failed: "failed", tools: "other tools", words: "other words", same: "the same" };
+var COLUMNS2 = [
+  "Run",
+  "Result",
+  "As recorded",
+  "Baseline",
+  "Candidate",
+  "First difference",
+  "Tokens",
+  "Time"
+];
+var SHOWN = 300;
+async function shadowPage(source2, route) {
+  const report = await source2.shadow(route.name);
+  const parts = report.steps ? stepsReport(report) : runsReport(report);
+  const element = h(
+    "article.run.shadow",
+    { "aria-label": "Shadow report" },
+    h("p.crumbs", {}, link("a", toRuns(), {}, "Runs"), " / shadow report"),
+    ...parts
+  );
+  const onKey2 = (key) => {
+    if (key !== "Escape") return false;
+    location.hash = toRuns();
+    return true;
+  };
+  return { element, title: report.name, go: () => {
+  }, onKey: onKey2 };
+}
+function runsReport(report) {
+  const { comparison: found, counts, runs, samples } = report;
+  const tone = !report.isTold ? "" : report.isWorse ? ".is-error" : ".is-ok";
+  const percent = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)} %`;
+  const facts = [
+    ["Runs", count(found.runs)],
+    ["Set apart", report.setApart ? count(report.setApart) : null],
+    ["Samples of each", count(samples)],
+    ["Asked with", changeWords(report.change)],
+    ["Judged by", report.test ?? "whether they ended well"],
+    ["Baseline", report.baseline === "replayed" ? "replayed strictly" : "as recorded"],
+    ["Passed as recorded", rate(found.recorded)],
+    ["Passed now", rate(found.candidate)],
+    ["Difference", `${percent(found.difference)} (${percent(found.low)} to ${percent(found.high)})`],
+    ["Better, worse", `${count(found.better)}, ${count(found.worse)}`],
+    ["p", found.pValue.toPrecision(2)],
+    ["pass^k", samples > 1 ? powers(report.passPower) : null]
+  ];
+  const order = Object.keys(WORDS);
+  const sorted = [...runs].sort((one, other) => rank(one, order) - rank(other, order));
+  return [
+    heading3(report.name, report.verdict, tone),
+    interrupted(report),
+    bar2(counts),
+    factList(facts),
+    table(
+      [...COLUMNS2, ...hasCost(runs) ? ["Cost"] : []],
+      sorted.map((run) => runRow(run, report, hasCost(runs)))
+    )
+  ];
+}
+var hasCost = (runs) => runs.some(({ recorded: before }) => before.cost !== null && before.cost !== void 0);
+var rank = (run, order) => run.setApart ? order.length : order.indexOf(run.difference ?? "same");
+function heading3(name, verdict, tone = "") {
+  return h("div.title", {}, recorded("h1", name), recorded(`span.outcome${tone}`, verdict));
+}
+function interrupted({ isInterrupted }) {
+  return isInterrupted ? h("p.notice", {}, "It was interrupted: this is about what was done by then.") : null;
+}
+function bar2(counts) {
+  const known = Object.entries(WORDS).filter(([name]) => counts[name]);
+  const total = known.reduce((sum, [name]) => sum + counts[name], 0) || 1;
+  const parts = known.map(([name]) => {
+    const part = h(`span.is-${name}`);
+    part.style.width = `${100 * counts[name] / total}%`;
+    return part;
+  });
+  const words = known.map(([name, word]) => `${count(counts[name])} ${word}`).join(", ");
+  return h("div.tally-bar", {}, h("div.bar", { "aria-hidden": "true" }, ...parts), h("p", {}, words || "No run to compare"));
+}
+function runRow(run, report, isPriced) {
+  const { recorded: before, candidates: candidates2 = [], difference = "same", first = null, setApart = "" } = run;
+  const name = before.run ? link("a", toRun(before.run), {}, recorded("span", before.run)) : recorded("span", run.path);
+  if (setApart)
+    return row(
+      [h("td", {}, name), h("td", {}, "set apart"), recorded("td.muted", short(setApart), { colspan: isPriced ? 7 : 6 })],
+      ".apart"
+    );
+  const now = candidates2[0] ?? {};
+  const shown = candidates2.find((each) => each.run);
+  const passed = candidates2.filter((each) => each.passed ?? true).length;
+  const verdict = report.samples > 1 ? `${passed} of ${candidates2.length} pass` : passes(passed > 0);
+  const told = (field) => now.problem ? null : mean(candidates2, field);
+  const figures = [
+    pair2(before.tokens ?? 0, told("tokens"), (number) => count(Math.round(number))),
+    pair2(before.durationMs ?? 0, told("durationMs"), duration),
+    ...isPriced ? [pair2(before.cost, told("cost"), (number) => number.toFixed(4))] : []
+  ];
+  return row([
+    h("td", {}, name),
+    h("td", {}, h(`span.result.is-${difference}`, {}, WORDS[difference])),
+    h("td.short", {}, passes(before.passed ?? true)),
+    h("td.short", {}, report.baseline === "replayed" ? "reproduced" : "not run"),
+    h(
+      "td.short",
+      {},
+      verdict,
+      ...shown && before.run ? [" ", link("a", toDiff(before.run, shown.run), {}, "Compare")] : []
+    ),
+    h("td", {}, ...firstWords(first)),
+    ...figures.map((figure) => h("td.short", {}, figure))
+  ]);
+}
+function firstWords(first) {
+  if (!first) return [];
+  const now = recorded("code", short(first.candidate));
+  return first.recorded ? [recorded("code", short(first.recorded)), " → ", now] : [now];
+}
+function pair2(before, now, told) {
+  const words = [before, now].map((value2) => value2 === null || value2 === void 0 ? "–" : told(value2));
+  return words.join(" → ");
+}
+function mean(candidates2, name) {
+  const known = candidates2.filter((each) => !each.problem).map((each) => each[name] ?? (name === "cost" ? null : 0));
+  const values = known.filter((value2) => value2 !== null);
+  return values.length ? values.reduce((sum, value2) => sum + value2, 0) / values.length : null;
+}
+var passes = (isPassed) => isPassed ? "passes" : h("span.result.is-failed", {}, "fails");
+function stepsReport(report) {
+  const facts = [
+    ["Asked with", changeWords(report.change)],
+    ["Requests", count(report.steps.length)],
+    ["Same tools", rate(report.tools)],
+    ["Same arguments", rate(report.arguments)],
+    ["Same words", rate(report.words)],
+    ["Without an answer", report.failed ? count(report.failed) : null],
+    ["Left out", report.leftOut ? `${plural(report.leftOut, "call")} without a request as it was sent` : null]
+  ];
+  return [
+    heading3(report.name, "step by step"),
+    interrupted(report),
+    factList(facts),
+    table(["Request", "Result", "Recorded", "Now"], report.steps.map(stepRow))
+  ];
+}
+function stepRow(step) {
+  const place3 = `${step.path}: event ${step.seq}`;
+  const name = step.run ? link("a", toRun(step.run, { seq: step.seq }), {}, recorded("span", place3)) : recorded("span", place3);
+  const kind = step.problem ? "failed" : step.sameArguments ? "same" : step.sameTools ? "words" : "tools";
+  const word = { failed: "no answer", same: "the same", words: "other arguments", tools: "other tools" }[kind];
+  return row([
+    h("td", {}, name),
+    h("td", {}, h(`span.result.is-${kind}`, {}, word)),
+    h("td", {}, recorded("code", short(step.recorded))),
+    h("td", {}, recorded("code", short(step.problem || step.candidate || "")))
+  ]);
+}
+function table(names, rows) {
+  const head2 = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name)));
+  return h(
+    "div.scroll",
+    { tabindex: 0, role: "region", "aria-label": "Runs of the report" },
+    h("table.shadow-runs", {}, h("thead", {}, head2), h("tbody", {}, ...rows))
+  );
+}
+var row = (cells2, kind = "") => h(`tr${kind}`, {}, ...cells2);
+var rate = ({ count: number, total, low, high }) => `${count(number)} of ${count(total)} (${Math.round(low * 100)} % to ${Math.round(high * 100)} %)`;
+var powers = (power) => Object.entries(power).map(([k, chance]) => `${k}: ${Math.round(chance * 100)} %`).join(", ");
+var changeWords = (change2) => Object.entries(change2).map(([name, value2]) => `${name} ${short(String(value2))}`).join(", ") || null;
+var short = (text) => text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
 
 // src/reenact/viewer/static/terms.js
 var isInTask = (step, fits, value2) => fits(step.lane) || [".", "/", "~", ":"].some((mark2) => step.lane.startsWith(`${value2}${mark2}`));
@@ -1843,7 +2112,7 @@ var PageSource = class {
     this.home = carried.run.line.id;
   }
   async runs(onPage) {
-    onPage([this.carried.run.line], 1);
+    onPage([this.carried.run.line], 1, []);
   }
   async run() {
     return this.carried.run;
@@ -1857,8 +2126,8 @@ var PageSource = class {
     };
   }
   async place(_run, seq, wanted) {
-    const row = this.wanted(wanted).findIndex((step) => step.seq === seq || step.outcomeSeq === seq);
-    return row < 0 ? null : row;
+    const row2 = this.wanted(wanted).findIndex((step) => step.seq === seq || step.outcomeSeq === seq);
+    return row2 < 0 ? null : row2;
   }
   async failure(_run, seq, isBack, wanted) {
     const failed = this.wanted({ ...wanted, state: "error" });
@@ -1876,6 +2145,9 @@ var PageSource = class {
   }
   async divergences() {
     return this.carried.receipts;
+  }
+  async forks() {
+    return this.carried.forks;
   }
   async files() {
     return this.carried.files;
@@ -1911,15 +2183,17 @@ var ServerSource = class {
   home = null;
   /**
    * Every run, a page at a time: thousands take a while.
-   * @param {(runs: any[], total: number) => void} onPage
+   * @param {(runs: any[], total: number, reports: any[]) => void} onPage
    */
   async runs(onPage) {
     const runs = [];
+    let reports = [];
     for (let total = 1; runs.length < total; ) {
       const page2 = await ask("runs", { from: runs.length, count: RUNS_PAGE });
       total = page2.rows.length ? page2.total : runs.length;
       runs.push(...page2.rows);
-      onPage(runs, total);
+      if (page2.shadowReports.length) reports = page2.shadowReports;
+      onPage(runs, total, reports);
     }
   }
   run(run) {
@@ -1949,6 +2223,14 @@ var ServerSource = class {
   }
   async divergences(run) {
     return (await ask("divergences", { run })).receipts;
+  }
+  /** The tree of forks, parents first. */
+  async forks(run) {
+    return (await ask("forks", { run })).nodes;
+  }
+  /** A shadow report. */
+  shadow(name) {
+    return ask("shadow", { name });
   }
   /** The moments at which the files are known. */
   files(run) {
@@ -2024,7 +2306,7 @@ function remembered() {
 }
 
 // src/reenact/viewer/static/main.js
-var PAGES = { runs: runsPage, run: runPage, diff: diffPage };
+var PAGES = { runs: runsPage, run: runPage, diff: diffPage, shadow: shadowPage };
 var main = byId("main");
 var source = openSource();
 var page = null;
@@ -2032,7 +2314,7 @@ var pageName = "";
 async function show() {
   const route = parseRoute(location.hash);
   if (route.page === "runs" && source.home) return location.replace(toRun(source.home));
-  const name = [route.page, route.run, route.a, route.b].join("\n");
+  const name = [route.page, route.run, route.a, route.b, route.name].join("\n");
   if (page && pageName === name) return page.go(route);
   page = null;
   pageName = name;

@@ -94,9 +94,10 @@ def _collect_data(shelf: Shelf) -> ApiAnswer:
         return {
             "run": _run(api, artifact, query),
             "steps": msgspec.to_builtins(artifact.steps(0, len(artifact))),
-            "details": {seq: api.detail(artifact, query | {"seq": str(seq)}) for seq in artifact.rows.seq},
+            "details": {seq: _detail(api, artifact, query | {"seq": str(seq)}) for seq in artifact.rows.seq},
             "turns": _turns(api, artifact),
             "receipts": api.divergences(artifact, query)["receipts"],
+            "forks": api.forks(artifact, query)["nodes"],
             "report": _report(artifact),
         } | _files(api, artifact, query)
 
@@ -106,6 +107,11 @@ def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
     run = api.run(artifact, query)
     header = {name: value for name, value in run["header"].items() if name not in ("path", "command")}
     return run | {"header": header}
+
+
+def _detail(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
+    """A step without the command that forks it, which names where the run lay."""
+    return api.detail(artifact, query) | {"fork": {}}
 
 
 def _files(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:

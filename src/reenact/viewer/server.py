@@ -145,7 +145,7 @@ def view(
     """
     shelf = Shelf(tuple(map(Path, paths)), prices)
     with closing(shelf), suppress(KeyboardInterrupt):
-        if not shelf.ids:
+        if not shelf.ids and not shelf.shadow_reports.lines():
             raise StoreError(f"{paths[0]}: is a receipt; name the run that was replayed beside it")
         listener = bind(port)
         started = (address(listener), len(shelf.ids))

@@ -22,6 +22,7 @@ from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, 
 from reenact.store.rundir import EVENTS
 from reenact.suite.settings import Price
 from reenact.trace.sources.source import Header
+from reenact.viewer.what_if import ShadowReports, is_report_file, shadow_reports_in
 
 _LOOKED_AT_BYTES: Final = 64 * 1024 * 1024
 
@@ -108,7 +109,10 @@ class _Loan:
 
 
 class Shelf:
-    """Finds the runs in *paths*, and the replay receipts beside them; *prices* turns tokens into money."""
+    """Finds the runs in *paths*, and replay receipts and shadow reports beside them.
+
+    *prices* turns tokens into money.
+    """
 
     def __init__(self, paths: Sequence[Path], prices: Mapping[str, Price] | None = None) -> None:
         self._given = [Path(local_path(path)) for path in paths if not is_remote(path)]
@@ -123,13 +127,16 @@ class Shelf:
         self._open: dict[tuple[str, int], _Loan] = {}
         self._lock = Lock()
         self.receipts = Receipts(())
+        self.shadow_reports = ShadowReports()
         self.refresh()
 
     def refresh(self) -> None:
         """Look again what there is."""
         receipts = [path for path in self._given if is_receipt(path)]
+        reports = [path for path in self._given if is_report_file(path)]
         corpora = [path for path in self._given if is_corpus(path)]
-        others = [str(path) for path in self._given if path not in receipts and path not in corpora]
+        known = {*receipts, *reports, *corpora}
+        others = [str(path) for path in self._given if path not in known]
         indexed = [line for corpus in corpora for line in indexed_runs(corpus)]
         found = [*(Path(run.path) for run in indexed), *find_runs(others)]
         places = [path.absolute() for path in self._given]
@@ -143,10 +150,17 @@ class Shelf:
             self._remote = {run.path: run for run in remote}
             self._indexed = {Path(run.path): run for run in indexed}
             self.receipts = Receipts([*receipts, *receipts_in(sorted(folders))])
+            self.shadow_reports = ShadowReports([*reports, *shadow_reports_in(sorted(folders))])
 
     @property
     def ids(self) -> list[str]:
         return [*self._paths, *(run for run in self._remote if run not in self._paths)]
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """Where the runs are that need not be fetched."""
+        with self._lock:
+            return dict(self._paths)
 
     def path(self, run_id: str) -> Path:
         """Where the run is; :class:`UsageError` for a name that was not given out."""

@@ -104,7 +104,7 @@ class Diff {
   }
 }
 
-function heading(a, b, { counts, totals, outcome }) {
+function heading(a, b, { counts, totals, outcome, forks }) {
   const said = ["changed", "added", "removed"]
     .filter((mark) => counts[mark])
     .map((mark) => `${count(counts[mark])} ${mark}`);
@@ -120,6 +120,7 @@ function heading(a, b, { counts, totals, outcome }) {
       h("h1", {}, recorded("span", a), h("span.muted", {}, " and "), recorded("span", b)),
       h(`span.outcome.is-${verdict === "the same" ? "ok" : "error"}`, {}, verdict),
     ),
+    ...forks.map((words) => recorded("p.muted", words)),
     factList(totalFacts(totals)),
     ...outcome.map((one) => h("section.part", {}, recorded("h3", one.path), pair(one))),
   );

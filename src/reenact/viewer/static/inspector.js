@@ -2,6 +2,7 @@
 
 import { fill, h, link, recorded } from "./dom.js";
 import { factList } from "./facts.js";
+import { forkSection } from "./forks.js";
 import { jsonTree } from "./json_tree.js";
 import { partView, value } from "./parts.js";
 import { prose } from "./prose.js";
@@ -29,6 +30,7 @@ export function inspector(source, run, onClose) {
       heading(run, detail, close),
       ...notices(detail),
       ...sections(detail.step, detail.payloads ?? {}),
+      forkSection(run, detail.fork),
       ...rawEvents(detail.events ?? []),
     );
     element.scrollTop = 0;

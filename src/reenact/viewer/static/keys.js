@@ -10,7 +10,7 @@ export const KEYS = [
   ["n  p", "next, previous failure"],
   ["z", "stretch time over the rows in sight"],
   ["x", "choose a run to compare"],
-  ["1 2 3 4 5", "timeline, conversation, state, divergences, files"],
+  ["1 2 3 4 5 6", "timeline, conversation, state, divergences, forks, files"],
   ["v", "verify the run"],
   ["t", "light or dark"],
   ["?", "this help"],

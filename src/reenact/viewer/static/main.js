@@ -6,6 +6,7 @@ import { listen, showHelp } from "./keys.js";
 import { parseRoute, toRun, toRuns } from "./route.js";
 import { runPage } from "./run_page.js";
 import { runsPage } from "./runs_page.js";
+import { shadowPage } from "./shadow_page.js";
 import { Ended, openSource } from "./source.js";
 import { visible } from "./text.js";
 import { applyTheme, themeButton, toggleTheme } from "./theme.js";
@@ -19,7 +20,7 @@ import { applyTheme, themeButton, toggleTheme } from "./theme.js";
  * @property {() => void} [onShown]
  */
 
-const PAGES = { runs: runsPage, run: runPage, diff: diffPage };
+const PAGES = { runs: runsPage, run: runPage, diff: diffPage, shadow: shadowPage };
 const main = byId("main");
 const source = openSource();
 
@@ -30,7 +31,7 @@ let pageName = "";
 async function show() {
   const route = parseRoute(location.hash);
   if (route.page === "runs" && source.home) return location.replace(toRun(source.home));
-  const name = [route.page, route.run, route.a, route.b].join("\n");
+  const name = [route.page, route.run, route.a, route.b, route.name].join("\n");
   if (page && pageName === name) return page.go(route);
   page = null;
   pageName = name;

@@ -5,7 +5,7 @@ import { termsOf } from "./terms.js";
 /**
  * Answers as the server does, from *carried*.
  * @typedef {{run: any, steps: any[], details: Object<string, any>, turns: any[]}} Told
- * @typedef {Told & {receipts: any[], report: any, files: any, filesAt: any[]}} Carried
+ * @typedef {Told & {receipts: any[], report: any, forks: any[], files: any, filesAt: any[]}} Carried
  */
 export class PageSource {
   /** @param {Carried} carried */
@@ -16,7 +16,7 @@ export class PageSource {
   }
 
   async runs(onPage) {
-    onPage([this.carried.run.line], 1);
+    onPage([this.carried.run.line], 1, []);
   }
 
   async run() {
@@ -56,6 +56,10 @@ export class PageSource {
 
   async divergences() {
     return this.carried.receipts;
+  }
+
+  async forks() {
+    return this.carried.forks;
   }
 
   async files() {

@@ -3,21 +3,23 @@
 // #/                          the runs          #/?q=…&status=…
 // #/run/ID                    its timeline      #/run/ID?kind=tool&q=…
 // #/run/ID/event/17           one event of it
-// #/run/ID/conversation       … state, divergences, files
+// #/run/ID/conversation       … state, divergences, forks, files
 // #/diff/A/B                  two runs side by side
+// #/shadow/NAME               a shadow report
 
 /**
  * @typedef {Object} Route
- * @property {"runs"|"run"|"diff"} page
+ * @property {"runs"|"run"|"diff"|"shadow"} page
  * @property {string} [run]
  * @property {string} [tab]
  * @property {number|null} [seq] the chosen event
  * @property {string} [a] the left run of a comparison
  * @property {string} [b]
+ * @property {string} [name] of a shadow report
  * @property {Object<string, string>} filter
  */
 
-export const TABS = ["timeline", "conversation", "state", "divergences", "files"];
+export const TABS = ["timeline", "conversation", "state", "divergences", "forks", "files"];
 
 /** @returns {Route} */
 export function parseRoute(hash) {
@@ -26,6 +28,7 @@ export function parseRoute(hash) {
   const filter = Object.fromEntries(new URLSearchParams(query));
   if (parts[0] === "run" && parts[1]) return runRoute(parts, filter);
   if (parts[0] === "diff" && parts[2]) return { page: "diff", a: parts[1], b: parts[2], filter };
+  if (parts[0] === "shadow" && parts[1]) return { page: "shadow", name: parts[1], filter };
   return { page: "runs", filter };
 }
 
@@ -37,6 +40,7 @@ function runRoute([, run, what, number], filter) {
 }
 
 export const toRuns = (filter = {}) => `#/${asQuery(filter)}`;
+export const toShadow = (name) => `#/shadow/${encodeURIComponent(name)}`;
 export const toDiff = (a, b) => `#/diff/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
 
 /**

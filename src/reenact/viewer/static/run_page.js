@@ -1,4 +1,4 @@
-// One run: what it is, and its timeline, conversation, state, divergences and files.
+// One run: what it is, and its timeline, conversation, state, divergences, forks and files.
 
 import { verifyButton } from "./badge.js";
 import { conversationView } from "./conversation.js";
@@ -6,6 +6,7 @@ import { divergencesView } from "./divergences.js";
 import { fill, h, link, recorded } from "./dom.js";
 import { factList } from "./facts.js";
 import { filesView } from "./files.js";
+import { forksView } from "./forks.js";
 import { TABS, toRun, toRuns } from "./route.js";
 import { statusMark } from "./runs_page.js";
 import { stateView } from "./state.js";
@@ -17,6 +18,7 @@ const VIEWS = {
   conversation: conversationView,
   state: stateView,
   divergences: divergencesView,
+  forks: forksView,
   files: filesView,
 };
 const POLL_MS = 100;
@@ -26,6 +28,7 @@ const LABELS = {
   conversation: "Conversation",
   state: "State",
   divergences: "Divergences",
+  forks: "Forks",
   files: "Files",
 };
 
@@ -102,16 +105,17 @@ class RunPage {
     fill(this.tabs, ...tabs);
   }
 
-  /** A run has files only where these were recorded. */
+  /** Only captures have forks, and a run has files only where these were recorded. */
   shownTabs() {
-    return TABS.filter((tab) => tab !== "files" || this.run.hasFiles);
+    const shown = { forks: this.run.canFork, files: this.run.hasFiles };
+    return TABS.filter((tab) => shown[tab] ?? true);
   }
 
   onKey(key) {
     if (this.view?.onKey?.(key)) return true;
     if (key === "v") this.badge?.verify();
     else if (key >= "1" && key <= String(this.shownTabs().length))
-      location.hash = toRun(this.run.line.id, { tab: TABS[Number(key) - 1] });
+      location.hash = toRun(this.run.line.id, { tab: this.shownTabs()[Number(key) - 1] });
     else if (key === "Escape") location.hash = toRuns();
     else return false;
     return true;
@@ -128,6 +132,7 @@ function header({ line, header: said, counts }, home, badge) {
     ["Tokens", tokens ? `${count(tokens.input ?? 0)} → ${count(tokens.output ?? 0)}` : null],
     ["Cost", counts.cost === undefined || counts.cost === null ? null : counts.cost.toFixed(4)],
     ["Errors", counts.states.error ? count(counts.states.error) : null],
+    ["Fork of", said.forkedFrom],
     ["Command", said.command?.join(" ")],
   ];
   const notices = [line.problem, counts.problem, ...(said.warnings ?? [])].filter(Boolean);

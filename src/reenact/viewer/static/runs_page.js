@@ -4,7 +4,7 @@ import { announce } from "./announce.js";
 import { fill, h, link, recorded } from "./dom.js";
 import { choice, searchField } from "./fields.js";
 import { CHOICES, matchingRuns, orderOf, orderedRuns } from "./run_order.js";
-import { replaceRoute, toDiff, toRun, toRuns } from "./route.js";
+import { replaceRoute, toDiff, toRun, toRuns, toShadow } from "./route.js";
 import { count, duration, moment, plural, size } from "./text.js";
 import { VirtualList } from "./virtual_list.js";
 
@@ -22,7 +22,7 @@ const ROW_HEIGHT = 44;
 export async function runsPage(source, route) {
   const view = new RunsView(route.filter);
   const loading = new Promise((resolve, reject) => {
-    source.runs((runs, total) => resolve(view.take(runs, total))).catch(reject);
+    source.runs((runs, total, reports) => resolve(view.take(runs, total, reports))).catch(reject);
   });
   await loading;
   return {
@@ -52,12 +52,14 @@ class RunsView {
     this.search = searchField("Search runs", filter.q, (value) => this.set("q", value));
     this.choices = h("div.fields");
     this.fields = h("div.fields", { role: "search" }, this.search.element, this.choices);
+    this.reports = h("div.reports");
     this.head = h("div.head", { role: "presentation" });
     const title = h("div.title", {}, h("h1", {}, "Runs"), this.tally, h("span.spring"), this.compare);
     this.element = h(
       "section.runs",
       { "aria-label": "Runs" },
       title,
+      this.reports,
       this.fields,
       this.head,
       this.list.element,
@@ -65,8 +67,9 @@ class RunsView {
   }
 
   /** The runs that have been found so far, of *total*. */
-  take(runs, total) {
+  take(runs, total, reports) {
     this.runs = runs;
+    fill(this.reports, ...reports.map(reportLine));
     this.isComing = runs.length < total;
     this.apply(this.filter);
   }
@@ -171,6 +174,17 @@ class RunsView {
     this.list.element.focus({ preventScroll: true });
     this.list.draw();
   }
+}
+
+/** A shadow report, and what it came to. */
+function reportLine({ name, verdict }) {
+  return h(
+    "p.report",
+    {},
+    h("span.muted", {}, "Shadow report "),
+    link("a", toShadow(name), {}, recorded("span", name)),
+    recorded("span.muted", ` ${verdict}`),
+  );
 }
 
 /** A dot for the eye and the word for everybody. */

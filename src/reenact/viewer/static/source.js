@@ -20,15 +20,17 @@ class ServerSource {
 
   /**
    * Every run, a page at a time: thousands take a while.
-   * @param {(runs: any[], total: number) => void} onPage
+   * @param {(runs: any[], total: number, reports: any[]) => void} onPage
    */
   async runs(onPage) {
     const runs = [];
+    let reports = [];
     for (let total = 1; runs.length < total;) {
       const page = await ask("runs", { from: runs.length, count: RUNS_PAGE });
       total = page.rows.length ? page.total : runs.length;
       runs.push(...page.rows);
-      onPage(runs, total);
+      if (page.shadowReports.length) reports = page.shadowReports;
+      onPage(runs, total, reports);
     }
   }
 
@@ -66,6 +68,16 @@ class ServerSource {
 
   async divergences(run) {
     return (await ask("divergences", { run })).receipts;
+  }
+
+  /** The tree of forks, parents first. */
+  async forks(run) {
+    return (await ask("forks", { run })).nodes;
+  }
+
+  /** A shadow report. */
+  shadow(name) {
+    return ask("shadow", { name });
   }
 
   /** The moments at which the files are known. */
