@@ -9,8 +9,10 @@ what is left out shows too: with its transcript a long chat takes at most twice 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
@@ -60,10 +62,13 @@ def transcript_of(log: EventReader) -> bytes:
         characters += len(section.title) + len(section.said.text)
     may_be_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
     text = b""
-    lengths = [len(section.said.text) for section in sections]
+    lengths = sorted(len(section.said.text) for section in sections)
+    sums = [0, *accumulate(lengths)]
     for limit in _TEXT_CHARACTERS:
         # What would be too large is not written: a character is at least a byte.
-        if limit > _TEXT_CHARACTERS[-1] and sum(min(length, limit) for length in lengths) > may_be_bytes:
+        short = bisect_right(lengths, limit)
+        shown = sums[short] + limit * (len(lengths) - short)
+        if limit > _TEXT_CHARACTERS[-1] and shown > may_be_bytes:
             continue
         text = ("\n".join([_TITLE, *(section.to_text(limit) for section in sections)]) + rest).encode()
         if len(text) <= may_be_bytes:
@@ -275,7 +280,9 @@ def _failure(error: JsonValue) -> str:
 def _json(value: object) -> str:
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, indent=None if len(str(value)) < 80 else 2)
+    text = json.dumps(value, ensure_ascii=False)
+    # json indents in Python; the other library does it in C, to the same text.
+    return text if len(str(value)) < 80 else msgspec.json.format(text, indent=2)
 
 
 def _visible(line: str) -> str:
