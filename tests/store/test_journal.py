@@ -46,6 +46,22 @@ def test_append_returns_the_offset_of_each_line(tmp_path: Path, durability: dura
     assert [text[offset:].partition(b"\n")[0] for offset in offsets] == lines
 
 
+def test_many_lines_are_written_at_once_or_not_at_all(tmp_path: Path) -> None:
+    """One that is none keeps all of them out."""
+    journal = Journal.create(tmp_path / "events.jsonl")
+    lines = [a_line(number) for number in range(5)]
+    journal.write_all([])
+    journal.write_all(lines)
+    for bad in (b"", b"two\nlines"):
+        with pytest.raises(StoreError, match="are not one line"):
+            journal.write_all([a_line(6), bad])
+    assert (journal.count, whole_lines(journal.path)) == (5, lines)
+    journal.close()
+    with pytest.raises(StoreError, match="is closed"):
+        journal.write_all(lines)
+    assert (journal.count, journal.size_bytes) == (5, journal.path.stat().st_size)
+
+
 def test_a_returned_append_is_visible_to_others_at_once(tmp_path: Path) -> None:
     """Nothing is buffered in the process."""
     journal = Journal.create(tmp_path / "events.jsonl")

@@ -142,23 +142,26 @@ def read_text_blocks(
     stream: BinaryIO, *, block_bytes: int = _CODEC_BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[TextBlock]:
     """Cut at line ends; a line beyond the limit is handed on as far as it shows that it is one."""
-    rest, number, offset = b"", 1, 0
+    rest: list[bytes] = []
+    rest_bytes, number, offset = 0, 1, 0
     while chunk := stream.read(block_bytes):
-        text = rest + chunk
-        end = text.rfind(b"\n") + 1
-        if not end and len(text) <= max_line_bytes + 2:
-            rest = text
+        end = chunk.rfind(b"\n") + 1
+        rest.append(chunk)
+        rest_bytes += len(chunk)
+        if not end and rest_bytes <= max_line_bytes + 2:
             continue
+        text = b"".join(rest)
+        end += len(text) - len(chunk) if end else 0
         if not end:
-            end = len(text)
             skipped = skip_line(stream)
             yield TextBlock(number, offset, text + b"\n")
-            rest, number, offset = b"", number + 1, offset + end + skipped
+            rest, rest_bytes, number, offset = [], 0, number + 1, offset + len(text) + skipped
             continue
         yield TextBlock(number, offset, text[:end])
-        number, offset, rest = number + text.count(b"\n", 0, end), offset + end, text[end:]
-    if rest:
-        yield TextBlock(number, offset, rest)
+        number, offset, rest = number + text.count(b"\n", 0, end), offset + end, [text[end:]]
+        rest_bytes = len(rest[0])
+    if rest_bytes:
+        yield TextBlock(number, offset, b"".join(rest))
 
 
 def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Iterator[TextBlock]:

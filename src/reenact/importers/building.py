@@ -307,28 +307,39 @@ class RunBuilder:
         if before is not None:
             request["after"] = before
         call_id = self._latest_model[turn.lane] = self._context.new_call_id()
-        named: dict[str, JsonValue] = {
-            "callId": call_id,
-            "derived": True,
-            "model": _name_of(turn.model),
-            "provider": _name_of(turn.provider),
-        }
-        self._tell("llm_request", named | {"lane": turn.lane, "request": request})
+        model, provider = _name_of(turn.model), _name_of(turn.provider)
+        self._tell(
+            "llm_request",
+            {
+                "callId": call_id,
+                "derived": True,
+                "lane": turn.lane,
+                "model": model,
+                "provider": provider,
+                "request": request,
+            },
+        )
         self.at(turn.answered_ms)
         answer: dict[str, JsonValue] = {}
         if turn.reasoning:
             answer["reasoning"] = turn.reasoning
         if turn.text:
             answer["text"] = turn.text
+            self.final_output = turn.text
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
-        stopped = None if turn.stop_reason is None else _name_of(turn.stop_reason)
-        named |= {"response": answer, "stopReason": stopped, "usage": turn.usage or None}
+        told: dict[str, JsonValue] = {
+            "callId": call_id,
+            "derived": True,
+            "model": model,
+            "provider": provider,
+            "response": answer,
+            "stopReason": None if turn.stop_reason is None else _name_of(turn.stop_reason),
+            "usage": turn.usage or None,
+        }
         if turn.error is not None:
-            named["modelError"] = {"type": "error", "message": turn.error}
-        self._tell("llm_response", named)
-        if turn.text:
-            self.final_output = turn.text
+            told["modelError"] = {"type": "error", "message": turn.error}
+        self._tell("llm_response", told)
 
     def tool_call(
         self, own_id: str, tool: str, args: JsonValue, *, time_ms: float | None = None, lane: str = "0"
@@ -441,7 +452,7 @@ class RunBuilder:
 def _name_of(told: JsonValue) -> str:
     """A name as events hold it: a text without half characters."""
     text = told if isinstance(told, str) else str(told)
-    return text.encode("utf-8", "replace").decode() or "unknown"
+    return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or "unknown"
 
 
 def text_of(content: JsonValue) -> str:

@@ -22,7 +22,7 @@ import msgspec
 
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.capture import Fidelity, ImportedSource
-from reenact.formats.lines import read_lines
+from reenact.formats.lines import MAX_LINE_BYTES, read_text_blocks
 from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.run.redact import Redact
@@ -36,6 +36,8 @@ _BUILT_IN: Final = (
 )  # fmt: skip
 """In the order in which they are asked; the module of each has its name."""
 _HEAD_BYTES: Final = 64 * 1024
+_BLOCK_BYTES: Final = 64 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
 })  # fmt: skip
@@ -101,7 +103,7 @@ class ForeignSource:
         if self.is_folder:
             return b""
         with self.path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
+            return stream.read(_HEAD_BYTES).removeprefix(_BOM)
 
     @cached_property
     def first_line(self) -> Any:
@@ -147,29 +149,28 @@ class ForeignSource:
         return text
 
     def lines(self, lose: Callable[[str, int | None], None], below: str = "") -> Iterator[tuple[int, bytes]]:
-        """Its lines with their numbers, in constant memory; one that is far too long goes to *lose*."""
-        with self._place(below).open("rb") as stream:
-            counting = _Hashing(stream, self._progress)
-            try:
-                file: BinaryIO = counting  # type: ignore[assignment]  # as much of one as is needed
-                for line in read_lines(
-                    file, file=self.name, on_error=lambda error: lose(error.reason, error.line)
-                ):
-                    yield line.number, line.text
-            finally:
-                counting.drain()
-                self._files[below] = counting.size, counting.hash.hexdigest()
+        """Its lines with their numbers, in constant memory; one that is far too long goes to *lose*.
+
+        Tolerated: a byte order mark at the start, CR before LF, lines of nothing but white space.
+        """
+        with self.stream(below) as stream:
+            for block in read_text_blocks(stream, block_bytes=_BLOCK_BYTES):
+                for number, text in enumerate(block.text.split(b"\n"), block.number):
+                    if len(text) > MAX_LINE_BYTES:
+                        lose(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
+                    elif text and not text.isspace():
+                        yield number, text.removeprefix(_BOM) if number == 1 else text
 
     @contextmanager
-    def stream(self) -> Iterator[BinaryIO]:
+    def stream(self, below: str = "") -> Iterator[BinaryIO]:
         """The file to be read piece by piece, in constant memory."""
-        with self.path.open("rb") as stream:
+        with self._place(below).open("rb") as stream:
             counting = _Hashing(stream, self._progress)
             try:
                 yield counting  # type: ignore[misc]  # as much of one as is needed
             finally:
                 counting.drain()
-                self._files[""] = counting.size, counting.hash.hexdigest()
+                self._files[below] = counting.size, counting.hash.hexdigest()
 
     def objects(
         self, lose: Callable[[str, int | None], None], below: str = ""
@@ -197,7 +198,7 @@ class ForeignSource:
     def document(self) -> Any:
         """The one JSON value of the file; :class:`FormatError` with the line where it is none."""
         try:
-            text = self.read().removeprefix(b"\xef\xbb\xbf")
+            text = self.read().removeprefix(_BOM)
             return read_value(text)
         except json.JSONDecodeError as error:
             raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
@@ -218,7 +219,7 @@ class ForeignSource:
 
 
 class _Hashing:
-    """A file that takes its digest while its lines are read."""
+    """A file that takes its digest while it is read."""
 
     def __init__(self, stream: BinaryIO, progress: Progress) -> None:
         self._stream = stream

@@ -90,6 +90,21 @@ _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
+_TOLD_BYTES: Final = 16 * 1024
+"""So much of what is told is looked through and written at once; as much as a processor keeps at hand."""
+
+
+class _Told(NamedTuple):
+    """An event that a source tells of, to be written with others."""
+
+    type: str
+    time_ms: int
+    data: dict[str, Any]
+    is_json: bool
+    text: bytes | None
+    """As it is written if there is no secret in it."""
+
+
 class CaptureContext:
     """The context of a run that is being recorded."""
 
@@ -125,6 +140,8 @@ class CaptureContext:
         """By call id: how to leave a stream that nobody has read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
+        self._told: list[_Told] = []
+        self._told_bytes = 0
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
         """Looks at the files of the run, where these are recorded."""
@@ -316,19 +333,37 @@ class CaptureContext:
         if self._failure is not None:
             return
         try:
-            if event_type == "llm_request":
-                text = self._payloads.told_request(data, is_json=is_json)
-                if self._model is NO_MODEL:
-                    self._model = _model_of(
-                        self._payloads.members({name: data[name] for name in _UNKNOWN_MODEL})
-                    )
-            elif event_type == "llm_response":
-                text = self._payloads.told_response(data, is_json=is_json)
-            else:
-                text = self._payloads.told(data, is_json=is_json)
-            self._events.append(event_type.encode(), text)
+            text = self._payloads.told_text(event_type, data, is_json=is_json)
+            if not self._told:
+                self._events.defer(self._write_told)
+            self._told.append(_Told(event_type, self._now_ns() // 1_000_000, data, is_json, text))
+            self._told_bytes += len(text or b"")
+            if text is None or self._told_bytes >= _TOLD_BYTES:
+                self._events.write_deferred()
         except Exception as error:
             self._fail(error)
+
+    def _write_told(self) -> None:
+        """Write what was told, in one go; where a secret may be in any of it, event by event."""
+        told, self._told, self._told_bytes = self._told, [], 0
+        texts = [each.text for each in told if each.text is not None]
+        is_clean = self._redactor.is_clean(b"\n".join(texts))
+        self._events.append_all(
+            (
+                each.type.encode(),
+                each.text
+                if each.text is not None and (is_clean or self._redactor.is_clean(each.text))
+                else self._payloads.told(each.type, each.data, is_json=each.is_json),
+                each.time_ms,
+            )
+            for each in told
+        )
+        if self._model is NO_MODEL:
+            asked = next((each.data for each in told if each.type == "llm_request"), None)
+            if asked is not None:
+                self._model = _model_of(
+                    self._payloads.members({name: asked[name] for name in _UNKNOWN_MODEL})
+                )
 
     def new_call_id(self) -> str:
         """The name of a call that is told."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from threading import RLock
 from time import time_ns
@@ -60,6 +60,7 @@ class EventLog:
         self._place = place
         self._now_ns = now_ns
         self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
+        self._write_lines: Callable[[list[bytes]], None] = getattr(sink, "append_all", self._append_each)
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
             b'{"captureId":%b,"data":%%b%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
@@ -103,6 +104,27 @@ class EventLog:
                 self._is_writing = False
         if self._settle is not None:
             self._settle()
+
+    def append_all(self, events: Iterable[tuple[bytes, bytes, int]]) -> None:
+        """Write events that were told: type, data and time in ms of each."""
+        with self.lock:
+            if self._deferred:
+                self.write_deferred()
+            order = self._take_order() if self._order else b""
+            lines = []
+            for seq, (event_type, data, time_ms) in enumerate(events, self.seq + 1):
+                lines.append(self._line % (data, order, seq, time_ms, event_type))
+                order = b""
+            try:
+                self._write_lines(lines)
+            finally:
+                self.seq = self._sink.count
+        if self._settle is not None:
+            self._settle()
+
+    def _append_each(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._sink.append(line)
 
     def defer(self, write: Callable[[], None]) -> None:
         """Let *write* append its event later: when asked to, or before anybody writes the next one."""

@@ -80,31 +80,33 @@ class Payloads:
         is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
         return text if is_fit else None
 
-    def told(self, data: dict[str, Any], *, is_json: bool) -> bytes:
-        """The text of an event's data that somebody tells of, in one go where it is small."""
-        plain = object_text(data, is_json=is_json)
-        text = self._redactor.redact_json(plain)
-        return text if len(text) <= self._threshold_bytes else encode_clean(self.members(data))
+    def told_text(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> bytes | None:
+        """The text of an event's data that somebody tells of, secrets and all; ``None`` for a large one.
 
-    def told_request(self, data: dict[str, Any], *, is_json: bool) -> bytes:
-        """The same for a model call, with the digest of its request."""
-        digest = digest_of_bytes(to_text(data["request"], is_json=is_json))
-        plain = object_text(data | {"inputHash": digest, "requestHash": digest}, is_json=is_json)
-        if len(plain) <= self._threshold_bytes and self._redactor.is_clean(plain):
-            return plain
-        text = self._redactor.redact_json(to_text(data["request"], is_json=is_json))
-        digest = digest_of_bytes(text)
-        hashes = {"inputHash": digest, "requestHash": digest}
-        return encode_clean(self.members(data) | hashes | {"request": self.stored(text)})
+        It may be written if the redactor calls it clean; :meth:`told` is for all others.
+        """
+        if event_type == "llm_response":
+            text = whole_text(data, "response", is_json=is_json)
+        elif event_type == "llm_request":
+            text = _request_text(data, to_text(data["request"], is_json=is_json), is_json=is_json)
+        else:
+            text = object_text(data, is_json=is_json)
+        return text if text is not None and len(text) <= self._threshold_bytes else None
 
-    def told_response(self, data: dict[str, Any], *, is_json: bool) -> bytes:
-        """The same for a model's answer, whose members keep their order."""
-        whole = self.whole(data, "response", is_json=is_json)
-        if whole is not None:
-            return whole
-        text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
-        rest = {name: value for name, value in data.items() if name != "response"}
-        return encode_clean(self.members(rest) | {"response": self.stored_answer(text)})
+    def told(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> bytes:
+        """The same as it can be written: without secrets, what is large in a blob."""
+        if event_type == "llm_response":  # whose members keep their order
+            text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
+            rest = {name: value for name, value in data.items() if name != "response"}
+            return encode_clean(self.members(rest) | {"response": self.stored_answer(text)})
+        if event_type == "llm_request":
+            text = self._redactor.redact_json(to_text(data["request"], is_json=is_json))
+            rest = self.members({name: value for name, value in data.items() if name != "request"})
+            digest = digest_of_bytes(text)
+            hashes = {"inputHash": digest, "requestHash": digest}
+            return encode_clean(rest | hashes | {"request": self.stored(text)})
+        text = self._redactor.redact_json(object_text(data, is_json=is_json))
+        return text if len(text) <= self._threshold_bytes else encode_clean(self._stored_members(text))
 
     def members(self, data: dict[str, Any]) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""
@@ -112,10 +114,11 @@ class Payloads:
         text = self._redactor.redact_json(plain)
         if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
             return {**data}
+        return self._stored_members(text) if len(text) > self._threshold_bytes else _decode_members(text)
+
+    def _stored_members(self, text: bytes) -> dict[str, Any]:
         members: dict[str, Any] = _decode_members(text)
-        if len(text) > self._threshold_bytes:
-            members |= {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
-        return members
+        return members | {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
     def facts(self, facts: dict[str, Any]) -> dict[str, Any]:
         """What is recorded beside a call; HTTP headers one by one, for clients send most of them again."""
@@ -168,6 +171,15 @@ class Payloads:
         except msgspec.DecodeError:
             return texts
         return [line.removesuffix(b"\n") for line in lines]
+
+
+def _request_text(data: dict[str, Any], request: bytes, *, is_json: bool) -> bytes:
+    """The data of a model call with its *request* and that one's digest."""
+    digest = digest_of_bytes(request)
+    rest = {name: value for name, value in data.items() if name != "request"}
+    # The other names come before these two, as the order of a canonical text has it.
+    text = object_text(rest | {"inputHash": digest}, is_json=is_json)
+    return b'%b,"request":%b,"requestHash":"%b"}' % (text[:-1], request, digest.encode())
 
 
 def frozen_piece(value: Any) -> Any:

@@ -49,7 +49,8 @@ class CaptureSink(Protocol):
         """Keep one event, the canonical text of a line; returns when it is safe.
 
         Where that takes time, a sink has a method ``settle`` too, which returns when all that was appended is
-        safe: events are appended one at a time, but any number of threads may wait together.
+        safe: events are appended one at a time, but any number of threads may wait together. Where many at
+        once take less than one by one, it has a method ``append_all`` too.
         """
 
     def put_blob(self, data: bytes, /) -> str:
@@ -82,6 +83,9 @@ class FileCaptureSink:
         self._run = RunDir.create(self._path, text, self._durability, is_claimed=self._is_claimed)
         self.append = self._run.journal.write
         self.put_blob = self._run.blobs.put
+
+    def append_all(self, events: list[bytes]) -> None:
+        self._run.journal.write_all(events)
 
     def _settle(self) -> None:
         self._run.journal.settle()

@@ -8,6 +8,7 @@ torn line, which :func:`cut_torn_tail` removes.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -78,20 +79,34 @@ class Journal:
     def write(self, line: bytes) -> int:
         """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need."""
         text = line + b"\n"
+        if _LF in line or not 1 < len(text) <= _MAX_TEXT_BYTES:
+            raise self._not_one_line(line)
+        return self._put(text, 1)
+
+    def write_all(self, lines: Sequence[bytes]) -> None:
+        """Add *lines* at once, all or none of them."""
+        for line in lines:
+            if _LF in line or not 0 < len(line) < _MAX_TEXT_BYTES:
+                raise self._not_one_line(line)
+        if lines:
+            self._put(b"\n".join(lines) + b"\n", len(lines))
+
+    def _not_one_line(self, line: bytes) -> StoreError:
+        return StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
+
+    def _put(self, text: bytes, count: int) -> int:
         length = len(text)
-        if _LF in line or not 1 < length <= _MAX_TEXT_BYTES:
-            raise StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
         with self._lock:
             offset = self._size_bytes
             # Before the write, so that an append on top of this one finds the truth.
             self._size_bytes = offset + length
-            self._count += 1
+            self._count += count
             try:
                 written = _write(self._fd, text)
                 if written != length:
                     write_all(self._fd, text[written:])
             except BaseException as error:
-                self._take_back(offset, error)
+                self._take_back(offset, count, error)
                 raise
         return offset
 
@@ -146,12 +161,12 @@ class Journal:
             self._closed_because = because
             os.close(fd)
 
-    def _take_back(self, offset: int, error: BaseException) -> None:
+    def _take_back(self, offset: int, count: int, error: BaseException) -> None:
         """Make file and counters agree again after an append that did not end normally."""
         if self._fd >= 0 and os.fstat(self._fd).st_size == self._size_bytes:
             return  # interrupted after the write: the line is there
         self._size_bytes = offset
-        self._count -= 1
+        self._count -= count
         if self._fd < 0:
             raise StoreError(f"{self.path}: {self._closed_because}") from None
         try:
