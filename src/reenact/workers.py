@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -29,10 +29,18 @@ MAX_TRIES: Final = 4
 """So often a batch is begun before it is the batch that is to blame."""
 
 
+def worker_count(jobs: int | None, *, is_much: bool) -> int:
+    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs is None:
+        return cores if is_much else 1
+    return jobs or cores
+
+
 def map_batches(
     work: Callable[[B], R], batches: Iterable[B], *, jobs: int = 1, on: str | None = None
-) -> Iterator[R]:
-    """What *work* returns for each of *batches*, in their order.
+) -> Generator[R]:
+    """What *work* returns for each of *batches*, in their order; closed, it leaves no worker behind.
 
     *jobs* processes share the work, or with *on* the tasks of Ray: ``ray`` for one on this machine,
     ``ray=ADDRESS`` for a cluster. *work* is a function of a module, and what it takes and returns can be

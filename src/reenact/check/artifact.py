@@ -12,7 +12,6 @@ from reenact.check.documents import check_document
 from reenact.check.findings import Finding, VerifyReport
 from reenact.check.integrity.capture import check_capture
 from reenact.check.integrity.replay_log import check_replay_log
-from reenact.check.integrity.segments import worker_count
 from reenact.check.kinds import kind_of, size_bytes
 from reenact.check.receipts import check_against, check_receipt
 from reenact.errors import UsageError
@@ -24,6 +23,7 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.remote import takes_addresses
+from reenact.workers import worker_count
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
 """From here on all cores are worth their start."""

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.terminal import DIFFERS, INVALID, printable, progress_bar, say
+from reenact.cli.terminal import DIFFERS, INVALID, JOBS, ON, printable, progress_bar, say
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.importers.building import ImportedRun
@@ -27,18 +27,28 @@ _SHOWN: Final = 5
 @click.option(
     "--redact", type=click.Choice(PROFILES), help="What is hidden; default as for recordings: default."
 )
+@JOBS
+@ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    paths: tuple[str, ...], format_: str | None, out: str, redact: RedactionProfile | None, as_json: bool
+    paths: tuple[str, ...],
+    format_: str | None,
+    out: str,
+    redact: RedactionProfile | None,
+    jobs: int,
+    on: str | None,
+    as_json: bool,
 ) -> int:
     """Make captures of recordings that other tools wrote.
 
-    PATH is a file, or a folder with such files at any depth. One file that holds one run becomes DIR itself;
-    everything else gets folders below DIR, named as the sources are. Each manifest says where the run comes
-    from and how faithful it is: replayable, tools, judgeable or viewable. The exit status is 1 where a part
-    of a source could not be read, 2 where nothing could.
+    PATH is a file, a folder with such files at any depth, or an address of either. One file that holds one
+    run becomes DIR itself; everything else gets folders below DIR, named as the sources are. Each manifest
+    says where the run comes from and how faithful it is: replayable, tools, judgeable or viewable. The exit
+    status is 1 where a part of a source could not be read, 2 where nothing could.
     """
-    report = import_runs(paths, out, format=format_, redact=redact, progress_bar=progress_bar)
+    report = import_runs(
+        paths, out, format=format_, redact=redact, jobs=jobs, on=on, progress_bar=progress_bar
+    )
     if as_json:
         value = msgspec.to_builtins(report) | {"verdict": report.verdict}
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))

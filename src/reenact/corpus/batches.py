@@ -19,7 +19,6 @@ from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, Stat
 from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
-from reenact.check.integrity.segments import worker_count
 from reenact.check.kinds import name_runs
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import open_query
@@ -28,7 +27,7 @@ from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import is_remote
 from reenact.store.rundir import RunDir
 from reenact.suite.settings import Price
-from reenact.workers import map_batches
+from reenact.workers import map_batches, worker_count
 
 _BATCH: Final = 64
 

@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact._version import __version__
-from reenact.check.integrity.segments import worker_count
 from reenact.check.kinds import MANIFESTS, RUN_FILES, RUN_KINDS, find_kind, find_runs, is_run
 from reenact.corpus.tables import (
     KEYS,
@@ -37,7 +36,7 @@ from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
 from reenact.store.objects import address_in
 from reenact.store.remote import is_remote, list_remote, remote_name
-from reenact.workers import map_batches
+from reenact.workers import map_batches, worker_count
 
 MANIFEST: Final = "corpus.json"
 LOCK: Final = "index.lock"

@@ -149,6 +149,7 @@ class RunBuilder:
         format: str,  # noqa: A002 — what it is called everywhere
         importer: str,
         fidelity: Fidelity,
+        identity: Identity,
         started_ms: float | None = None,
         upstreams: Mapping[str, str] | None = None,
         redact: Redact = None,
@@ -172,7 +173,6 @@ class RunBuilder:
         self._told_ids: set[str] = set()
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
-        identity = Identity.new()
         self._redactor: Redactor = make_redactor(profile, values, identity.salt)
         seed = CaptureSeed(
             version=1,

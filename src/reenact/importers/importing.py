@@ -10,23 +10,32 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
-from hashlib import sha256
+from contextlib import ExitStack, closing, contextmanager
+from functools import cached_property, partial
+from glob import escape
+from hashlib import blake2b, sha256
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from secrets import token_hex
+from shutil import rmtree
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from reenact.errors import FormatError, ReenactError, UsageError
+from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.capture import Fidelity, ImportedSource
 from reenact.formats.lines import MAX_LINE_BYTES, read_text_blocks
 from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
 from reenact.progress import Progress, ProgressBar, no_progress_bar
-from reenact.run.redact import Redact
+from reenact.redaction import default_profile, environment_secrets
+from reenact.run.capturing import Identity
+from reenact.run.redact import Redact, profile_and_secrets
+from reenact.store.durable import unwritable
 from reenact.store.paths import folder_name
+from reenact.store.remote import local_files
+from reenact.store.rundir import make_empty_folder
+from reenact.workers import map_batches, worker_count
 
 PLUGINS: Final = "reenact.importers"
 """The group of entry points under which other packages name their importers."""
@@ -42,6 +51,10 @@ _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
 })  # fmt: skip
 """What stands behind the name of a source, and not behind that of its run."""
+_BATCH: Final = 16
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+"""So many sources, or so much of them, go to a worker at once."""
+_STAGE: Final = ".reenact-import-"
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache__"})
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -205,6 +218,23 @@ class ForeignSource:
         except ValueError as error:
             raise FormatError(f"no JSON: {error}", file=self.name) from None
 
+    @cached_property
+    def seed(self) -> bytes:
+        """What the ids of its captures come from, so that whoever imports it makes the same ones.
+
+        All of it goes in, by another hash than the one that manifests tell: the key of what is hidden comes
+        from it too, and nobody can have that who does not have the source.
+        """
+        hashed = blake2b(f"{self.name}\0{self.started_ms}\0".encode("utf-8", "surrogatepass"), digest_size=32)
+        files = sorted(self.path.rglob("*")) if self.is_folder else [self.path]
+        for file in files:
+            if file.is_file():
+                hashed.update(f"{file.relative_to(self.path)}\0".encode("utf-8", "surrogatepass"))
+                with file.open("rb") as stream:
+                    while chunk := stream.read(1 << 20):
+                        hashed.update(chunk)
+        return hashed.digest()
+
     def identity(self) -> ImportedSource:
         """Name, size and digest of what was read."""
         if not self.is_folder and "" not in self._files:
@@ -279,11 +309,17 @@ class Runs:
             importer=self._importer.label,
             fidelity=fidelity or self._importer.fidelity,
             started_ms=started_ms,
+            identity=self._identity(),
             upstreams=upstreams,
             redact=self._redact,
         )
         self._opened.append(run)
         return run
+
+    def _identity(self) -> Identity:
+        told = f"{self._importer.label}\0{len(self._opened)}".encode()
+        seed = blake2b(told, key=self._source.seed, digest_size=32).digest()
+        return Identity(f"cap_{seed[:8].hex()}", f"run_{seed[8:16].hex()}", seed[16:])
 
     def _place(self, name: str) -> Path:
         if not self._importer.holds_many:
@@ -386,26 +422,34 @@ def import_runs(
     *,
     format: str | None = None,  # noqa: A002 — what it is called everywhere
     redact: Redact = None,
+    jobs: int = 1,
+    on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ImportReport:
     """Make captures of foreign recordings, in folders below *out*.
 
     One file whose format holds one run becomes *out* itself; everything else gets folders below it, named as
-    the sources are below the folders that were given. The *format* is found by content where none is named.
-    What could not be read is told in the report; only wrong usage raises.
+    the sources are below the folders that were given; these may be at an address. The *format* is found by
+    content where none is named. *jobs* processes (0: one per core) share the sources, or *on* ``ray`` its
+    tasks; the captures are the same, byte for byte. What could not be read is told in the report; only wrong
+    usage raises.
     """
-    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    if not given:
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not named:
         raise UsageError("nothing to import; name files or folders")
     known = importers()
     if format is not None and format not in known:
         raise UsageError(f"{format!r} is no format that can be imported; known: {', '.join(sorted(known))}")
     chosen = list(known.values()) if format is None else [known[format]]
     job = _Job(Path(out), chosen, redact, is_named=format is not None)
-    for path in given:
-        job.find(path, is_alone=len(given) == 1)
-    with progress_bar(job.size_bytes, "importing") as progress:
-        job.run(progress)
+    with ExitStack() as copies:
+        for path in named:
+            job.find(copies.enter_context(local_files(path)), is_alone=len(named) == 1)
+        with progress_bar(job.size_bytes, "importing") as progress:
+            if on is None and worker_count(jobs, is_much=True) == 1:
+                job.run(progress)
+            else:
+                job.share(worker_count(jobs, is_much=True), on, progress)
     return ImportReport(str(out), job.runs, job.failed, job.skipped)
 
 
@@ -414,8 +458,54 @@ class _Found(msgspec.Struct, frozen=True):
 
     path: Path
     name: str
-    importer: Importer
+    importer: str
     out: Path
+    size_bytes: int
+
+
+class _Imported(msgspec.Struct, frozen=True):
+    """What came of one source."""
+
+    runs: list[ImportedRun]
+    failed: str | None
+    """Why nothing came of it."""
+    files_read: list[Path]
+    """What belongs to it beside itself."""
+
+
+def import_source(found: _Found, importer: Importer, redact: Redact, progress: Progress) -> _Imported:
+    """Import one source into its folder; where that fails, nothing is there."""
+    source = ForeignSource(found.path, found.name, progress)
+    runs = Runs(importer, source, found.out, redact)
+    try:
+        _read_source(importer, source, runs)
+        made = runs.finish()
+    except OSError as error:
+        runs.discard()
+        return _Imported([], f"cannot be read: {error.strerror or error}", [])
+    except ReenactError as error:
+        runs.discard()
+        return _Imported([], str(error).removeprefix(f"{found.name}: "), [])
+    return _Imported(made, None if made else "there is no run in it", source.files_read())
+
+
+class _Staged(NamedTuple):
+    """What a worker made of one source, and where it is until it is put in its place."""
+
+    place: Path
+    imported: _Imported
+
+
+def import_batch(sources: list[_Found], stage: Path, redact: Redact) -> list[_Staged]:
+    """What a worker does: each try has a folder of its own, so that one that is killed is in nobody's way."""
+    known = importers()
+    work = stage / token_hex(8)
+    done = []
+    for number, found in enumerate(sources):
+        staged = msgspec.structs.replace(found, out=work / str(number) / found.out.name)
+        imported = import_source(staged, known[found.importer], redact, lambda _: None)
+        done.append(_Staged(staged.out, imported))
+    return done
 
 
 class _Job:
@@ -501,31 +591,100 @@ class _Job:
         return place
 
     def _add(self, path: Path, name: str, importer: Importer, out: Path) -> None:
-        self.size_bytes += 0 if path.is_dir() else path.stat().st_size
-        self._found.append(_Found(path, name, importer, out))
-
-    def _fail(self, found: _Found, runs: Runs, reason: str) -> None:
-        runs.discard()
-        self.failed.append(SkippedSource(found.name, reason))
+        size_bytes = 0 if path.is_dir() else path.stat().st_size
+        self.size_bytes += size_bytes
+        self._found.append(_Found(path, name, importer.name, out, size_bytes))
 
     def run(self, progress: Progress) -> None:
         """Import what was found."""
+        known = {importer.name: importer for importer in self._chosen}
         for found in self._found:
-            source = ForeignSource(found.path, found.name, progress)
-            runs = Runs(found.importer, source, found.out, self._redact)
-            try:
-                _read_source(found.importer, source, runs)
-                made = runs.finish()
-            except OSError as error:
-                self._fail(found, runs, f"cannot be read: {error.strerror or error}")
-            except ReenactError as error:
-                self._fail(found, runs, str(error).removeprefix(f"{found.name}: "))
-            else:
-                self.runs += made
-                for path in source.files_read():
-                    self._passed_over.pop(path, None)
-                if not made:
-                    self.failed.append(SkippedSource(found.name, "there is no run in it"))
+            self._note(found, import_source(found, known[found.importer], self._redact, progress))
+
+    def share(self, jobs: int, on: str | None, progress: Progress) -> None:
+        """The same by other processes: what they made is put in its place here, once."""
+        stage = _staging_folder(self._out)
+        work = partial(import_batch, stage=stage.absolute(), redact=_shared_redact(self._redact))
+        batches = list(_in_batches(self._found, max(1, min(_BATCH, len(self._found) // (jobs * 4)))))
+        try:
+            with closing(map_batches(work, batches, jobs=min(jobs, max(len(batches), 1)), on=on)) as made:
+                for sources, done in zip(batches, made, strict=True):
+                    for found, staged in zip(sources, done, strict=True):
+                        self._note(found, _put_in_place(found, staged))
+                        progress(found.size_bytes)
+        finally:
+            rmtree(stage, ignore_errors=True)
+
+    def _note(self, found: _Found, done: _Imported) -> None:
+        self.runs += done.runs
+        for path in done.files_read:
+            self._passed_over.pop(path, None)
+        if done.failed is not None:
+            self.failed.append(SkippedSource(found.name, done.failed))
+
+
+def _staging_folder(out: Path) -> Path:
+    """Where workers make captures, on the disk of *out*; what a killed import left there is removed."""
+    try:
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
+        for left in out.absolute().parent.glob(f"{_STAGE}*-{escape(out.name)}"):
+            owner = left.name.removeprefix(_STAGE).partition("-")[0]
+            if owner.isdecimal() and not _is_alive(int(owner)):
+                rmtree(left, ignore_errors=True)
+        stage = out.absolute().with_name(f"{_STAGE}{os.getpid()}-{token_hex(4)}-{out.name}")
+        stage.mkdir()
+    except OSError as error:
+        raise unwritable(out, error) from error
+    return stage
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # somebody else's
+    return True
+
+
+def _shared_redact(redact: Redact) -> Redact:
+    """*redact* as workers need it, whose environment may be another one."""
+    named, values = profile_and_secrets(redact)
+    profile = named or default_profile(os.environ)
+    known = environment_secrets(os.environ) if profile != "none" else []
+    return profile, (*values, *known)
+
+
+def _in_batches(found: Sequence[_Found], most: int) -> Iterator[list[_Found]]:
+    batch: list[_Found] = []
+    for each in found:
+        if batch and (len(batch) >= most or sum(one.size_bytes for one in batch) >= _BATCH_BYTES):
+            yield batch
+            batch = []
+        batch.append(each)
+    if batch:
+        yield batch
+
+
+def _put_in_place(found: _Found, done: _Staged) -> _Imported:
+    """Move what a worker made of *found* to where it belongs, all of it or nothing."""
+    moved: list[ImportedRun] = []
+    try:
+        for run in done.imported.runs:
+            target = found.out / Path(run.path).relative_to(done.place)
+            make_empty_folder(target.absolute())
+            os.replace(run.path, target)
+            moved.append(msgspec.structs.replace(run, path=str(target)))
+    except (OSError, StoreError) as error:
+        for run in moved:
+            rmtree(run.path, ignore_errors=True)
+        if isinstance(error, FileNotFoundError):
+            reason = "was imported on another machine; name a folder for it that all machines share"
+            return _Imported([], reason, [])
+        return _Imported([], str(error), [])
+    failed = done.imported.failed and done.imported.failed.replace(str(done.place), str(found.out))
+    return msgspec.structs.replace(done.imported, runs=moved, failed=failed)
 
 
 def _is_recognised(importer: Importer, source: ForeignSource) -> bool:

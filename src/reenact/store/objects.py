@@ -52,6 +52,8 @@ class StoredObject(NamedTuple):
     size_bytes: int
     mark: str
     """Changes when the object does."""
+    modified_s: float
+    """When it was written, by the clock of the service."""
 
 
 class ObjectStore:
@@ -139,24 +141,24 @@ class ObjectStore:
             raise StoreError(f"{self.address}/{path}: {len(found)} of {length} bytes came; try again")
         return found
 
-    def size_of(self, path: str) -> int | None:
-        """How many bytes an object has; ``None`` where there is none."""
+    def look_at(self, path: str) -> StoredObject | None:
+        """What is known of an object; ``None`` where there is none."""
         with self._in_one_line(path):
             try:
-                return int(self._obstore.head(self._store, path)["size"])
+                return _stored_object(self._obstore.head(self._store, path))
             except (self._errors.NotFoundError, FileNotFoundError):
                 return None
+
+    def size_of(self, path: str) -> int | None:
+        """How many bytes an object has; ``None`` where there is none."""
+        found = self.look_at(path)
+        return None if found is None else found.size_bytes
 
     def objects(self) -> list[StoredObject]:
         """Everything below the address."""
         with self._in_one_line():
             found = self._try(lambda: [each for chunk in self._obstore.list(self._store) for each in chunk])
-        return [
-            StoredObject(
-                str(each["path"]), int(each["size"]), str(each["e_tag"] or each["last_modified"].isoformat())
-            )
-            for each in found
-        ]
+        return [_stored_object(each) for each in found]
 
     def runs(self) -> dict[str, list[StoredObject]]:
         """By name, the objects of every whole run; the name of one at the address itself is empty."""
@@ -183,6 +185,7 @@ class ObjectStore:
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
+                os.utime(file, (each.modified_s, each.modified_s))
             except OSError as error:
                 raise StoreError(f"{file}: cannot be written: {error.strerror}; check the disk") from error
 
@@ -237,6 +240,12 @@ class ObjectStore:
             raise StoreError(f"{where}: there is no such bucket or object; check the address") from None
         except (errors.BaseError, OSError, ValueError) as error:
             raise StoreError(f"{where}: {_first_words(error)}") from None
+
+
+def _stored_object(facts: Any) -> StoredObject:
+    modified = facts["last_modified"]
+    mark = str(facts["e_tag"] or modified.isoformat())
+    return StoredObject(str(facts["path"]), int(facts["size"]), mark, modified.timestamp())
 
 
 def files_of(run: Path) -> list[str]:

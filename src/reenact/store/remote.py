@@ -87,6 +87,15 @@ class _InBucket:
             raise StoreError(f"{self.label}: there is nothing; check the address")
         store.fetch(found, "", folder)
 
+    def fetch_files(self, folder: Path) -> Path:
+        """Whatever is there, one object or all below, under the last part of its name."""
+        if self._is_object():
+            return self._fetch_object(folder)
+        copy = folder / (posixpath.basename(self._key) or "files")
+        copy.mkdir()
+        self.fetch_all(copy)
+        return copy
+
     def _is_capture(self, key: str) -> bool:
         return ObjectStore(f"{self._root}/{key}").size_of(MANIFEST) is not None
 
@@ -96,12 +105,12 @@ class _InBucket:
 
     def _fetch_object(self, folder: Path) -> Path:
         above, _, name = self._key.rpartition("/")
-        content = ObjectStore(f"{self._root}/{above}").find(name) if name else None
-        if content is None:
+        store = ObjectStore(f"{self._root}/{above}")
+        found = store.look_at(name) if name else None
+        if found is None:
             raise StoreError(f"{self.label}: is no run; list what is stored there with: reenact ls")
-        file = folder / name
-        file.write_bytes(content)
-        return file
+        store.fetch([found], "", folder)
+        return folder / name
 
     def _fetch_parent(self, key: str, folder: Path) -> bool:
         is_there = self._is_capture(key)
@@ -263,6 +272,20 @@ def local_folder(path: str | Path) -> Iterator[Path]:
     ):
         place.fetch_all(Path(temp))
         yield Path(temp)
+
+
+@contextmanager
+def local_files(path: str | Path) -> Iterator[Path]:
+    """*path* itself, or for the time of the block a copy of the object, or of all objects, at an address."""
+    place = _place_of(path)
+    if not isinstance(place, _InBucket):
+        yield Path(local_path(path))
+        return
+    with (
+        TemporaryDirectory(prefix="reenact-files-", ignore_cleanup_errors=True) as temp,
+        relabel_errors(temp, place.label),
+    ):
+        yield place.fetch_files(Path(temp))
 
 
 @contextmanager

@@ -18,7 +18,6 @@ import msgspec
 
 from reenact import canonical
 from reenact.canonical import JsonValue, read_json
-from reenact.check.integrity.segments import worker_count
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.bundle import SCHEMA_VERSION, FormatProblem, check_bundle
 from reenact.formats.record import ABSENT
@@ -48,7 +47,7 @@ from reenact.suite.verdict import shorten
 from reenact.trace.from_run import trace_of_run
 from reenact.trace.normalize import rfc3339
 from reenact.trace.sources.capture import read_capture
-from reenact.workers import map_batches
+from reenact.workers import map_batches, worker_count
 
 TEST_FILE_NAME: Final = "test.yaml"
 

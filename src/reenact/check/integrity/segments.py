@@ -8,7 +8,6 @@ keys alone are followed line by line, in a second pass; so memory hardly grows w
 from __future__ import annotations
 
 import multiprocessing
-import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,14 +24,6 @@ _IN_FLIGHT: Final = 4
 
 S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]
-
-
-def worker_count(jobs: int | None, *, is_much: bool) -> int:
-    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs is None:
-        return cores if is_much else 1
-    return jobs or cores
 
 
 def scan_segments(
