@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.terminal import INVALID, printable, progress_bar, say
+from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import indexed_runs
 from reenact.errors import UsageError
@@ -47,6 +47,8 @@ from reenact.trace.to_rows import Reasoning
     envvar="REENACT_ALLOW_CODE",
     help="Run the Python files that reenact.toml names for assertions.",
 )
+@JOBS
+@ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     paths: tuple[str, ...],
@@ -61,6 +63,8 @@ def command(
     split: str | None,
     dedupe: Dedupe,
     allow_code: bool,
+    jobs: int,
+    on: str | None,
     as_json: bool,
 ) -> int:
     """Write runs as what other tools and trainers read.
@@ -84,6 +88,8 @@ def command(
         split=None if split is None else read_splits(split),
         dedupe=dedupe,
         allow_code=allow_code,
+        jobs=jobs,
+        on=on,
         progress_bar=lambda total, what: progress_bar(total, what, least=20),
     )
     if as_json:

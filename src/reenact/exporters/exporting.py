@@ -6,9 +6,10 @@ What is not in them is told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -22,6 +23,8 @@ from reenact.exporters.datasets import (
     DistinctLosses,
     ExportedDataset,
     RowWriter,
+    RunContinuations,
+    RunRows,
     Selection,
     Splits,
     continuations_of_run,
@@ -45,6 +48,9 @@ from reenact.store.remote import is_remote, list_remote, local_path, local_run, 
 from reenact.store.rundir import RunDir
 from reenact.suite.runner import project_settings
 from reenact.trace.to_rows import Reasoning, RowOptions, redactor_of
+from reenact.workers import map_batches, worker_count
+
+R = TypeVar("R")
 
 DocumentFormat: TypeAlias = Literal["atif", "har", "otlp"]
 ExportFormat: TypeAlias = Literal["atif", "har", "otlp", "parquet", "preference", "sft"]
@@ -57,6 +63,8 @@ _EXPORTERS: Final[dict[DocumentFormat, _Exporter]] = {
     "otlp": otlp.document_of,
 }
 _SUFFIXES: Final[dict[DocumentFormat, str]] = {"atif": ".json", "har": ".har", "otlp": ".json"}
+_BATCH: Final = 16
+"""So many runs go to a worker at once."""
 _ENDPOINTS: Final = ("http://", "https://")
 
 
@@ -103,6 +111,8 @@ def export_runs(
     split: Mapping[str, float] | None = None,
     dedupe: Dedupe = "exact",
     allow_code: bool = False,
+    jobs: int = 1,
+    on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ExportReport:
     """Write captures, and the captures in folders, as *to*.
@@ -112,7 +122,8 @@ def export_runs(
     ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with *split* to
     one file for each share in the folder *out*. What is hidden in a capture stays hidden; *redact* hides
     more. Only runs with one of the *status*, that pass the *test*, and whose steps and verifications were at
-    least as good as asked for, are taken; pairs are ranked by the test instead.
+    least as good as asked for, are taken; pairs are ranked by the test instead. *jobs* processes (0: one per
+    core) read the runs, or *on* ``ray`` its tasks; what is written is the same, byte for byte.
     """
     if to not in EXPORT_FORMATS:
         raise UsageError(f"{to!r} is no format to export to; use one of {', '.join(EXPORT_FORMATS)}")
@@ -122,6 +133,7 @@ def export_runs(
         raise UsageError(f"{given[0] if given else out}: there is no capture in it; name captures or folders")
     if test is not None:
         _check_test(Path(test), allow_code=allow_code)
+    workers = _Workers(worker_count(jobs, is_much=True), on)
     selection = Selection(
         status=tuple(status),
         test=None if test is None else str(test),
@@ -134,11 +146,26 @@ def export_runs(
         folder = Path(out) if splits is not None else Path(out).parent
         plan = DatasetPlan(to, str(folder.absolute()), RowOptions(reasoning, redact), selection)
         runs = [path for path, _ in found]
-        return _export_dataset(runs, Path(out), plan, splits, dedupe, progress_bar)
+        return _export_dataset(runs, Path(out), plan, splits, dedupe, workers, progress_bar)
     if split is not None or reasoning != "drop":
         raise UsageError(f"splits and reasoning are chosen for {', '.join(_DATASETS)}, not for {to}")
     is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
-    return _export_documents(found, to, str(out), selection, redact, progress_bar, is_one=is_one)
+    documents = _DocumentPlan(to, selection, redact)
+    return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)
+
+
+class _Workers(NamedTuple):
+    """Who reads the runs."""
+
+    jobs: int
+    on: str | None
+
+    def map(self, work: Callable[[list[str]], list[R]], runs: Sequence[str]) -> Iterator[R]:
+        """What *work* makes of each of *runs*, in their order."""
+        size = max(1, min(_BATCH, len(runs) // (self.jobs * 4)))
+        batches = [list(runs[start : start + size]) for start in range(0, len(runs), size)]
+        for made in map_batches(work, batches, jobs=min(self.jobs, len(batches)), on=self.on):
+            yield from made
 
 
 def _check_test(file: Path, *, allow_code: bool) -> None:
@@ -149,12 +176,55 @@ def _check_test(file: Path, *, allow_code: bool) -> None:
     project_settings(allow_code=allow_code)
 
 
+class _DocumentPlan(msgspec.Struct, frozen=True):
+    """How runs become documents; it travels to other processes."""
+
+    to: DocumentFormat
+    selection: Selection
+    redact: RedactionProfile
+
+
+class RunDocument(NamedTuple):
+    """What one run gives."""
+
+    text: bytes
+    losses: list[Loss]
+    left_out: str | None = None
+    """Why the run was not selected."""
+    failed: str | None = None
+    """Why it could not be read."""
+
+
+def document_batch(paths: Sequence[str], plan: _DocumentPlan) -> list[RunDocument]:
+    """The document of each of *paths*."""
+    return [_document_of(path, plan) for path in paths]
+
+
+def _document_of(path: str, plan: _DocumentPlan) -> RunDocument:
+    losses = DistinctLosses()
+    try:
+        with local_run(path) as folder:
+            reader = CaptureReader(folder)
+            left_out = reason_against(judge(reader, plan.selection), plan.selection)
+            if left_out is not None:
+                return RunDocument(b"", [], left_out)
+            document = msgspec.json.encode(_EXPORTERS[plan.to](reader, losses.add))
+            if plan.redact != "none":
+                document = redactor_of(reader, plan.redact).redact_ordered_json(document)
+    except (ReenactError, OSError) as error:
+        return RunDocument(b"", [], None, _describe_error(path, error))
+    return RunDocument(document, losses.found())
+
+
+def _describe_error(path: str, error: Exception) -> str:
+    return f"{error.filename or path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+
+
 def _export_documents(
     found: list[tuple[str, str]],
-    to: DocumentFormat,
+    plan: _DocumentPlan,
     out: str,
-    selection: Selection,
-    redact: RedactionProfile,
+    workers: _Workers,
     progress_bar: ProgressBar,
     *,
     is_one: bool,
@@ -163,44 +233,35 @@ def _export_documents(
     failed: list[FailedExport] = []
     left_out: Counter[str] = Counter()
     is_sent = out.startswith(_ENDPOINTS)
-    if is_sent and to != "otlp":
+    if is_sent and plan.to != "otlp":
         raise UsageError(f"{out}: only otlp is sent to an address; name a file")
+    documents = workers.map(partial(document_batch, plan=plan), [path for path, _ in found])
     with progress_bar(len(found), "exporting") as progress:
-        for path, name in found:
-            target = out if is_one or is_sent else str(Path(out) / f"{name}{_SUFFIXES[to]}")
-            try:
-                done = export_run(path, to, target, selection, redact)
-                if isinstance(done, str):
-                    left_out[done] += 1
-                else:
-                    runs.append(done)
-            except ReenactError as error:
-                failed.append(FailedExport(path, str(error)))
+        # Written and sent here, not by the workers: what a killed one did is done again, and would be twice.
+        for (path, name), made in zip(found, documents, strict=True):
+            target = out if is_one or is_sent else str(Path(out) / f"{name}{_SUFFIXES[plan.to]}")
+            if made.left_out is not None:
+                left_out[made.left_out] += 1
+            elif made.failed is not None:
+                failed.append(FailedExport(path, made.failed))
+            else:
+                try:
+                    _write_document(made.text, plan.to, target)
+                    runs.append(ExportedRun(path, target, made.losses))
+                except ReenactError as error:
+                    failed.append(FailedExport(path, str(error)))
             progress(1)
-    return ExportReport(to, runs, failed, dict(left_out))
+    return ExportReport(plan.to, runs, failed, dict(left_out))
 
 
-def export_run(
-    path: str, to: DocumentFormat, target: str, selection: Selection, redact: RedactionProfile
-) -> ExportedRun | str:
-    """Write one run to the file *target*, or send it there; why not, where it is not selected."""
-    losses = DistinctLosses()
-    with local_run(path) as folder:
-        reader = CaptureReader(folder)
-        left_out = reason_against(judge(reader, selection), selection)
-        if left_out is not None:
-            return left_out
-        document = msgspec.json.encode(_EXPORTERS[to](reader, losses.add))
-        if redact != "none":
-            document = redactor_of(reader, redact).redact_ordered_json(document)
+def _write_document(document: bytes, to: DocumentFormat, target: str) -> None:
     if target.startswith(_ENDPOINTS):
         otlp.send(target, document)
-    else:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        # OTLP has one request a line, so that files can be put together.
-        text = document if to == "otlp" else msgspec.json.format(document, indent=1)
-        write_output(Path(target), text + b"\n")
-    return ExportedRun(path, target, losses.found())
+        return
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    # OTLP has one request a line, so that files can be put together.
+    text = document if to == "otlp" else msgspec.json.format(document, indent=1)
+    write_output(Path(target), text + b"\n")
 
 
 def _export_dataset(
@@ -209,13 +270,14 @@ def _export_dataset(
     plan: DatasetPlan,
     splits: Splits | None,
     dedupe: Dedupe,
+    workers: _Workers,
     progress_bar: ProgressBar,
 ) -> ExportReport:
     exported = _ExportingRows(out, plan)
     with open_rows(out, plan.to, splits, dedupe) as writer:
         with progress_bar(len(paths), "exporting") as progress:
-            for path in paths:
-                exported.take(path, writer)
+            for path, made in zip(paths, workers.map(partial(row_batch, plan=plan), paths), strict=True):
+                exported.take(path, made, writer)
                 progress(1)
         exported.write_pairs(writer)
         if splits is not None and plan.to != "parquet":
@@ -224,6 +286,18 @@ def _export_dataset(
     files = {str(split_file(out, name, plan.to)): rows for name, rows in writer.counts.items()}
     dataset = ExportedDataset(files, writer.duplicates, plan.options.redact)
     return ExportReport(plan.to, exported.runs(), exported.failed, dict(exported.left_out), dataset)
+
+
+def row_batch(paths: Sequence[str], plan: DatasetPlan) -> list[RunRows | RunContinuations | str]:
+    """What each of *paths* gives for a dataset; a text where it cannot be read."""
+    made: list[RunRows | RunContinuations | str] = []
+    read = continuations_of_run if plan.to == "preference" else rows_of_run
+    for path in paths:
+        try:
+            made.append(read(path, plan))
+        except (ReenactError, OSError) as error:
+            made.append(_describe_error(path, error))
+    return made
 
 
 class _ExportingRows:
@@ -238,20 +312,16 @@ class _ExportingRows:
         self.failed: list[FailedExport] = []
         self.left_out: Counter[str] = Counter()
 
-    def take(self, path: str, writer: RowWriter) -> None:
-        """Write the rows of a run, or keep what pairs are found by."""
-        try:
-            if self._plan.to == "preference":
-                kept = continuations_of_run(path, self._plan)
-                self._continuations += kept.found
-                self._note(path, kept.losses, kept.left_out)
-                return
-            made = rows_of_run(path, self._plan)
-        except ReenactError as error:
-            self.failed.append(FailedExport(path, str(error)))
+    def take(self, path: str, made: RunRows | RunContinuations | str, writer: RowWriter) -> None:
+        """Write the rows of a run, or keep what pairs are found by; *made* may be why it was not read."""
+        if isinstance(made, str):
+            self.failed.append(FailedExport(path, made))
             return
         self._note(path, made.losses, made.left_out)
-        self._rows[path] += sum(map(writer.add, made.rows))
+        if isinstance(made, RunContinuations):
+            self._continuations += made.found
+        else:
+            self._rows[path] += sum(map(writer.add, made.rows))
 
     def _note(self, path: str, losses: list[Loss], left_out: str | None) -> None:
         if left_out is None:
