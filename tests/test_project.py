@@ -89,6 +89,7 @@ def test_public_names_are_pinned():
         "fork",
         "fork_command",
         "fork_samples",
+        "fork_tree",
         "import_runs",
         "index",
         "keygen",
