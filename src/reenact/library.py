@@ -70,9 +70,18 @@ def possible_agents() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-HOST_QUESTIONS: Final = frozenset(
-    {"ctypes.util", "distro.distro", "multiprocessing.resource_tracker", "platform", "uuid"}
+_OF_LOKY: Final = frozenset(
+    f"{place}loky.backend.{name}"
+    for place in ("", "joblib.externals.")
+    for name in ("context", "resource_tracker", "utils")
 )
+HOST_QUESTIONS: Final = _OF_LOKY | {
+    "ctypes.util",
+    "distro.distro",
+    "multiprocessing.resource_tracker",
+    "platform",
+    "uuid",
+}
 """Modules whose child processes are housekeeping: they ask this host about itself or tidy up after it.
 
 SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop

@@ -7,7 +7,6 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.formats.divergence import ReplayDivergence
+from tests.replayer.stray import StrayThread
 from tests.twice import captured, replayed
 
 
@@ -260,7 +260,7 @@ def test_a_long_prompt_is_shown_where_it_differs(tmp_path: Path) -> None:
 
 def test_a_call_in_no_known_order_is_compared_with_its_likes(tmp_path: Path) -> None:
     """Threads that were there before the run call in any order; the nearest call is to be compared with."""
-    with ThreadPool(1) as pool:
+    with StrayThread() as pool:
         found = diverging(
             tmp_path / "run",
             lambda run: pool.map(search, ["first", "second", "third"]),

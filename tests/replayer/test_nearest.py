@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import reenact
 from reenact.boundary import Call, crossing
 from reenact.comparing.differences import Difference
 from reenact.volatile.likeness import distance
+from tests.replayer.stray import StrayThread
 from tests.twice import captured
 
 
@@ -38,9 +38,9 @@ def fetch(url: str) -> Any:
 
 
 @pytest.fixture
-def pool() -> Iterator[ThreadPool]:
+def pool() -> Iterator[StrayThread]:
     """A thread that was there before the run: its calls have no known order, as those at the gateway."""
-    with ThreadPool(1) as found:
+    with StrayThread() as found:
         yield found
 
 
@@ -64,7 +64,7 @@ def chat(turns: int, tool: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("turns", [3, 45])
-def test_a_conversation_in_no_known_order_goes_on(turns: int, tmp_path: Path, pool: ThreadPool) -> None:
+def test_a_conversation_in_no_known_order_goes_on(turns: int, tmp_path: Path, pool: StrayThread) -> None:
     """Every turn differs from its own recorded one, and gets that one's answer."""
     recorded = captured(tmp_path / "run", lambda run: pool.apply(chat, (turns, "old")))
     result, told = lenient(tmp_path / "run", lambda run: pool.apply(chat, (turns, "new")))
@@ -72,7 +72,7 @@ def test_a_conversation_in_no_known_order_goes_on(turns: int, tmp_path: Path, po
     assert told == [(seq, seq) for seq in range(4, 2 * turns + 2, 2)]
 
 
-def test_parallel_calls_get_the_answers_of_their_likes(tmp_path: Path, pool: ThreadPool) -> None:
+def test_parallel_calls_get_the_answers_of_their_likes(tmp_path: Path, pool: StrayThread) -> None:
     """Whatever their order, where none depends on another."""
     words = ["alpha one", "beta two", "gamma three"]
     captured(tmp_path / "run", lambda run: pool.map(say, words))
@@ -114,7 +114,7 @@ def test_the_answer_from_elsewhere_is_shown(tmp_path: Path) -> None:
     assert "answered" not in run.divergences[1].explain()
 
 
-def test_it_is_the_same_every_time(tmp_path: Path, pool: ThreadPool) -> None:
+def test_it_is_the_same_every_time(tmp_path: Path, pool: StrayThread) -> None:
     """Equally like calls are lent in recorded order."""
     captured(tmp_path / "run", lambda run: pool.map(say, ["a", "b", "c", "d"]))
     first, again = (lenient(tmp_path / "run", lambda run: pool.map(say, "wxyz")) for _ in range(2))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,59 @@ def jobs_in_a_set(pace: Pace) -> list[str]:
         return [job.result() for job in done]
 
 
+def jobs_of_a_thread_pool_as_they_come(pace: Pace) -> list[int]:
+    def work(worker: int) -> int:
+        ask(worker)
+        pace.work(worker)
+        return worker
+
+    with ThreadPool(4) as pool:
+        return list(pool.imap_unordered(work, range(4)))
+
+
+def jobs_of_a_thread_pool_call_back(pace: Pace) -> list[str]:
+    """Each result has another one asked for, as joblib gives its jobs."""
+    found: list[str] = []
+    everything = threading.Event()
+
+    def work(worker: int) -> str:
+        answer = ask(worker)
+        pace.work(worker % 4)
+        return answer
+
+    def took(answer: str) -> None:
+        found.append(answer)
+        if len(found) <= 4:
+            pool.apply_async(work, (3 + len(found),), callback=took)
+        elif len(found) == 8:
+            everything.set()
+
+    with ThreadPool(4) as pool:
+        for worker in range(4):
+            pool.apply_async(work, (worker,), callback=took)
+        everything.wait(20)
+    return found
+
+
+def threads_into_a_simple_queue(pace: Pace) -> list[int]:
+    """Nothing that they do is a call."""
+    done: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def work(worker: int) -> None:
+        pace.work(worker)
+        done.put(worker)
+
+    ask("first")
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    return [done.get() for _ in threads]
+
+
 AGENTS = [
+    jobs_of_a_thread_pool_as_they_come,
+    jobs_of_a_thread_pool_call_back,
+    threads_into_a_simple_queue,
     tasks_in_a_set,
     jobs_in_a_set,
     threads_into_a_queue,
@@ -195,6 +248,34 @@ def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[A
         replayed = agent(HASTENING)
         ask(replayed)
     assert replayed == recorded
+    assert not run.divergences
+
+
+def test_a_thread_pool_works_as_ever(tmp_path: Path) -> None:
+    """In whichever way its jobs are given; one that fails says so."""
+
+    def add(one: int, other: int = 1) -> str:
+        return ask(one + other)
+
+    def agent() -> list[Any]:
+        with ThreadPool(2) as pool:
+            found: list[Any] = [
+                pool.apply(add, (1, 2)),
+                pool.map(add, [1, 2, 3]),
+                pool.starmap(add, [(1, 2)]),
+            ]
+            found += [pool.starmap(add, [(1, 2)]), list(pool.imap(add, [4]))]
+            found += pool.imap(add, iter([1, 2]), chunksize=2)
+            failing = pool.apply_async(divmod, (1, 0))
+            failing.wait()
+            return [*found, failing.successful()]
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = agent()
+    with reenact.replay(tmp_path / "run") as run:
+        assert agent() == recorded
+    assert recorded[1] == ["answer to 2", "answer to 3", "answer to 4"]
+    assert recorded[-1] is False
     assert not run.divergences
 
 

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from reenact.formats.capture import read_manifest, write_manifest
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, rules_in
 from reenact.volatile.defaults import DEFAULTS
+from tests.replayer.stray import StrayThread
 from tests.twice import captured, replayed
 
 runs: list[str] = []
@@ -135,7 +135,7 @@ def test_an_equal_call_goes_before_one_that_is_equal_but_for_a_rule(tmp_path) ->
 
 def test_calls_in_no_known_order_get_their_own_answers(tmp_path) -> None:
     """Those of threads that were there before the run, as those that come through a gateway."""
-    with ThreadPool(1) as pool:
+    with StrayThread() as pool:
         captured(tmp_path / "run", lambda run: pool.starmap(search, [("a", "1"), ("b", "2"), ("c", "3")]))
         found = replayed(
             tmp_path / "run",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pytest
 
 import reenact
@@ -56,7 +59,13 @@ def awaited() -> list[Any]:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("work", [submitted, mapped, awaited])
+def of_joblib() -> list[Any]:
+    """More calls than are given to it at first; the others follow from within."""
+    found = joblib.Parallel(n_jobs=2, pre_dispatch=2)(joblib.delayed(twice)(n, by=3) for n in range(6))
+    return list(found)
+
+
+@pytest.mark.parametrize("work", [submitted, mapped, awaited, of_joblib])
 def test_the_outcome_is_the_recorded_one(tmp_path: Path, work: Any) -> None:
     """The same processes are named again, though none was started."""
     found = recorded_and_replayed(tmp_path / "run", work)
@@ -72,16 +81,39 @@ def test_what_a_job_raises_is_raised_again(tmp_path: Path) -> None:
     assert recorded_and_replayed(tmp_path / "run", work) == "ValueError: no"
 
 
-def test_another_job_is_a_divergence(tmp_path: Path) -> None:
-    """It is refused where it is submitted."""
+def in_an_argument(number: int) -> Any:
+    with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
+        return pool.submit(twice, number).result()
 
-    def work(number: int) -> Any:
-        with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
-            return pool.submit(twice, number).result()
 
+def in_a_partial(number: int) -> Any:
+    with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:
+        return pool.submit(partial(twice, number)).result()
+
+
+class Twice:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self) -> int:
+        return 2 * self.number
+
+
+def in_an_object(number: int) -> Any:
+    with SPAWNED.Pool(1) as pool:
+        return pool.apply(Twice(number))
+
+
+def in_a_batch(number: int) -> Any:
+    return joblib.Parallel(n_jobs=2)([joblib.delayed(twice)(number)])
+
+
+@pytest.mark.parametrize("work", [in_an_argument, in_a_partial, in_an_object, in_a_batch])
+def test_another_job_is_a_divergence(tmp_path: Path, work: Callable[[int], Any]) -> None:
+    """It is refused where it is submitted, wherever it has its argument."""
     with reenact.capture(tmp_path / "run"):
         work(1)
-    with pytest.raises(Diverged, match="twice"), reenact.replay(tmp_path / "run"):
+    with pytest.raises(Diverged, match=r"(?i)twice|BatchedCalls"), reenact.replay(tmp_path / "run"):
         work(2)
 
 

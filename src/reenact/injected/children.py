@@ -21,8 +21,7 @@ from reenact.boundary import Lane, current_lane, forget_runs
 from reenact.lane_name import LaneName
 from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import Patch
-
-_POOLS: Final = ("concurrent.futures.process", "multiprocessing.pool")
+from reenact.seams.pools import POOLS
 
 
 class Born(msgspec.Struct, frozen=True):
@@ -107,7 +106,7 @@ def _process_patches(process: ModuleType) -> list[Patch]:
 def _start(original: Callable[[Any], None]) -> Callable[[Any], None]:
     def start(self: Any) -> None:
         target = getattr(self, "_target", None)
-        token = _starting.set(None if getattr(target, "__module__", "") in _POOLS else _born())
+        token = _starting.set(None if getattr(target, "__module__", "") in POOLS else _born())
         try:
             original(self)
         finally:

@@ -36,7 +36,9 @@ class _Applied:
         self.original = own.get(patch.name)
         # As it is got, not as it is kept: only so does a wrapper of instrumentation learn whose method it is.
         got = getattr(patch.owner, patch.name)
-        self.replacement = functools.update_wrapper(patch.wrap(got), got)
+        self.replacement = patch.wrap(got)
+        if not isinstance(self.replacement, type):  # a class of its own says what it is
+            functools.update_wrapper(self.replacement, got)
         setattr(patch.owner, patch.name, self.replacement)
 
 

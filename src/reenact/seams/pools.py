@@ -10,17 +10,29 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Call, Lane, Step, current_lane, outside
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.spawn import run_in_thread
+from reenact.seams.spawn import run_in_lane, run_in_thread
 
 
 def _patches(process: ModuleType) -> list[Patch]:
     return [Patch(process.ProcessPoolExecutor, "submit", _submit)]
+
+
+def _joblib_patches(backends: ModuleType) -> list[Patch]:
+    return [Patch(backends.AutoBatchingMixin, "compute_batch_size", _compute_batch_size)]
+
+
+def _compute_batch_size(original: Callable[[Any], int]) -> Callable[[Any], int]:
+    def compute_batch_size(self: Any) -> int:
+        """joblib makes one job of several calls by how long they take, which is another time in replay."""
+        return original(self) if current_lane() is None else 1
+
+    return compute_batch_size
 
 
 def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
@@ -28,7 +40,7 @@ def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
         lane = current_lane()
         if lane is None:
             return original(self, fn, *args, **kwargs)
-        job = Job(lane.child(), Call("process", job_name(fn), {"args": list(args), "kwargs": kwargs}))
+        job = Job(lane.child(), job_call(fn, args=list(args), kwargs=kwargs))
         if job.step.live:
             job.follow(original(self, fn, *args, **kwargs))
         else:
@@ -49,8 +61,8 @@ class Job:
         """Done when the outcome is recorded, and no sooner: the run may end as soon as the agent has it."""
 
     def follow(self, future: Future[Any]) -> None:
-        """The job runs; *future* will tell."""
-        future.add_done_callback(self._record)
+        """The job runs; *future* will tell, and whoever is called back then is in the job's lane."""
+        future.add_done_callback(lambda done: run_in_lane(self._lane, lambda: self._record(done)))
         self.promised.add_done_callback(lambda promised: promised.cancelled() and future.cancel())
 
     def _record(self, future: Future[Any]) -> None:
@@ -96,6 +108,12 @@ class Job:
             self.promised.set_result(answer)
 
 
+def job_call(fn: Any, **given: Any) -> Call:
+    """A job that calls *fn*, with all that it is given."""
+    bound = _bound_in(fn)
+    return Call("process", job_name(fn), given | {"bound": bound} if bound else given)
+
+
 def job_name(fn: Any) -> str:
     """``map`` submits its function within another one, which takes it through a chunk of arguments."""
     while isinstance(fn, partial):
@@ -103,4 +121,38 @@ def job_name(fn: Any) -> str:
     return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
-LIBRARIES: Final[Libraries] = {"concurrent.futures.process": _patches}
+def _bound_in(fn: Any, depth: int = 4) -> Any:
+    """The arguments that *fn* brings along: those of a partial, or what an object that is called shows."""
+    if isinstance(fn, partial):
+        given = [each for each in (fn.func, *fn.args) if not isinstance(each, _PLAIN_CALLABLES)]
+        kept = [_outline(each, depth) for each in given]
+        return [*kept, fn.keywords] if fn.keywords else kept
+    if isinstance(fn, _PLAIN_CALLABLES) or depth == 0:
+        return None
+    if isinstance(fn, MethodType):
+        return _bound_in(fn.__self__, depth - 1)
+    shown = {name: value for name, value in getattr(fn, "__dict__", {}).items() if not name.startswith("_")}
+    return {name: _outline(value, depth) for name, value in shown.items()}
+
+
+def _outline(value: Any, depth: int) -> Any:
+    """*value*, with what is callable by its name and what it brings along."""
+    if isinstance(value, list | tuple):
+        return [_outline(each, depth) for each in value]
+    if not callable(value):
+        return value
+    bound = _bound_in(value, depth - 1)
+    return {"call": job_name(value), "bound": bound} if bound else job_name(value)
+
+
+_PLAIN_CALLABLES: Final = (FunctionType, BuiltinFunctionType, type)
+_LOKY: Final = "loky.process_executor"
+POOLS: Final = ("concurrent.futures.process", "multiprocessing.pool", _LOKY, f"joblib.externals.{_LOKY}")
+"""Modules whose functions are what workers run that are processes."""
+
+LIBRARIES: Final[Libraries] = {
+    "concurrent.futures.process": _patches,
+    _LOKY: _patches,
+    f"joblib.externals.{_LOKY}": _patches,
+    "joblib._parallel_backends": _joblib_patches,
+}

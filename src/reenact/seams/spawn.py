@@ -45,7 +45,13 @@ from reenact.seams.patches import Patch
 _FRAMES_TO_WAIT_FOR: Final = 2
 """``ensure_future`` and its inner half."""
 _WAIT_FOR: Final = asyncio.wait_for.__code__
-_POOLS: Final = ("concurrent.futures.", "anyio.", "multiprocessing.pool")
+_POOLS: Final = (
+    "concurrent.futures.",
+    "anyio.",
+    "multiprocessing.pool",
+    "loky.process_executor",
+    "joblib.externals.loky.process_executor",
+)
 
 
 def patches() -> list[Patch]:
@@ -62,6 +68,7 @@ def patches() -> list[Patch]:
         Patch(asyncio.Queue, "put_nowait", _stored),
         Patch(queue.Queue, "put", _put_by_thread),
         *(Patch(kind, "_put", _stored) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
+        Patch(queue, "SimpleQueue", lambda _: _SimpleQueue),
     ]
 
 
@@ -285,6 +292,35 @@ def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     return put
 
 
+class _SimpleQueue(queue.SimpleQueue[Any]):
+    """The one kind of queue whose methods are not Python's."""
+
+    def __new__(cls) -> Any:
+        """Python's own pools give their workers jobs by such queues, which is no handing on between tasks."""
+        user = str(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
+        return _PLAIN_QUEUE() if user.startswith(_OF_PYTHON) else super().__new__(cls)
+
+    def __init__(self) -> None:
+        self._putting = threading.RLock()
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        lane = current_lane()
+        if lane is None:
+            super().put(item, block, timeout)
+            return
+        lane.context.putting(lane)
+        with self._putting:
+            super().put(item, block, timeout)
+            lane.context.has_put(lane)
+
+    def put_nowait(self, item: Any) -> None:
+        self.put(item)
+
+
+_PLAIN_QUEUE: Final = queue.SimpleQueue
+_OF_PYTHON: Final = ("asyncio.", "concurrent.", "logging.", "multiprocessing.", "reenact.")
+
+
 def run_in_thread(lane: Lane, run: Callable[[], Any], function: str = "") -> Any:
     """All that a thread does, in *lane*, which is over then; *function* is its own, see ``own_function``."""
     try:
@@ -298,7 +334,7 @@ def run_job(lane: Lane, run: Callable[[], Any], function: str) -> Any:
     """Run a job in *lane*, up to its end, which nobody who waits for it has been told yet."""
     how = ""
     try:
-        answer = _run_in(lane, run)
+        answer = run_in_lane(lane, run)
         how = describe_end(function, answer, None)
         return answer
     except BaseException as error:
@@ -374,7 +410,7 @@ def _outline(value: Any, depth: int) -> Iterator[str]:
         yield f"<{kind.__qualname__}>"
 
 
-def _run_in(lane: Lane, work: Callable[[], Any]) -> Any:
+def run_in_lane(lane: Lane, work: Callable[[], Any]) -> Any:
     """Do *work* in *lane*, also where it enters a context of its own (``asyncio.to_thread`` does)."""
     me = threading.get_ident()
     before = lane_var.get()

@@ -1,6 +1,6 @@
-"""``multiprocessing.Pool``: its jobs are calls, as those of an executor of processes are.
+"""The pools of ``multiprocessing``: jobs for processes are calls, jobs for threads have lanes.
 
-``imap`` reads all it is given at once. ``ThreadPool`` works in threads of this process and is left alone.
+Both are as those of an executor are. ``imap`` of a pool of processes reads all it is given at once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from reenact.boundary import Call, Lane, current_lane
+from reenact.boundary import Lane, current_lane
+from reenact.seams.deadlines import tell_for
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.pools import Job, job_name
+from reenact.seams.pools import Job, job_call
+from reenact.seams.spawn import own_function, run_in_thread, run_job
 
 _Told: TypeAlias = Callable[[Any], Any] | None
 
@@ -28,6 +30,10 @@ def _patches(pool: ModuleType) -> list[Patch]:
         Patch(pool.Pool, "_map_async", seam.map_async),
         Patch(pool.Pool, "imap", seam.imap),
         Patch(pool.Pool, "imap_unordered", seam.imap_unordered),
+        *(
+            Patch(kind, "_set", _hand_over)
+            for kind in (pool.ApplyResult, pool.IMapIterator, pool.IMapUnorderedIterator)
+        ),
     ]
 
 
@@ -36,7 +42,12 @@ class _Seam:
         self._module = module
 
     def _lane(self, pool: Any) -> Lane | None:
+        """The lane that gives *pool* something to do for its processes."""
         return None if isinstance(pool, self._module.ThreadPool) else current_lane()
+
+    def _lane_of_threads(self, pool: Any) -> Lane | None:
+        """The same for its threads."""
+        return current_lane() if isinstance(pool, self._module.ThreadPool) else None
 
     def repopulate(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
         def repopulate(pool: Any) -> None:
@@ -52,12 +63,13 @@ class _Seam:
             pool: Any, func: Any, args: Any = (), kwds: Any = None, *told: _Told, **options: _Told
         ) -> Any:
             lane, kwargs = self._lane(pool), kwds or {}
+            if (giver := self._lane_of_threads(pool)) is not None:
+                func = _ThreadJobs(func, giver).one(giver.child())
             if lane is None:
                 return original(pool, func, args, kwargs, *told, **options)
-            call = Call("process", job_name(func), {"args": list(args), "kwargs": kwargs})
             return self._done(
                 pool,
-                Job(lane.child(), call),
+                Job(lane.child(), job_call(func, args=list(args), kwargs=kwargs)),
                 lambda *now: original(pool, func, args, kwargs, *now),
                 *told,
                 **options,
@@ -76,11 +88,16 @@ class _Seam:
             **options: _Told,
         ) -> Any:
             lane = self._lane(pool)
+            if (giver := self._lane_of_threads(pool)) is not None:
+                # The whole is one result, so nobody sees which of them ended first.
+                jobs = _ThreadJobs(func, giver, is_mapped=True)
+                iterable = jobs.numbered(iterable, is_starred=mapper is self._module.starmapstar)
+                func, mapper = jobs.in_turn, self._module.mapstar
             if lane is None:
                 return original(pool, func, iterable, mapper, chunksize, *told, **options)
             items = list(iterable)
             how = "map" if mapper is self._module.mapstar else "starmap"
-            call = Call("process", job_name(func), {how: items})
+            call = job_call(func, **{how: items})
             return self._done(
                 pool,
                 Job(lane.child(), call),
@@ -114,6 +131,9 @@ class _Seam:
 
     def imap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def imap(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> Any:
+            if (giver := self._lane_of_threads(pool)) is not None:
+                jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
+                return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _InOrder([pool.apply_async(func, (item,)) for item in iterable])
@@ -122,11 +142,83 @@ class _Seam:
 
     def imap_unordered(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def imap_unordered(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> Any:
+            if (giver := self._lane_of_threads(pool)) is not None:
+                jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
+                return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _AsTheyCome(pool, func, iterable, self._module.TimeoutError)
 
         return imap_unordered
+
+
+class _ThreadJobs:
+    """Jobs for threads of this process, each in a lane of its own from when it is given."""
+
+    def __init__(self, func: Callable[..., Any], giver: Lane, *, is_mapped: bool = False) -> None:
+        self._func = func
+        self._function = own_function(func)
+        self._giver = giver
+        self._is_mapped = is_mapped
+        """Whether a thread does several before it hands over what they came to."""
+
+    def one(self, lane: Lane) -> Callable[..., Any]:
+        """The function, to be called once, in *lane*."""
+        lane.context.lane_starting(lane)
+        return lambda *args, **kwargs: self._do(lane, lambda: self._func(*args, **kwargs))
+
+    def numbered(self, items: Iterable[Any], *, is_starred: bool = False) -> Iterable[tuple[Lane, Any]]:
+        """What :meth:`in_turn` is given for each of *items*; a thread of the pool's may read them."""
+        giver = self._giver.child()
+        pairs = ((giver.child(), item if is_starred else (item,)) for item in items)
+        return list(pairs) if hasattr(items, "__len__") else pairs
+
+    def in_turn(self, job: tuple[Lane, Any]) -> Any:
+        lane, args = job
+        return self._do(lane, lambda: self._func(*args))
+
+    def _do(self, lane: Lane, work: Callable[[], Any]) -> Any:
+        if self._is_mapped:
+            return run_in_thread(lane, work, self._function)
+        try:
+            return _OnTheWay(run_job(lane, work, self._function), lane)
+        except BaseException:
+            _end(lane)
+            raise
+
+
+class _OnTheWay:
+    """What a job for a thread came to; its lane is over when whoever waits for it has it."""
+
+    def __init__(self, answer: Any, lane: Lane) -> None:
+        self.answer = answer
+        self.lane = lane
+        self.told_in = lane.child()
+        """Where the functions run that are called with the answer."""
+
+
+def _hand_over(original: Callable[[Any, int, Any], None]) -> Callable[[Any, int, Any], None]:
+    def _set(self: Any, i: int, obj: tuple[bool, Any]) -> None:
+        is_good, came = obj
+        if type(came) is not _OnTheWay:
+            original(self, i, obj)
+            return
+        lane = came.lane
+        tell_for(lane)
+        if getattr(self, "_callback", None) is not None:
+            _end(lane)
+            run_in_thread(came.told_in, lambda: original(self, i, (is_good, came.answer)))
+        else:
+            original(self, i, (is_good, came.answer))
+            _end(lane)
+        tell_for(None)
+
+    return _set
+
+
+def _end(lane: Lane) -> None:
+    lane.context.lane_told(lane)
+    lane.context.lane_ended(lane)
 
 
 class _InOrder(Iterator[Any]):
