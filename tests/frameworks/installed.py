@@ -54,6 +54,7 @@ class Framework:
     def install(self) -> None:
         """Make its environment if it is not as pinned; reenact is installed from this tree."""
         pins = {path.name: path.read_text() for path in self.folder.iterdir() if path.name in _PINS}
+        pins["reenact"] = str(ROOT)  # an environment that was copied from elsewhere would test another tree
         ready = self.place / "pinned.json"
         if ready.exists() and json.loads(ready.read_bytes()) == pins:
             return

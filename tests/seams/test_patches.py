@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _queue
+import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -82,3 +84,15 @@ def test_what_others_took_back_is_gone(tmp_path: Path) -> None:
     with reenact.capture(tmp_path / "two"):
         assert work() == [0, 2, 4]
     assert threading.Thread.start is before
+
+
+def test_a_class_that_cannot_be_patched_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gevent puts compiled classes in the place of Python's."""
+    monkeypatch.setattr(queue, "Queue", _queue.SimpleQueue)
+    with reenact.capture(tmp_path / "run"):
+        assert work() == [0, 2, 4]
+    with reenact.replay(tmp_path / "run") as run:
+        assert work() == [0, 2, 4]
+    assert not run.divergences

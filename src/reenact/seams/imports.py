@@ -6,14 +6,16 @@ nothing by itself and only learns when a watched module has been executed.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from reenact.seams.patches import Patch, attach, detach
 
@@ -53,13 +55,14 @@ _watches: list[_Watch] = []
 def watched(libraries: Libraries) -> Iterator[None]:
     """Patch each of *libraries* for the block, from the moment it is loaded."""
     watch = _Watch(libraries)
+    _wait_for_half_loaded(libraries)
     with _lock:
         _watches.append(watch)
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
         for name in libraries:
             module = sys.modules.get(name)
-            if module is not None:
+            if module is not None and not _is_half_loaded(name):
                 watch.loaded(module, name)
     try:
         yield
@@ -69,6 +72,23 @@ def watched(libraries: Libraries) -> Iterator[None]:
             if not _watches:
                 sys.meta_path.remove(_FINDER)
         watch.close()
+
+
+def _is_half_loaded(name: str) -> bool:
+    """Whether that module is being executed: not all of its names are there."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return getattr(spec, "_initializing", False) is True
+
+
+def _wait_for_half_loaded(names: Iterable[str]) -> None:
+    """Wait for other threads that load one of *names*; in a fork they are not there any more."""
+    for name in names:
+        if _is_half_loaded(name) and os.getpid() == _PID:
+            with suppress(Exception):  # it is their import that failed
+                import_module(name)
+
+
+_PID: Final = os.getpid()
 
 
 class _Finder(MetaPathFinder):

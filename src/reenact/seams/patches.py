@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -28,9 +28,17 @@ class Patch(msgspec.Struct, frozen=True):
     wrap: Callable[[Any], Any]
 
 
+_IMMUTABLE: Final = 1 << 8
+"""``Py_TPFLAGS_IMMUTABLETYPE``."""
+
+
 class _Applied:
     def __init__(self, patch: Patch) -> None:
         self.users = 0
+        self.is_immutable = bool(getattr(patch.owner, "__flags__", 0) & _IMMUTABLE)
+        """Whether somebody has put a compiled class there, as gevent does: it is left alone."""
+        if self.is_immutable:
+            return
         own = vars(patch.owner)
         self.is_inherited = patch.name not in own
         self.original = own.get(patch.name)
@@ -67,6 +75,8 @@ def detach(patches: list[Patch]) -> None:
 
 
 def _restore(patch: Patch, applied: _Applied) -> None:
+    if applied.is_immutable:
+        return
     if vars(patch.owner).get(patch.name) is not applied.replacement:
         _left_below[id(patch.owner), patch.name] = applied
     elif applied.is_inherited:
