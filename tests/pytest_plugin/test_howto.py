@@ -22,7 +22,7 @@ PAGE = (HOWTO / "pytest.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(python|yaml|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "expected"), [("pytest", 12), ("web-app", 2), ("databases", 2)])
+@pytest.mark.parametrize(("page", "expected"), [("pytest", 14), ("web-app", 2), ("databases", 2)])
 def test_the_page_s_files_and_commands(suite: Suite, page: str, expected: int) -> None:
     """Written and run in order; each command prints the lines below it, among others."""
     loops = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")

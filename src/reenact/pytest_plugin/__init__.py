@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(policy, redact, sources, modules, environ, passthrough, path, allow, workspace): "
+        f"{MARKER}(policy, redact, sources, modules, environ, passthrough, path, allow, workspace, fork): "
         "replay the test's recorded run; --reenact=record records it",
     )
     config.pluginmanager.register(Tally(), "reenact-tally")

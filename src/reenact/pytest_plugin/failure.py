@@ -8,7 +8,7 @@ import pytest
 
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
-from reenact.pytest_plugin.lifetime import ItemRun, RecordedItem, UpdatedItem
+from reenact.pytest_plugin.lifetime import ForkedItem, ItemRun, RecordedItem, UpdatedItem
 from reenact.pytest_plugin.places import command, shown
 
 
@@ -38,6 +38,12 @@ def _find_divergence(
 
 def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> str:
     divergence = diverged.divergence
+    if isinstance(item_run, ForkedItem):
+        lines = [str(diverged)]
+        if isinstance(divergence, ReplayDivergence):
+            lines = [str(diverged).replace(divergence.headline, divergence.summary), *divergence.details()]
+        parent = shown(item_run.place, item_run.item.config)
+        return "\n".join([*lines, f"  fork of      {parent} at event {item_run.at}"])
     if isinstance(divergence, ReplayDivergence):
         # The first line is all that the summary shows: what differs comes before what we call it.
         place = f"event {divergence.event_seq}, " if divergence.event_seq is not None else ""

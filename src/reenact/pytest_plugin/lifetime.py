@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from reenact.errors import Diverged, StoreError, UsageError
+from reenact.forks.run import InProcessFork, fork
 from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import MARKER, Mode
-from reenact.pytest_plugin.places import command, is_shared, is_vacant, place_of, shown
+from reenact.pytest_plugin.places import command, is_shared, is_vacant, parent_of, place_of, shown
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
@@ -39,7 +40,9 @@ _KNOWN: Final = (
     "path",
     "allow",
     "workspace",
+    "fork",
 )
+_FORK: Final = ("of", "at", "change", "on_miss")
 _LISTS: Final = ("sources", "modules", "environ", "passthrough")
 _SHOWN: Final = f"@pytest.mark.{MARKER}"
 
@@ -66,6 +69,14 @@ class Options:
     """What a replay may still reach on this host; see :func:`read_allow_option`."""
     workspace: str | bool = False
     """Whether the files of the test are recorded too; a text names the folder they are copied from."""
+    fork: Mapping[str, Any] | None = None
+    """The capture of which the test is a fork (``of``), and ``at``, ``change`` and ``on_miss`` as
+    :func:`reenact.fork` has them."""
+
+    @property
+    def is_fork_without_capture(self) -> bool:
+        """Whether the test is forked anew each time, since nothing in it goes live."""
+        return self.fork is not None and self.fork.get("on_miss", "fail") != "live"
 
 
 def options_of(item: pytest.Item) -> Options:
@@ -78,9 +89,22 @@ def options_of(item: pytest.Item) -> Options:
     for name in _LISTS:
         if isinstance(merged.get(name), str):
             raise UsageError(f"{_SHOWN}: {name}={merged[name]!r} is one text; give a list")
+    _check_fork(merged)
     if policy := item.config.getoption("reenact_policy"):
         merged["policy"] = policy
     return Options(**merged)
+
+
+def _check_fork(merged: Mapping[str, Any]) -> None:
+    given = merged.get("fork")
+    if given is None:
+        return
+    if not isinstance(given, Mapping) or not {"of", "at"} <= given.keys() <= set(_FORK):
+        raise UsageError(f"{_SHOWN}: fork={given!r}: name the capture and the event: {{'of': …, 'at': …}}")
+    if not isinstance(given["of"], str) or not isinstance(given["at"], int):
+        raise UsageError(f"{_SHOWN}: fork={given!r}: 'of' is a test or a path, 'at' the number of an event")
+    if merged.get("workspace"):
+        raise UsageError(f"{_SHOWN}: a test with a workspace is not forked; leave one of them out")
 
 
 def _refuse_unknown(mark: pytest.Mark) -> None:
@@ -176,26 +200,11 @@ class ItemRun:
         leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks))
 
 
-class ReplayedItem(ItemRun):
-    """A test answered from its capture; what is torn down after its run is still guarded."""
+class GuardedItem(ItemRun):
+    """A test in which nothing goes live; what is torn down after its run is guarded too."""
 
-    def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
-        if is_vacant(place):
-            raise UsageError(
-                f"{shown(place, item.config)}: there is no capture of this test; "
-                f"record it with: {command(item, 'record')}"
-            )
-        allow = read_allow_option(options.allow)
+    def __init__(self, item: pytest.Function, place: Path, run: Run, allow: Allow) -> None:
         self._aftermath = Aftermath(allow)
-        run = replay(
-            place,
-            policy=options.policy,
-            redact=options.redact,
-            allow=allow,
-            passthrough=options.passthrough,
-            workspace=folder,
-        )
-        self._is_lenient = run.context.policy == "lenient"
         super().__init__(item, place, run)
 
     def end_body(self, error: BaseException | None) -> None:
@@ -212,11 +221,66 @@ class ReplayedItem(ItemRun):
             self.found = self._aftermath.refused
             raise self.found
 
+
+class ReplayedItem(GuardedItem):
+    """A test answered from its capture."""
+
+    def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
+        if is_vacant(place):
+            raise UsageError(
+                f"{shown(place, item.config)}: there is no capture of this test; "
+                f"record it with: {command(item, 'record')}"
+            )
+        allow = read_allow_option(options.allow)
+        run = replay(
+            place,
+            policy=options.policy,
+            redact=options.redact,
+            allow=allow,
+            passthrough=options.passthrough,
+            workspace=folder,
+        )
+        self._is_lenient = run.context.policy == "lenient"
+        super().__init__(item, place, run, allow)
+
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
         # Not all that the run noted counts: a body that broke off leaves recorded calls over.
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
         self.leave_deed("diverged" if has_diverged else "replayed", remarks)
+
+
+def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFork:
+    """The run of a test that is a fork of another capture, made in *output*."""
+    assert options.fork is not None
+    parent = parent_of(item, options.fork["of"])
+    if is_vacant(parent):
+        raise UsageError(
+            f"{shown(parent, item.config)}: there is no capture to fork; record the test it belongs to first"
+        )
+    return fork(
+        parent,
+        at=options.fork["at"],
+        change=options.fork.get("change"),
+        on_miss=options.fork.get("on_miss", "fail"),
+        output=output,
+        redact=options.redact,
+        allow=read_allow_option(options.allow),
+    )
+
+
+class ForkedItem(GuardedItem):
+    """A test answered from the capture of another one, with something changed; nothing is kept of it."""
+
+    def __init__(self, item: pytest.Function, options: Options, folder: Path) -> None:
+        assert options.fork is not None
+        self.at: int = options.fork["at"]
+        run = _fork(item, options, folder / "fork")
+        super().__init__(item, parent_of(item, options.fork["of"]), run, read_allow_option(options.allow))
+
+    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+        has_diverged = self.found or isinstance(self._error, Diverged)
+        self.leave_deed("diverged" if has_diverged else "forked")
 
 
 def _capture(path: Path, options: Options, folder: Path | None) -> Run:
@@ -241,7 +305,9 @@ class RecordedItem(ItemRun):
     def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         _refuse_shared(item, place)
         self._new = staging_folder(place)
-        super().__init__(item, place, _capture(self._new, options, folder))
+        is_fork = options.fork is not None
+        run = _fork(item, options, self._new) if is_fork else _capture(self._new, options, folder)
+        super().__init__(item, place, run)
 
     def _check(self, error: BaseException | None) -> None:
         if error is not None:
@@ -315,6 +381,10 @@ def open_run(request: pytest.FixtureRequest) -> ItemRun:
     options = options_of(item)
     place = place_of(item)
     mode: Mode = item.config.getoption("reenact")
+    if options.is_fork_without_capture and mode != "off":
+        return ForkedItem(item, options, request.getfixturevalue("tmp_path_factory").mktemp("fork"))
+    if options.fork is not None and mode == "update":
+        mode = "record"
     is_recorded = mode == "record" or (mode in ("once", "update") and is_vacant(place))
     folder = None
     if options.workspace:

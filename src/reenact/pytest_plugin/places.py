@@ -26,6 +26,13 @@ def place_of(item: pytest.Item) -> Path:
     return folder / folder_name(".".join(_names(item)))
 
 
+def parent_of(item: pytest.Item, name: str) -> Path:
+    """The capture of which *item* is to be a fork: another test of its module, or a path from its folder."""
+    if name.startswith("test") and "/" not in name:
+        return item.path.parent / CAPTURES / folder_name(item.path.stem) / folder_name(name)
+    return item.path.parent / name
+
+
 def is_vacant(place: Path) -> bool:
     """Whether there is nothing at *place*, not even something broken."""
     return not place.exists() or (place.is_dir() and not any(place.iterdir()))

@@ -20,7 +20,7 @@ class Deed(NamedTuple):
 
 
 _ORDER: Final = (
-    *("replayed", "diverged", "recorded", "not recorded", "updated", "unchanged", "not updated"),
+    *("replayed", "forked", "diverged", "recorded", "not recorded", "updated", "unchanged", "not updated"),
     *("not started", "ran live"),
 )
 _MOST_SHOWN: Final = 20
