@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -14,10 +15,11 @@ from reenact.check.kinds import find_runs
 from reenact.errors import DigestMismatch, FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import open_temp, sync_folder, unwritable
+from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ObjectStore, address_in, files_of
 from reenact.store.pack import PackWriter
 from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
-from reenact.store.rundir import RunDir, RunState, build_folder
+from reenact.store.rundir import MANIFEST, RunDir, RunState, build_folder
 
 
 class StoredRun(msgspec.Struct, frozen=True, rename="camel"):
@@ -71,11 +73,14 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
     store = ObjectStore(to, is_written=True)
     store.check()
     found = [(name, path) for root in runs for name, path in _captures(Path(root))]
+    # A fork comes behind its parent, without which nobody can read it.
+    found.sort(key=lambda each: len(_parents_of(each[1])))
     report = PushReport(to, [], [], [], 0)
     sent_bytes = 0
     with progress_bar(len(found), "pushing") as progress:
         for name, path in found:
             try:
+                _refuse_orphan(name, path, "there", lambda parent: _is_stored(store, parent))
                 sent = store.push(name, path)
                 (report.already_there if sent is None else report.pushed).append(name)
                 sent_bytes += sent or 0
@@ -83,6 +88,35 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
                 report.problems.append(str(error))
             progress(1)
     return msgspec.structs.replace(report, size_bytes=sent_bytes)
+
+
+def _parents_of(path: Path) -> list[tuple[str, Path]]:
+    """Each capture that a fork is read through: its place, as the run below says it, and where that is."""
+    found: list[tuple[str, Path]] = []
+    while len(found) < MAX_GENERATIONS and RunDir(path).state in (RunState.COMPLETE, RunState.RECOVERED):
+        fork = RunDir(path).event_log().fork
+        if fork is None or not fork.is_part:
+            break
+        path = Path(os.path.normpath(path / fork.parent.path))
+        found.append((fork.parent.path, path))
+        if not RunDir(path).is_capture:
+            break
+    return found
+
+
+def _refuse_orphan(name: str, path: Path, where: str, is_there: Callable[[str], bool]) -> None:
+    """Raise :class:`StoreError` where the run in *path* would come there as *name* without its parent."""
+    for place, parent in _parents_of(path)[:1]:
+        looked_for = posixpath.normpath(posixpath.join(name, place))
+        if looked_for.startswith(("..", "/")) or not is_there(looked_for):
+            raise StoreError(
+                f"{path}: is a fork of {parent}, which is not {where}; name the folder that holds both, "
+                "or make the fork with --standalone"
+            )
+
+
+def _is_stored(store: ObjectStore, name: str) -> bool:
+    return store.size_of(f"{name}/{MANIFEST}") is not None
 
 
 def _captures(root: Path) -> Iterator[tuple[str, Path]]:
@@ -108,10 +142,10 @@ def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no
         for run in found:
             target = Path(into) / (run.name or PurePosixPath(run.path).name)
             try:
-                if _pull_run(run.path, target):
-                    report.pulled.append(str(target))
-                    pulled_bytes += run.size_bytes
-                else:
+                new = _pull_run(run.path, target, Path(into))
+                report.pulled.extend(map(str, new))
+                pulled_bytes += run.size_bytes if new else 0
+                if not new:
                     report.already_here.append(str(target))
             except (FormatError, StoreError) as error:
                 report.problems.append(str(error))
@@ -119,21 +153,39 @@ def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no
     return msgspec.structs.replace(report, size_bytes=pulled_bytes)
 
 
-def _pull_run(run: str, target: Path) -> bool:
+def _pull_run(run: str, target: Path, into: Path) -> list[Path]:
+    """The runs that were brought: none where it is here; a fork comes with the runs it is read through."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with local_run(run) as copy:
-        manifest = RunDir(copy).read_manifest()
-        if target.exists() and RunDir(target).is_capture and RunDir(target).read_manifest() == manifest:
-            return False
+        if _is_here(copy, target):
+            return []
         report = verify(copy)
         if not report.is_good:
             bad = next(finding for finding in report.findings if finding.severity == "error")
             raise DigestMismatch(f"the stored run is damaged: {bad.describe()}", file=run)
-        with build_folder(target) as folder:
-            for file in files_of(copy):
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                (folder / file).write_bytes((copy / file).read_bytes())
-    return True
+        wanted = [(copy, target)]
+        for place, parent in _parents_of(copy):
+            beside = Path(os.path.normpath(wanted[-1][1] / place))
+            if not beside.absolute().is_relative_to(into.absolute()):
+                raise StoreError(f"{run}: is a fork of {place}; bring the folder that holds both")
+            wanted.append((parent, beside))
+        new = [pair for pair in reversed(wanted) if not _is_here(*pair)]
+        for pair in new:
+            _copy_run(*pair)
+    return [brought for _, brought in new]
+
+
+def _is_here(copy: Path, target: Path) -> bool:
+    if not target.exists() or not RunDir(target).is_capture:
+        return False
+    return RunDir(target).read_manifest() == RunDir(copy).read_manifest()
+
+
+def _copy_run(copy: Path, target: Path) -> None:
+    with build_folder(target) as folder:
+        for file in files_of(copy):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes((copy / file).read_bytes())
 
 
 def list_runs(source: str | Path) -> list[StoredRun]:
@@ -158,6 +210,9 @@ def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_prog
         state = RunDir(path).state
         if state not in (RunState.COMPLETE, RunState.RECOVERED):
             raise StoreError(f"{path}: is {state.value}; only finished runs are packed")
+    names = {name for name, _ in found}
+    for name, path in found:
+        _refuse_orphan(name, path, "packed with it", names.__contains__)
     if target is not None:
         return _pack_into(target, found, str(out), progress_bar)
     assert address is not None
