@@ -322,19 +322,22 @@ def identity() -> int:
     if _get_running_loop() is not None:
         task = current_task()
         return id(task) if task is not None else 0
-    if "trio" in modules and (task_id := trio_task_id()) is not None:
-        return task_id
+    if "trio" in modules and is_on_trio():
+        lowlevel = modules["trio"].lowlevel
+        return id(lowlevel.current_task()) if lowlevel.in_trio_task() else 0
     return get_ident()
 
 
-def trio_task_id() -> int | None:
-    """The current task of trio's, 0 in a callback of its loop; ``None`` where trio does not run."""
+def is_on_trio() -> bool:
+    """Whether the calling code runs in trio, in a task or in a callback of its loop."""
     # Where trio says that it runs; to ask trio itself takes three times as long, in every call.
     running = getattr(modules.get("sniffio"), "thread_local", None)
-    if running is None or running.name != "trio":
-        return None
-    lowlevel = modules["trio"].lowlevel
-    return id(lowlevel.current_task()) if lowlevel.in_trio_task() else 0
+    return running is not None and running.name == "trio"
+
+
+def is_on_loop() -> bool:
+    """Whether the calling code runs on an event loop, so that others would stand still if it blocked."""
+    return _get_running_loop() is not None or is_on_trio()
 
 
 def is_cancellation(error: BaseException | None) -> bool:
@@ -353,7 +356,7 @@ def current_lane() -> Lane | None:
     if lane is OUTSIDE:
         return None
     # As identity() says it; most code runs in a thread of its own, and every call asks.
-    is_thread = _get_running_loop() is None and "trio" not in modules
+    is_thread = _get_running_loop() is None and ("trio" not in modules or not is_on_trio())
     me = get_ident() if is_thread else identity()
     if lane.owner != me:
         owned = _owned.get(me)
@@ -471,19 +474,24 @@ def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
 
 
 class running_in:  # noqa: N801 — used like a function, and every call goes through several
-    """Let *lane* be the current one for the block."""
+    """Let *lane* be the current one for the block; *on_error* hears what the block raises."""
 
-    __slots__ = ("_before", "_lane")
+    __slots__ = ("_before", "_lane", "_on_error")
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane | None, on_error: Callable[[BaseException], None] | None = None) -> None:
         self._lane = lane
+        self._on_error = on_error
 
     def __enter__(self) -> None:
         self._before = lane_var.get()
         set_lane(self._lane)
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         set_lane(self._before)
+        if error is not None and self._on_error is not None:
+            self._on_error(error)
 
 
 def outside() -> AbstractContextManager[None]:
@@ -556,7 +564,12 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     code it is awaited.
     """
 
-    __slots__ = ("_again", "_before", "_call", "_inside", "_lane", "_ordinal", "_step", "_streaming")
+    __slots__ = ("_again", "_before", "_call", "_ordinal", "_step", "_streaming", "inside_lane", "lane")
+
+    lane: Lane | None
+    """In which the call is made; ``None`` outside any run. Known when it is entered."""
+    inside_lane: Lane | None
+    """In which the call does what it does; known when it is live."""
 
     def __init__(
         self, call: Call, *, streaming: bool = False, again: Callable[[], Any] | None = None
@@ -589,9 +602,10 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         return step
 
     def _begin(self) -> Step:
-        lane = self._lane = current_lane()
+        lane = self.lane = current_lane()
         if lane is None:
-            if open_runs and lane_var.get() is not OUTSIDE:
+            self.inside_lane = lane_var.get()
+            if open_runs and self.inside_lane is not OUTSIDE:
                 _refuse_unplaced(self._call)
             return _Off()
         call = self._call
@@ -609,39 +623,34 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
 
     def _enter_call(self) -> None:
         """What is done from now on is done inside the call; of a stream only what pulls from its source."""
-        lane = self._lane
+        lane = self.lane
         assert lane is not None
-        self._inside = Lane(
+        self.inside_lane = Lane(
             lane.context, f"{lane.name}/{self._ordinal}", lane, lane.owner, self._step.call_id
         )
         if not self._streaming:
             self._before = lane_var.get()
-            set_lane(self._inside)
+            set_lane(self.inside_lane)
 
     def _inside_again(self) -> AbstractContextManager[None]:
-        lane = self._lane
+        lane = self.lane
         if lane is None:
             return nullcontext()
         return running_in(lane.inside(self._step.call_id, self._ordinal))
 
-    @property
-    def lane(self) -> Lane | None:
-        """In which the call is made; ``None`` outside any run. To be asked when it is entered."""
-        return self._lane
-
     def note(self, text: str) -> None:
         """Tell the run something about this call."""
-        if self._lane is not None:
-            self._lane.context.note(f"{self._call.name}: {text}")
+        if self.lane is not None:
+            self.lane.context.note(f"{self._call.name}: {text}")
 
     def inside(self) -> AbstractContextManager[None]:
         """What the block does now belongs to the call, not to the agent between two pieces."""
-        return nullcontext() if self._lane is None else running_in(self._inside)
+        return running_in(self.inside_lane)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._lane is None:
+        if self.lane is None:
             return
         if self._step.live and not self._streaming:
             set_lane(self._before)

@@ -1,4 +1,4 @@
-"""Whether a thread has come to rest: blocked, gone, or off computing by itself.
+"""Whether a thread has come to rest: blocked, gone, or off computing by itself; and the clock to ask by.
 
 There is no way to ask a thread. One that sleeps and has not run for longer than the interpreter's switch
 interval is blocked: a thread that only waits for the interpreter's lock wakes up that often to ask for it,
@@ -14,9 +14,8 @@ import sys
 import threading
 from collections.abc import Collection
 from pathlib import Path
+from time import monotonic
 from typing import Final, NamedTuple
-
-from reenact.replayer.patience import PatientClock
 
 _COMPUTING_S: Final = 0.05
 """A thread that computes for so long without a call is not waited for."""
@@ -29,15 +28,32 @@ _TASKS: Final = Path("/proc/self/task")
 """A folder per thread, where the platform is Linux."""
 
 
+class PatientClock:
+    """Stands still while the machine is too busy to let anybody run.
+
+    Waiting for a fixed time on a loaded machine gives up on threads that merely got no processor. This clock
+    advances in :meth:`pause` only, by at most half more than each pause was meant to take.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def pause(self, wake: threading.Event, pause_s: float) -> None:
+        """Wait for *wake*, at most *pause_s*."""
+        began = monotonic()
+        wake.wait(pause_s)
+        self.now_s += min(monotonic() - began, pause_s * 1.5)
+
+
 class MovingThread:
     """A thread that was set in motion and may come to rest."""
 
     __slots__ = ("_clock", "_first", "_last", "_started_s", "_still_since_s", "_thread_id")
 
-    def __init__(self, thread_id: int, clock: PatientClock) -> None:
+    def __init__(self, thread_id: int, clock: PatientClock, since_s: float) -> None:
         self._thread_id = thread_id
         self._clock = clock
-        self._started_s = self._still_since_s = clock.now_s
+        self._started_s = self._still_since_s = since_s
         self._first: _Glance | None = None
         self._last: _Glance | None = None
 

@@ -63,6 +63,8 @@ class RunLikeness:
         self.answers = Substitution(())
         self._requests = Substitution(())
         self.renamed: list[Renamed] = []
+        self.may_differ = self.places.are_moved
+        """Whether an answer may have names or folders that are others here."""
         self.times: list[TimeRead] = []
 
     def take_first(self, calls: Iterable[RecordedCall], request: Any) -> RecordedCall | None:
@@ -141,6 +143,7 @@ class RunLikeness:
             return
         self._moved |= moved
         self.renamed += [*likeness.renamed, *moved.values()]
+        self.may_differ = True
         for renamed in likeness.renamed:
             self._names.add(renamed)
         self._learn()
@@ -155,11 +158,6 @@ class RunLikeness:
         ]
         self.answers = Substitution([*names, *folders])
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
-
-    @property
-    def may_differ(self) -> bool:
-        """Whether an answer may have names or folders that are others here."""
-        return bool(self.renamed) or self.places.are_moved
 
     def renamed_now(self, answer: Any) -> Any:
         """*answer* under the names that are known by now."""

@@ -9,9 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from reenact.boundary import outside, trio_task_id
-from reenact.replayer.idle import MovingThread
-from reenact.replayer.patience import PatientClock
+from reenact.boundary import is_on_trio, outside
+from reenact.replayer.idle import MovingThread, PatientClock
 
 _MAX_SPINS: Final = 200
 """A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
@@ -34,7 +33,7 @@ class Loop:
         self._clock = clock
         self._thread_id = 0
         """The thread that the loop was last seen running in; 0 for one that was not."""
-        self._thread = MovingThread(0, clock)
+        self._thread = MovingThread(0, clock, clock.now_s)
         self._on_round = on_round
         self._on_dry = on_dry
         self._is_probing = False
@@ -52,7 +51,7 @@ class Loop:
         thread_id = threading.get_ident() if self.is_here else getattr(self.loop, "_thread_id", None)
         if thread_id and thread_id != self._thread_id:
             self._thread_id = thread_id
-            self._thread = MovingThread(thread_id, self._clock)
+            self._thread = MovingThread(thread_id, self._clock, self._clock.now_s)
 
     def run(self, callback: Callable[[], None]) -> None:
         """Run *callback* on the loop, from whatever thread."""
@@ -98,7 +97,7 @@ class Loop:
         """Something was set in motion; find out when it has come to rest."""
         self.notice()
         self.is_dry = self.is_closed
-        self._thread = MovingThread(self._thread_id, self._clock)
+        self._thread = MovingThread(self._thread_id, self._clock, self._clock.now_s)
         self._spins = 0
         if not self._is_probing and not self.is_dry:
             self._is_probing = True
@@ -182,7 +181,7 @@ class TrioLoop(Loop):
     def stir(self) -> None:
         self.notice()
         self.is_dry = self._is_over
-        self._thread = MovingThread(self._thread_id, self._clock)
+        self._thread = MovingThread(self._thread_id, self._clock, self._clock.now_s)
         if not self.is_here:
             self.run(int)  # one more round, to find out
 
@@ -223,19 +222,14 @@ class _TrioWait:
 
 def running_loop() -> Any:
     """The event loop that the calling code runs on, or the token of its run of trio's; ``None`` elsewhere."""
-    if trio_task_id() is not None:
+    if is_on_trio():
         return sys.modules["trio"].lowlevel.current_trio_token()
     return asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
 
 
-def on_loop() -> bool:
-    """Whether the calling code runs on an event loop, so that others would stand still if it blocked."""
-    return trio_task_id() is not None or asyncio._get_running_loop() is not None  # noqa: SLF001
-
-
 async def give_way() -> None:
     """Let the event loop go on for a round."""
-    if trio_task_id() is not None:
+    if is_on_trio():
         await sys.modules["trio"].lowlevel.checkpoint()
     else:
         await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from typing import Final
 
 from reenact.boundary import HANDED
 from reenact.formats.capture import FIRED
-from reenact.replayer.patience import PatientClock
+from reenact.replayer.idle import PatientClock
 from reenact.replayer.source import Act, RecordedCall
 
 LOOKED_AHEAD: Final = 64

@@ -25,11 +25,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation
+from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation, is_on_loop
 from reenact.formats.capture import FIRED
-from reenact.replayer.idle import MovingThread, StartingJob, others_run
-from reenact.replayer.loops import Loop, TrioLoop, on_loop, running_loop
-from reenact.replayer.patience import PatientClock
+from reenact.replayer.idle import MovingThread, PatientClock, StartingJob, others_run
+from reenact.replayer.loops import Loop, TrioLoop, running_loop
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
@@ -99,8 +98,8 @@ class Turns:
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When an event happened last."""
-        self._moving: dict[Lane, MovingThread | StartingJob] = {}
-        """Threads that run since a delivery or since their start."""
+        self._moving: dict[Lane, MovingThread | StartingJob | float] = {}
+        """Threads that run since a delivery or since their start; since when, until one is looked at."""
         self._loops: dict[object, Loop] = {}
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
@@ -193,7 +192,7 @@ class Turns:
         if call.inline or self._is_closed:
             self._pass(call)
             return True
-        if not on_loop():  # the coroutine is driven by hand, or by another library's loop
+        if not is_on_loop():  # the coroutine is driven by hand, or by another library's loop
             return self.wait(call, lane)
         with self._lock:
             self._timeline.overdue.discard(call.lane)
@@ -205,7 +204,7 @@ class Turns:
 
     async def stay(self, call: RecordedCall, lane: Lane) -> None:
         """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
-        if self._is_closed or not on_loop():
+        if self._is_closed or not is_on_loop():
             return
         with self._lock:
             waiter = LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
@@ -235,7 +234,7 @@ class Turns:
 
     async def turn_to_match(self, lane: Lane, try_again: Callable[[], bool]) -> None:
         """The same on an event loop."""
-        if not on_loop():
+        if not is_on_loop():
             self.wait_to_match(lane, try_again)
             return
         if self._is_closed:
@@ -267,7 +266,7 @@ class Turns:
 
     def _holds_others_up(self) -> bool:
         """Whether a loop would stand still if the calling thread blocked."""
-        if on_loop():
+        if is_on_loop():
             return True
         return bool(self._loops) and any(loop.is_driven_here for loop in list(self._loops.values()))
 
@@ -334,7 +333,7 @@ class Turns:
 
     async def turn_to_act(self, what: str) -> None:
         """The same on an event loop."""
-        if not on_loop() or self._is_closed:
+        if not is_on_loop() or self._is_closed:
             return
         with self._lock:
             act = self._comes_to(what, on_loop=True)
@@ -721,7 +720,7 @@ class Turns:
             self._advance()
 
     def _set_moving(self, lane: Lane) -> None:
-        self._moving[lane] = MovingThread(lane.owner, self._clock)
+        self._moving[lane] = self._clock.now_s
 
     def _is_due(self, call: RecordedCall) -> bool:
         if self._timeline.next <= call.due_after:
@@ -783,6 +782,8 @@ class Turns:
 
     def _look_around(self) -> None:
         for lane, thread in list(self._moving.items()):
+            if isinstance(thread, float):
+                thread = self._moving[lane] = MovingThread(lane.owner, self._clock, thread)
             if thread.is_at_rest():
                 del self._moving[lane]
         for loop in self._loops.values():

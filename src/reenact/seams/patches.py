@@ -92,14 +92,3 @@ def _chain(patch: Patch) -> list[Any]:
     while (function := getattr(function, "__wrapped__", None)) is not None:
         chain.append(function)
     return chain
-
-
-def is_own(function: Any, library: str) -> bool:
-    """Whether *function* is *library*'s, maybe wrapped by instrumentation; a test's fake is not.
-
-    Told by where it was compiled: a mock with the original's signature and name was not compiled there.
-    """
-    while (inner := getattr(function, "__wrapped__", None)) is not None:
-        function = inner
-    name: str = getattr(function, "__globals__", {}).get("__name__", "")
-    return name == library or name.startswith(f"{library}.")

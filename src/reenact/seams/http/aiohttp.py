@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
 
-from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.exchange import Exchange, is_outermost, is_own
 from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
 from reenact.seams.http.wire import is_chunked
-from reenact.seams.patches import Patch, is_own
+from reenact.seams.patches import Patch
 
 Pull: TypeAlias = Callable[[bool], Awaitable[bytes]]
 """The next bytes of a body, empty at its end; asked for one transfer chunk, or for all there is."""
@@ -55,7 +55,7 @@ class _Seam:
     def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
         async def cross(request: Any, handler: Callable[..., Any]) -> Any:
             exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
-            if exchange.is_left_alone:
+            if exchange.asked.is_left_alone:
                 return await handler(request)
             await self._open(exchange, request)
             if not exchange.live:

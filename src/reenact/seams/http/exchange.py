@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Final
 
-from reenact.boundary import Context, OtherCall, Step, crossing, current_lane
+from reenact.boundary import Context, OtherCall, Step, crossing, current_lane, running_in
 from reenact.providers import Provider, RequestChange, read_response, response_fields
-from reenact.seams.http.message import Decode, Head, Undecodable, decoder, from_piece, text_or_bytes, to_piece
+from reenact.seams.http.message import (
+    Decode,
+    Head,
+    Undecodable,
+    decoder,
+    from_piece,
+    header_value,
+    text_or_bytes,
+    to_piece,
+)
 from reenact.seams.http.request import RequestMeaning, Sent
 
 _DONE: Final = b"data: [DONE]"
@@ -48,6 +56,17 @@ def leave_alone() -> Iterator[None]:
         _is_left_alone.reset(token)
 
 
+def is_own(function: Any, library: str) -> bool:
+    """Whether *function* is *library*'s, maybe wrapped by instrumentation; a test's fake is not.
+
+    Told by where it was compiled: a mock with the original's signature and name was not compiled there.
+    """
+    while (inner := getattr(function, "__wrapped__", None)) is not None:
+        function = inner
+    name: str = getattr(function, "__globals__", {}).get("__name__", "")
+    return name == library or name.startswith(f"{library}.")
+
+
 class Exchange:
     """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
 
@@ -66,9 +85,10 @@ class Exchange:
         which is at once; a call that asks a model is recorded then, while the model reads it.
         *is_elsewhere*: the call is passed on for another program.
         """
-        self._asked = RequestMeaning.by(sent)
+        self.asked = RequestMeaning.by(sent)
+        """What the client asks, or what is asked in its place; to be left alone where it says so."""
         self._is_elsewhere = is_elsewhere
-        call = self._asked.call(
+        call = self.asked.call(
             may_leave_first=may_leave_first, is_elsewhere=is_elsewhere, ask_otherwise=self._ask_otherwise
         )
         self._crossing = crossing(call, streaming=True)
@@ -85,21 +105,16 @@ class Exchange:
         self._plain: list[bytes] = []
 
     @property
-    def is_left_alone(self) -> bool:
-        """Whether the call cannot be recorded, or is elsewhere; to be asked before it is opened."""
-        return self._asked.is_left_alone
-
-    @property
     def asks_model(self) -> bool:
-        return self._asked.provider is not None
+        return self.asked.provider is not None
 
     def _ask_otherwise(self, change: RequestChange) -> OtherCall | None:
-        other = self._asked.otherwise(change)
+        other = self.asked.otherwise(change)
         if other is None:
             return None
-        self._asked, undo = other
-        self.sent_instead = self._asked.sent
-        call = self._asked.call(may_leave_first=None, is_elsewhere=self._is_elsewhere)
+        self.asked, undo = other
+        self.sent_instead = self.asked.sent
+        call = self.asked.call(may_leave_first=None, is_elsewhere=self._is_elsewhere)
         return OtherCall(call, undo)
 
     def open(self) -> None:
@@ -111,7 +126,7 @@ class Exchange:
         self._entered(await self._crossing.__aenter__())
 
     def _entered(self, step: Step) -> None:
-        self._step = step
+        self.step = step
         self.live = step.live
         if step.live and (lane := self._crossing.lane) is not None:
             self._identity = lane.context, step.call_id
@@ -121,26 +136,17 @@ class Exchange:
 
     def working(self) -> AbstractContextManager[None]:
         """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
-        return _Working(self, self._crossing.inside())
-
-    @property
-    def leaves_first(self) -> bool:
-        """Whether to say when the whole request is on its way."""
-        return self._step.leaves_first
-
-    def left(self) -> None:
-        """The whole request is on its way."""
-        self._step.left()
+        return running_in(self._crossing.inside_lane, self.ended)
 
     def began(self, head: Head) -> None:
         self._head = head
-        self._step.answer = head.to_json()
+        self.step.answer = head.to_json()
         if not self._is_decoded:
-            coding = head.content_encoding
+            coding = header_value(head.headers, "content-encoding")
             self._decode = decoder(coding) if coding else None
             self._decoded_from = coding if self._decode is not None else ""
         if self.is_streamed:
-            self._step.begin(self.abandoned)
+            self.step.begin(self.abandoned)
 
     def answered(self, head: Head, content: bytes) -> None:
         """The whole answer came at once, with its content coding undone."""
@@ -156,9 +162,9 @@ class Exchange:
             plain = chunk if self._decode is None else self._plain_of(self._decode, chunk)
             self._plain.append(plain)
             if self.is_streamed:
-                self._step.piece(to_piece(plain, is_textual=self._head.is_textual))
+                self.step.piece(to_piece(plain, is_textual=self._head.is_textual))
         except MemoryError as error:
-            self._step.give_up(error)
+            self.step.give_up(error)
 
     def ended(self, error: BaseException | None = None) -> None:
         """The answer is complete, has failed, or was abandoned; the first ending counts."""
@@ -167,12 +173,15 @@ class Exchange:
         self._is_over = True
         if isinstance(error, GeneratorExit) and self._has_said_all():
             error = None
-        if self._step.live:
+        if self.step.live:
             _under_way.discard(self._identity)
             try:
-                self._describe(is_whole=error is None)
+                if self.step.answer is not None:
+                    self._describe_body(is_whole=error is None)
+                if self.asked.provider is not None:
+                    self.step.facts = self._model_fields(self.asked.provider)
             except MemoryError as failure:
-                self._step.give_up(failure)
+                self.step.give_up(failure)
         self._crossing.__exit__(None if error is None else type(error), error, None)
 
     @property
@@ -201,38 +210,32 @@ class Exchange:
             self._decode = lambda _: b""
             return b""
 
-    def _describe(self, *, is_whole: bool) -> None:
-        if self._step.answer is not None:
-            self._describe_body(is_whole=is_whole)
-        if self._asked.provider is not None:
-            self._step.facts = self._model_fields(self._asked.provider)
-
     def _describe_body(self, *, is_whole: bool) -> None:
-        told: dict[str, Any] = {"bytes": sum(map(len, self._raw))}
+        described: dict[str, object] = {"bytes": sum(map(len, self._raw))}
         if self._decoded_from:
-            told["decodedFrom"] = self._decoded_from
+            described["decodedFrom"] = self._decoded_from
         if self._decode is not None:
-            self._step.exact = self.raw if is_whole and not self.is_streamed else self._raw
+            self.step.exact = self.raw if is_whole and not self.is_streamed else self._raw
         if is_whole and not self.is_streamed:
-            told["body"] = text_or_bytes(b"".join(self._plain))
+            described["body"] = text_or_bytes(b"".join(self._plain))
         elif not self.is_streamed:
             # An answer that broke off is told like a stream: as far as it came.
-            self._step.begin(self.abandoned)
+            self.step.begin(self.abandoned)
             for chunk in self._plain:
-                self._step.piece(to_piece(chunk, is_textual=self._head.is_textual))
+                self.step.piece(to_piece(chunk, is_textual=self._head.is_textual))
         # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
-        self._step.answer = dict(sorted((self._step.answer | told).items()))
+        self.step.answer = dict(sorted((self.step.answer | described).items()))
 
     def _model_fields(self, provider: Provider) -> dict[str, Any]:
         """What an ``llm_response`` says of its call."""
-        if self._step.answer is None:
+        if self.step.answer is None:
             fields: dict[str, Any] = {"provider": provider, "model": None, "stopReason": None, "usage": None}
         else:
             fields = response_fields(read_response(provider, self._head.status, {}, self._plain))
         # `error` in an outcome is what the call raised; this call was answered.
         if "error" in fields:
             fields["modelError"] = fields.pop("error")
-        fields["model"] = fields["model"] or self._asked.model_fields()["model"]
+        fields["model"] = fields["model"] or self.asked.facts()["model"]
         return fields
 
     # What a replayed exchange says
@@ -240,17 +243,19 @@ class Exchange:
     @property
     def head(self) -> Head:
         """As recorded; above a plain body where redaction went into a coded one, or names made it longer."""
-        answer = self._step.answer
+        answer = self.step.answer
         head = Head.from_json(answer)
-        size_bytes = len(from_piece(answer["body"])) if "body" in answer else None
+        piece = answer.get("body")
+        is_ascii = isinstance(piece, str) and piece.isascii()  # it need not be encoded to know its size
+        size_bytes = None if piece is None else len(piece) if is_ascii else len(from_piece(piece))
         is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
         is_altered = is_altered or "isResized" in answer
-        return head.above(size_bytes) if is_altered and self._step.exact is None else head
+        return head.above(size_bytes) if is_altered and self.step.exact is None else head
 
     @property
     def body(self) -> bytes | None:
         """The whole body; ``None`` for a stream, whose chunks follow."""
-        answer, exact = self._step.answer, self._step.exact
+        answer, exact = self.step.answer, self.step.exact
         if "body" not in answer:
             return None
         return exact if exact is not None else from_piece(answer["body"])
@@ -258,7 +263,7 @@ class Exchange:
     def chunks(self) -> Iterator[bytes]:
         """The body as it came; ends as the recorded one ended, with its error or without."""
         try:
-            for position, piece in enumerate(self._step.pieces() if self.body is None else [self.body]):
+            for position, piece in enumerate(self.step.pieces() if self.body is None else [self.body]):
                 yield self._chunk(position, piece)
         except BaseException as error:
             self.ended(error)
@@ -272,7 +277,7 @@ class Exchange:
                 yield self.body
             else:
                 position = 0
-                async for piece in self._step.async_pieces():
+                async for piece in self.step.async_pieces():
                     yield self._chunk(position, piece)
                     position += 1
         except BaseException as error:
@@ -281,26 +286,6 @@ class Exchange:
         self.ended()
 
     def _chunk(self, position: int, piece: str | bytes) -> bytes:
-        exact = self._step.exact
+        exact = self.step.exact
         chunk: bytes = exact[position] if isinstance(exact, list) else from_piece(piece)
         return chunk
-
-
-class _Working(AbstractContextManager[None]):
-    """See :meth:`Exchange.working`; a class because every chunk of an answer is pulled in one."""
-
-    __slots__ = ("_exchange", "_inside")
-
-    def __init__(self, exchange: Exchange, inside: AbstractContextManager[None]) -> None:
-        self._exchange = exchange
-        self._inside = inside
-
-    def __enter__(self) -> None:
-        self._inside.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._inside.__exit__(kind, error, trace)
-        if error is not None:
-            self._exchange.ended(error)

@@ -16,11 +16,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.seams.http.exchange import Exchange, is_outermost, is_own
 from reenact.seams.http.message import Head, Pairs, header_value
 from reenact.seams.http.request import Sent, whole_body
 from reenact.seams.http.wire import is_chunked, response_over
-from reenact.seams.patches import Patch, is_own
+from reenact.seams.patches import Patch
 
 _READ_BYTES: Final = 1 << 16
 _STARTED: Final = "Request-started"
@@ -151,7 +151,7 @@ class _Seam:
     def _ask(self, connection: Any, asking: _Asking, state: str = _STARTED) -> None:
         """Cross the boundary, and send where the call is live."""
         exchange = Exchange(asking.sent(), is_streamed=True)
-        if exchange.is_left_alone:
+        if exchange.asked.is_left_alone:
             self._send(connection, asking, state)
             return
         try:

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from reenact.seams.http.exchange import Exchange, is_outermost
+from reenact.boundary import Step
+from reenact.seams.http.exchange import Exchange, is_outermost, is_own
 from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
-from reenact.seams.patches import Patch, is_own
+from reenact.seams.patches import Patch
+
+if TYPE_CHECKING:  # either library's; the two have the same types
+    from httpx2 import AsyncClient, AsyncHTTPTransport, Client, HTTPTransport, Request, Response
+
+    Transport: TypeAlias = HTTPTransport | AsyncHTTPTransport
 
 _AT_ONCE_BYTES: Final = 64 * 1024
 """A larger body may have to wait for the network while it is sent."""
@@ -37,8 +43,8 @@ def patches(httpx: ModuleType) -> list[Patch]:
     ]
 
 
-def _send(original: Callable[..., Any]) -> Callable[..., Any]:
-    def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+def _send(original: Callable[..., Response]) -> Callable[..., Response]:
+    def send(self: Client, request: Request, *, stream: bool = False, **options: object) -> Response:
         before = _is_streamed.get()
         _is_streamed.set(stream)
         try:
@@ -49,8 +55,10 @@ def _send(original: Callable[..., Any]) -> Callable[..., Any]:
     return send
 
 
-def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+def _asend(original: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    async def send(
+        self: AsyncClient, request: Request, *, stream: bool = False, **options: object
+    ) -> Response:
         before = _is_streamed.get()
         _is_streamed.set(stream)
         try:
@@ -67,142 +75,110 @@ class _Seam:
     def __init__(self, httpx: ModuleType) -> None:
         self._name = httpx.__name__
         self._core = self._name.replace("httpx", "httpcore")
-        self.response: Any = httpx.Response
-        self.whole: Any = httpx.ByteStream
+        self._response: Callable[..., Response] = httpx.Response
+        self._whole: Callable[..., Any] = httpx.ByteStream
         # The client insists on streams of its own classes.
-        self.stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
-        self.async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
-        self.chunks = type("Chunks", (_Chunks, httpx.SyncByteStream, httpx.AsyncByteStream), {})
-        self.leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
+        self._stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
+        self._async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
+        self._chunks = type("Chunks", (_Chunks, httpx.SyncByteStream, httpx.AsyncByteStream), {})
+        self._leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
 
-    def handle_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    # Either passes untouched what a test has faked, in the transport or in its pool of connections.
+
+    def handle_request(
+        self, original: Callable[[HTTPTransport, Request], Response]
+    ) -> Callable[[HTTPTransport, Request], Response]:
         is_fake = not is_own(original, self._name)
 
-        def handle_request(transport: Any, request: Any) -> Any:
-            if is_fake or not is_outermost() or not self._has_connections(transport, "handle_request"):
+        def handle_request(transport: HTTPTransport, request: Request) -> Response:
+            connect = getattr(getattr(transport, "_pool", None), "handle_request", None)
+            if is_fake or not is_outermost() or not is_own(connect, self._core):
                 return original(transport, request)
-            return _Transport(transport, original, self).handle_request(request)
+            exchange = _exchange(transport, request, request.read())
+            if exchange.asked.is_left_alone:
+                return original(transport, request)
+            exchange.open()
+            if not exchange.live:
+                return self._answer_recorded(exchange, self._stream)
+            with exchange.working():
+                body = request.stream
+                try:
+                    response = original(transport, self._to_send(request, exchange))
+                finally:
+                    request.stream = body  # a redirect sends it again
+                if exchange.is_streamed or response.is_stream_consumed:
+                    return _answer_live(response, exchange, self._stream)
+                # The client is about to read all of it; so one block does, instead of one for each chunk.
+                exchange.began(head_of(response))
+                stream: Any = response.stream
+                try:
+                    for chunk in stream:
+                        exchange.received(chunk)
+                finally:
+                    stream.close()
+            exchange.ended()
+            response.stream = self._chunks(exchange.hand_over())
+            return response
 
         return handle_request
 
-    def handle_async_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def handle_async_request(
+        self, original: Callable[[AsyncHTTPTransport, Request], Awaitable[Response]]
+    ) -> Callable[[AsyncHTTPTransport, Request], Awaitable[Response]]:
         is_fake = not is_own(original, self._name)
 
-        async def handle_async_request(transport: Any, request: Any) -> Any:
-            if is_fake or not is_outermost() or not self._has_connections(transport, "handle_async_request"):
+        async def handle_async_request(transport: AsyncHTTPTransport, request: Request) -> Response:
+            connect = getattr(getattr(transport, "_pool", None), "handle_async_request", None)
+            if is_fake or not is_outermost() or not is_own(connect, self._core):
                 return await original(transport, request)
-            return await _Transport(transport, original, self).handle_async_request(request)
+            exchange = _exchange(transport, request, await request.aread())
+            if exchange.asked.is_left_alone:
+                return await original(transport, request)
+            await exchange.aopen()
+            if not exchange.live:
+                return self._answer_recorded(exchange, self._async_stream)
+            with exchange.working():
+                body = request.stream
+                try:
+                    response = await original(transport, self._to_send(request, exchange))
+                finally:
+                    request.stream = body
+                if exchange.is_streamed or response.is_stream_consumed:
+                    return _answer_live(response, exchange, self._async_stream)
+                exchange.began(head_of(response))
+                stream: Any = response.stream
+                try:
+                    async for chunk in stream:
+                        exchange.received(chunk)
+                finally:
+                    await stream.aclose()
+            exchange.ended()
+            response.stream = self._chunks(exchange.hand_over())
+            return response
 
         return handle_async_request
 
-    def _has_connections(self, transport: Any, method: str) -> bool:
-        """Not where a test has put a fake in their place."""
-        return is_own(getattr(getattr(transport, "_pool", None), method, None), self._core)
-
-
-class _Transport:
-    """Stands before the real *transport*, which does *handle*, for one request."""
-
-    def __init__(self, transport: Any, handle: Callable[..., Any], seam: _Seam) -> None:
-        self._transport = transport
-        self._handle = handle
-        self._seam = seam
-
-    def handle_request(self, request: Any) -> Any:
-        exchange = self._exchange(request, request.read())
-        if exchange.is_left_alone:
-            return self._handle(self._transport, request)
-        exchange.open()
-        if not exchange.live:
-            return self._recorded(exchange, self._seam.stream)
-        with exchange.working():
-            with self._leaving(request, exchange) as sent:
-                response = self._handle(self._transport, sent)
-            if exchange.is_streamed or response.is_stream_consumed:
-                return _told(response, exchange, self._seam.stream)
-            # The client is about to read all of it; so one block does, instead of one for each chunk.
-            exchange.began(head_of(response))
-            try:
-                for chunk in response.stream:
-                    exchange.received(chunk)
-            finally:
-                response.stream.close()
-        return self._read(response, exchange)
-
-    async def handle_async_request(self, request: Any) -> Any:
-        exchange = self._exchange(request, await request.aread())
-        if exchange.is_left_alone:
-            return await self._handle(self._transport, request)
-        await exchange.aopen()
-        if not exchange.live:
-            return self._recorded(exchange, self._seam.async_stream)
-        with exchange.working():
-            with self._leaving(request, exchange) as sent:
-                response = await self._handle(self._transport, sent)
-            if exchange.is_streamed or response.is_stream_consumed:
-                return _told(response, exchange, self._seam.async_stream)
-            exchange.began(head_of(response))
-            try:
-                async for chunk in response.stream:
-                    exchange.received(chunk)
-            finally:
-                await response.stream.aclose()
-        return self._read(response, exchange)
-
-    def _exchange(self, request: Any, body: bytes) -> Exchange:
-        url = request.url
-        text = str(url.copy_with(fragment=None) if url.fragment else url)
-        return Exchange(
-            Sent(request.method, text, headers_from_wire(request.headers.raw), body),
-            is_streamed=_is_streamed.get(),
-            may_leave_first=lambda: len(body) <= _AT_ONCE_BYTES and self._is_connected(url),
-        )
-
-    def _is_connected(self, url: Any) -> bool:
-        """Whether a connection to there stands already and is free."""
-        pool = getattr(self._transport, "_pool", None)
-        idle = [connection for connection in getattr(pool, "connections", ()) if connection.is_idle()]
-        if not idle:
-            return False
-        httpcore = sys.modules[type(pool).__module__.partition(".")[0]]
-        there = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"").origin
-        return any(connection.can_handle_request(there) for connection in idle)
-
-    @contextmanager
-    def _leaving(self, request: Any, exchange: Exchange) -> Iterator[Any]:
-        """What to send for *request*; while it is sent, *exchange* hears when all of it has left."""
+    def _to_send(self, request: Request, exchange: Exchange) -> Request:
+        """*request*, or what is sent in its place; the step hears when all of it has left, if it wants to."""
         other = exchange.sent_instead
         if other is not None:
-            yield type(request)(
+            return type(request)(
                 other.method,
                 other.url,
                 headers=other.headers,
                 content=other.body,
                 extensions=request.extensions,
             )
-            return
-        if not exchange.leaves_first:
-            yield request
-            return
-        body = request.stream
-        request.stream = self._seam.leaving(exchange, request.content)
-        try:
-            yield request
-        finally:
-            request.stream = body  # a redirect sends it again
+        if exchange.step.leaves_first:
+            request.stream = self._leaving(exchange.step, request.content)
+        return request
 
-    def _read(self, response: Any, exchange: Exchange) -> Any:
-        """*response*, all of which *exchange* has seen."""
-        exchange.ended()
-        response.stream = self._seam.chunks(exchange.hand_over())
-        return response
-
-    def _recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Any:
+    def _answer_recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Response:
         head, body = exchange.head, exchange.body
-        return self._seam.response(
+        return self._response(
             head.status,
             headers=headers_to_wire(head.headers),
-            stream=stream(exchange, None) if body is None else self._seam.whole(body),
+            stream=stream(exchange, None) if body is None else self._whole(body),
             extensions={
                 "http_version": head.http_version.encode("ascii"),
                 "reason_phrase": head.reason.encode("latin-1"),
@@ -210,8 +186,36 @@ class _Transport:
         )
 
 
-def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
-    """*response*, as *exchange* is told of it: at once, or while it is read."""
+def _exchange(transport: Transport, request: Request, body: bytes) -> Exchange:
+    url = request.url
+    text = str(url.copy_with(fragment=None) if url.fragment else url)
+    return Exchange(
+        Sent(request.method, text, headers_from_wire(request.headers.raw), body),
+        is_streamed=_is_streamed.get(),
+        may_leave_first=partial(_may_leave_first, transport, request),
+    )
+
+
+def _may_leave_first(transport: Transport, request: Request) -> bool:
+    """Whether it leaves at once: it is small, and a connection to there stands already and is free."""
+    if len(request.content) > _AT_ONCE_BYTES:
+        return False
+    pool = getattr(transport, "_pool", None)
+    there = None
+    for connection in getattr(pool, "connections", ()):
+        if connection.is_idle():
+            if there is None:
+                httpcore = sys.modules[type(pool).__module__.partition(".")[0]]
+                url = request.url
+                address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"")
+                there = address.origin
+            if connection.can_handle_request(there):
+                return True
+    return False
+
+
+def _answer_live(response: Response, exchange: Exchange, stream: Callable[..., Any]) -> Response:
+    """*response*, of which *exchange* hears: at once, or while it is read."""
     if response.is_stream_consumed:  # a transport of the user's own had it whole
         exchange.answered(head_of(response), response.content)
     else:
@@ -220,7 +224,7 @@ def _told(response: Any, exchange: Exchange, stream: Callable[..., Any]) -> Any:
     return response
 
 
-def head_of(response: Any) -> Head:
+def head_of(response: Response) -> Head:
     return Head(
         response.status_code,
         response.reason_phrase,
@@ -232,17 +236,17 @@ def head_of(response: Any) -> Head:
 class _Leaving:
     """A request's body; who asks for more of it has sent it."""
 
-    def __init__(self, exchange: Exchange, body: bytes) -> None:
-        self._exchange = exchange
+    def __init__(self, step: Step, body: bytes) -> None:
+        self._step = step
         self._body = body
 
     def __iter__(self) -> Iterator[bytes]:
         yield self._body
-        self._exchange.left()
+        self._step.left()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._body
-        self._exchange.left()
+        self._step.left()
 
 
 class _Chunks:

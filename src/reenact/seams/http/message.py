@@ -22,26 +22,9 @@ _TEXTUAL: Final = re.compile(r"text/|.*(?:json|xml|javascript|urlencoded)", re.I
 _ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
-def headers_to_json(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    """One object for each: they keep order, case and repetitions, and a name still tells what is secret."""
-    return [{name: value} for name, value in pairs]
-
-
-def headers_from_json(headers: list[dict[str, str]]) -> Pairs:
-    return [pair for header in headers for pair in header.items()]
-
-
 def header_value(pairs: Iterable[tuple[str, str]], name: str) -> str:
     """The value of the header *name*, given in lower case; several are joined, none is empty."""
     return ", ".join([value for key, value in pairs if key.lower() == name])
-
-
-def headers_by_name(pairs: Pairs) -> dict[str, str]:
-    """By name in lower case; values of equal names are joined."""
-    headers = {name.lower(): value for name, value in pairs}
-    if len(headers) < len(pairs):
-        headers = {name: header_value(pairs, name) for name in headers}
-    return headers
 
 
 def headers_from_wire(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
@@ -71,8 +54,9 @@ class Head(NamedTuple):
         return _TEXTUAL.match(header_value(self.headers, "content-type")) is not None
 
     def to_json(self) -> dict[str, Any]:
+        """One object for each header keeps order, case and repetitions, and a name tells what is secret."""
         return {
-            "headers": headers_to_json(self.headers),
+            "headers": [{name: value} for name, value in self.headers],
             "httpVersion": self.http_version,
             "reason": self.reason,
             "status": self.status,
@@ -84,7 +68,7 @@ class Head(NamedTuple):
             answer["status"],
             answer["reason"],
             answer["httpVersion"],
-            headers_from_json(answer["headers"]),
+            [pair for header in answer["headers"] for pair in header.items()],
         )
 
     def above(self, size_bytes: int | None) -> Head:

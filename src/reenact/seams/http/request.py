@@ -12,7 +12,7 @@ from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
 from reenact.providers.empty import empty_answer
-from reenact.seams.http.message import Pairs, headers_by_name, meaning
+from reenact.seams.http.message import Pairs, header_value, meaning
 from reenact.seams.serving import is_served_here
 from reenact.seams.telemetry import traffic_beside
 
@@ -48,7 +48,9 @@ class RequestMeaning(NamedTuple):
 
     @classmethod
     def by(cls, sent: Sent) -> RequestMeaning:
-        headers = headers_by_name(sent.headers)
+        headers = {name.lower(): value for name, value in sent.headers}
+        if len(headers) < len(sent.headers):
+            headers = {name: header_value(sent.headers, name) for name in headers}
         says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
         return cls(sent, headers, says, recognise(sent.method, urlsplit(sent.url).path, says.get("body")))
 
@@ -98,7 +100,7 @@ class RequestMeaning(NamedTuple):
             kind="network" if self.provider is None else "llm",
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
-            facts=lambda: {**self.model_fields(), "headers": self.headers},
+            facts=self.facts,
             is_json=True,
             beside=beside.what if beside else "",
             is_background=beside is not None and beside.is_background,
@@ -118,15 +120,15 @@ class RequestMeaning(NamedTuple):
         headers = [{"content-type": answer.content_type}, {"content-length": str(len(answer.body))}]
         return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
-    def model_fields(self) -> dict[str, Any]:
-        """What an ``llm_request`` says of its call; nothing for other calls."""
+    def facts(self) -> dict[str, Any]:
+        """The headers, and what an ``llm_request`` says of its call."""
         if self.provider is None:
-            return {}
+            return {"headers": self.headers}
         try:
             fields = request_fields(self.provider, urlsplit(self.sent.url).path, self.says["body"])
         except FormatError:
-            return {"provider": self.provider, "model": "", "inputHash": digest_of_bytes(self.sent.body)}
-        return fields if fields["model"] is not None else fields | {"model": ""}
+            fields = {"provider": self.provider, "inputHash": digest_of_bytes(self.sent.body)}
+        return fields | {"model": fields.get("model") or "", "headers": self.headers}
 
 
 def _host_and_port(url: str) -> tuple[str | None, int | None]:

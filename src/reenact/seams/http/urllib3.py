@@ -14,11 +14,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from reenact.seams.http.exchange import Exchange, is_outermost, leave_alone
+from reenact.seams.http.exchange import Exchange, is_outermost, is_own, leave_alone
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent, whole_body
 from reenact.seams.http.wire import response_over
-from reenact.seams.patches import Patch, is_own
+from reenact.seams.patches import Patch
 
 _READ_BYTES: Final = 1 << 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -64,7 +64,7 @@ class _Seam:
             body = options["body"] = whole_body(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
-            if exchange.is_left_alone:
+            if exchange.asked.is_left_alone:
                 # http.client below would keep the body back, and urllib3 wants its socket before the answer.
                 with leave_alone():
                     return original(pool, conn, method, url, **options)

@@ -45,7 +45,7 @@ class Draws:
     """The draws of one replay."""
 
     def __init__(self) -> None:
-        self._new: deque[Any] = deque(maxlen=_KEPT)
+        self.unread: deque[Any] = deque(maxlen=_KEPT)
         self._names: deque[str] = deque(maxlen=8 * _KEPT)
         self._letters: deque[str] = deque(maxlen=_KEPT)
         self._words: set[str] = set()
@@ -67,12 +67,9 @@ class Draws:
         self._read()
         return word in self._words
 
-    def see(self, drawn: Any) -> None:
-        self._new.append(drawn)
-
     def _read(self) -> None:
-        while self._new:
-            drawn = self._new.popleft()
+        while self.unread:
+            drawn = self.unread.popleft()
             if isinstance(drawn, bytes):
                 self._names.extend(_names_of_bytes(drawn))
             elif isinstance(drawn, tuple):
@@ -140,7 +137,7 @@ _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defi
 def _see(drawn: Any, generator: random.Random | None = None) -> None:
     if id(generator) not in _seeded:
         for draws in _open:
-            draws.see(drawn)
+            draws.unread.append(drawn)
 
 
 def _see_number(drawn: int) -> None:
