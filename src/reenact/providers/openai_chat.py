@@ -106,7 +106,18 @@ def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
     refusal = text_of(message, "refusal")
     if refusal:
         yield Refusal(text=refusal)
-    yield from _read_calls(message)
+    for call in objects_of(message, "tool_calls"):
+        custom = object_of(call, "custom")
+        if custom:
+            text = text_of(custom, "input") or ""
+            name = text_of(custom, "name") or ""
+            yield ToolCallPart(id=text_of(call, "id"), name=name, arguments=None, arguments_text=text)
+        else:
+            function = object_of(call, "function")
+            yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
+    older = object_of(message, "function_call")
+    if older:
+        yield tool_call(text_of(older, "name"), older.get("arguments"), call_id=None)
 
 
 def _read_thinking(message: dict[str, Any]) -> Iterator[Thinking]:
@@ -139,21 +150,6 @@ def _read_part(part: dict[str, Any]) -> Part:
             file = object_of(part, "file")
             return media(url=text_of(file, "file_data"), file_id=text_of(file, "file_id"))
     return other(part)
-
-
-def _read_calls(message: dict[str, Any]) -> Iterator[ToolCallPart]:
-    for call in objects_of(message, "tool_calls"):
-        custom = object_of(call, "custom")
-        if custom:
-            text = text_of(custom, "input") or ""
-            name = text_of(custom, "name") or ""
-            yield ToolCallPart(id=text_of(call, "id"), name=name, arguments=None, arguments_text=text)
-        else:
-            function = object_of(call, "function")
-            yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
-    older = object_of(message, "function_call")
-    if older:
-        yield tool_call(text_of(older, "name"), older.get("arguments"), call_id=None)
 
 
 def read_body(body: dict[str, Any]) -> ModelReply:

@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from reenact import canonical
-from reenact.canonical import digest_of_bytes
+from reenact.canonical import digest_of_bytes, encode
 from reenact.errors import FormatError
 from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from reenact.providers.meaning import (
@@ -19,7 +18,6 @@ from reenact.providers.meaning import (
     ModelReply,
     ModelRequest,
     ModelResponse,
-    Part,
     Provider,
     Thinking,
     ToolCallPart,
@@ -152,18 +150,20 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
     wire = _BY_NAME[provider]
     sent = body.get("model")
     model = sent if isinstance(sent, str) else wire.model_in(url_path)
-    asked = {name: value for name, value in body.items() if name not in _TRANSPORT_ONLY}
+    asked = {**body}
+    for name in _TRANSPORT_ONLY:
+        asked.pop(name, None)
     if model is not None:
         asked["model"] = model
     fields = {
         "provider": provider,
         "model": model,
-        "inputHash": canonical.digest(asked),
+        "inputHash": digest_of_bytes(encode(asked)),
         "stream": wire.streams(url_path, body),
     }
     tools = body.get("tools") or body.get("functions")
     if tools:
-        fields["toolSchemaHash"] = canonical.digest(tools)
+        fields["toolSchemaHash"] = digest_of_bytes(encode(tools))
     return fields
 
 
@@ -232,8 +232,11 @@ def response_fields(response: ModelResponse) -> dict[str, Any]:
     for part in response.parts:
         if isinstance(part, ToolCallPart) and part.id:
             call_ids.append(part.id)
-        if mark := _reasoning_id(part):
-            reasoning_ids.append(mark)
+        # A digest of the signature or seal identifies the reasoning just as well as an id.
+        if isinstance(part, Thinking) and part.id:
+            reasoning_ids.append(part.id)
+        elif mark := getattr(part, "signature", None) or getattr(part, "sealed", None):
+            reasoning_ids.append(digest_of_bytes(mark.encode()))
     if response.id:
         fields["responseId"] = response.id
     if reasoning_ids:
@@ -243,14 +246,3 @@ def response_fields(response: ModelResponse) -> dict[str, Any]:
     if response.error:
         fields["error"] = response.error.to_json()
     return fields
-
-
-def _reasoning_id(part: Part) -> str | None:
-    """The id, else a digest of the signature or seal, which identifies the reasoning just as well."""
-    if isinstance(part, Thinking):
-        if part.id:
-            return part.id
-        mark = part.signature or part.sealed
-    else:
-        mark = getattr(part, "signature", None)
-    return digest_of_bytes(mark.encode()) if mark else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from time import time_ns
 from typing import Any, Final, NamedTuple
@@ -131,6 +131,7 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
+        self.write_deferred = self._events.write_deferred
         self._may_defer = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers = itertools.count(first_call)
@@ -185,6 +186,7 @@ class CaptureContext:
     def leave_to_parent(self) -> None:
         """In a forked child: record nothing, and take no lock that another thread may have held."""
         self._failure, self._is_forked = _FORKED, True
+        self._events.forget_deferred()
 
     # The boundary's side
 
@@ -205,14 +207,14 @@ class CaptureContext:
             if kind == "tool":
                 data["tool"] = call.name
                 if call.facts:
-                    data |= self._payloads.facts(_facts_of(call))
+                    data |= self._payloads.facts(call)
                 data["args"] = self._payloads.asked(call.request, is_json=call.is_json)
                 self._events.append(b"tool_call", encode_clean(data))
             elif kind != "llm":
                 self._record_outside_call(call, data)
             elif call.may_leave_first is not None and self._may_defer and call.may_leave_first():
                 step.leaves_first = step.is_deferred = True
-                self._events.defer(lambda: self._record_model_call(step, data))
+                self._events.defer(partial(self._record_model_call, step, data))
             else:
                 self._record_model_call(step, data)
         except Exception as error:
@@ -347,12 +349,12 @@ class CaptureContext:
         """Write what was told, in one go; where a secret may be in any of it, event by event."""
         told, self._told, self._told_bytes = self._told, [], 0
         texts = [each.text for each in told if each.text is not None]
-        is_clean = self._redactor.is_clean(b"\n".join(texts))
+        is_clean = not self._redactor.is_suspect(b"\n".join(texts))
         self._events.append_all(
             (
                 each.type.encode(),
                 each.text
-                if each.text is not None and (is_clean or self._redactor.is_clean(each.text))
+                if each.text is not None and (is_clean or not self._redactor.is_suspect(each.text))
                 else self._payloads.told(each.type, each.data, is_json=each.is_json),
                 each.time_ms,
             )
@@ -481,7 +483,7 @@ class CaptureContext:
 
     def _record_outside_call(self, call: Call, data: dict[str, Any]) -> None:
         data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        data |= self._payloads.facts(_facts_of(call))
+        data |= self._payloads.facts(call)
         data["request"] = self._payloads.asked(call.request, is_json=call.is_json)
         if call.beside:
             data["beside"] = call.beside
@@ -494,7 +496,7 @@ class CaptureContext:
         try:
             text, asked = self._payloads.asked_of_model(call.request, is_json=call.is_json)
             digest = digest_of_bytes(text)
-            facts = self._payloads.facts(_facts_of(call))
+            facts = self._payloads.facts(call)
             data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
                 self._model = _model_of(facts)
@@ -506,11 +508,6 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
         step.is_deferred = False
-
-    def write_deferred(self) -> None:
-        """Write the calls that have left before they were recorded, in the order in which they were made."""
-        if self._failure is None:
-            self._events.write_deferred()
 
     def _record_instant(
         self,
@@ -558,8 +555,6 @@ class CaptureContext:
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
-        if step.opened is not None:
-            self._open_streams.pop(step.call_id, None)
         if self._failure is not None:
             self._tell_forked()
             return
@@ -573,7 +568,10 @@ class CaptureContext:
                     self.write_deferred()
                 if step.is_deferred:  # after a Ctrl-C; an outcome without its call could not be read
                     return
-                text = self._whole_answer(data, step) if error is None else None
+                if error is None and step.recorded_pieces is None and step.exact is None:
+                    # In one go, as nearly every answer can be written.
+                    whole = data | _model_answered(step) | {"response": step.answer}
+                    text = self._payloads.whole(whole, "response", is_json=step.call.is_json)
             if text is None:
                 self._put_outcome(data, step, error)
                 text = encode_clean(data)
@@ -586,6 +584,7 @@ class CaptureContext:
     def _put_timing(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
         """What replay must know of when the outcome came."""
         if step.opened is not None:
+            self._open_streams.pop(step.call_id, None)
             data["opened"], data["opening"] = step.opened
         elif step.gave_way and step.lane.has_order and not (error and leaving(error)):
             rounds = self._order.rounds_since_last()
@@ -593,13 +592,6 @@ class CaptureContext:
                 data["joined"] = rounds
         if step.gave_way is False:
             data["inline"] = True
-
-    def _whole_answer(self, data: dict[str, Any], step: CaptureStep) -> bytes | None:
-        """The text of a model's answer in one go, as nearly every answer can be written."""
-        if step.recorded_pieces is not None or step.exact is not None:
-            return None
-        whole = data | _model_answered(step) | {"response": step.answer}
-        return self._payloads.whole(whole, "response", is_json=step.call.is_json)
 
     def _put_outcome(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
         """The answer or the error, each in the form in which it may be written."""
@@ -645,21 +637,18 @@ class CaptureContext:
         """Recording stops here; what is written so far stays."""
         if self._failure is None:
             self._failure = RECORDING_FAILED  # for the case that there is no memory for more words
+            self._events.forget_deferred()
             self.failed_by = error.with_traceback(None)  # which would keep what there was no memory for
             reason = message_of(error) or type(error).__name__
             self._failure = self._redactor.redact_text(f"{RECORDING_FAILED}: {reason}")
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
-def _facts_of(call: Call) -> dict[str, Any]:
-    return call.facts() if callable(call.facts) else call.facts
-
-
 def _model_answered(step: CaptureStep) -> dict[str, Any]:
     """What is known of a model's answer; an outcome repeats of its call what is not said anew."""
     if step.facts.keys() >= _UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts
-    asked = _facts_of(step.call)
+    asked = step.call.facts() if callable(step.call.facts) else step.call.facts
     known = {name: asked[name] for name in _UNKNOWN_MODEL if name in asked}
     return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 

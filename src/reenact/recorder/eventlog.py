@@ -132,7 +132,9 @@ class EventLog:
             self._deferred.append(write)
 
     def write_deferred(self) -> None:
-        """Write what is deferred."""
+        """Write what is deferred, in the order in which it was."""
+        if not self._deferred:  # nor is the lock to be had in a forked child
+            return
         with self.lock:
             deferred, self._deferred = self._deferred, deque()
             try:
@@ -140,6 +142,10 @@ class EventLog:
                     deferred.popleft()()
             finally:
                 self._deferred.extendleft(reversed(deferred))
+
+    def forget_deferred(self) -> None:
+        """Nothing more is recorded; takes no lock."""
+        self._deferred = deque()
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
         """Raise :class:`~reenact.errors.FormatError` for an event that could not be read again."""

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
@@ -77,7 +78,9 @@ class Payloads:
     def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
         text = whole_text(data, answer, is_json=is_json)
-        is_fit = text is not None and len(text) <= self._threshold_bytes and self._redactor.is_clean(text)
+        is_fit = (
+            text is not None and len(text) <= self._threshold_bytes and not self._redactor.is_suspect(text)
+        )
         return text if is_fit else None
 
     def told_text(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> bytes | None:
@@ -108,9 +111,9 @@ class Payloads:
         text = self._redactor.redact_json(object_text(data, is_json=is_json))
         return text if len(text) <= self._threshold_bytes else encode_clean(self._stored_members(text))
 
-    def members(self, data: dict[str, Any]) -> dict[str, Any]:
+    def members(self, data: dict[str, Any], *, is_json: bool = False) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""
-        plain = object_text(data)
+        plain = object_text(data, is_json=is_json)
         text = self._redactor.redact_json(plain)
         if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
             return {**data}
@@ -120,8 +123,9 @@ class Payloads:
         members: dict[str, Any] = _decode_members(text)
         return members | {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
-    def facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def facts(self, call: Call) -> dict[str, Any]:
         """What is recorded beside a call; HTTP headers one by one, for clients send most of them again."""
+        facts = call.facts() if callable(call.facts) else call.facts
         headers = facts.get("headers")
         if not isinstance(headers, dict):
             return self.members(facts)
@@ -131,7 +135,7 @@ class Payloads:
             return self.members(facts)
         rest = {**facts}
         del rest["headers"]
-        return self.members(rest) | {"headers": _Raw(text)}
+        return self.members(rest, is_json=call.is_json) | {"headers": _Raw(text)}
 
     def stored(self, text: bytes) -> msgspec.Raw:
         """*text* itself, or a reference to its blob."""
@@ -215,16 +219,13 @@ class Sharing:
     def __init__(self) -> None:
         self._written: dict[bytes, _Place] = {}
 
-    def shrink(self, call_id: str, value: Any) -> Any:
+    def shrink(self, call_id: str, value: Any, path: tuple[str, ...] = ()) -> Any:
         """*value*, a request about to be written as *call_id*, with references for what is there already.
 
         For one caller at a time, who writes the result before the next one asks.
         """
-        return self._shrink(call_id, value, ())
-
-    def _shrink(self, call_id: str, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, dict) and len(path) < 2:
-            return {key: self._shrink(call_id, child, (*path, key)) for key, child in value.items()}
+            return {key: self.shrink(call_id, child, (*path, key)) for key, child in value.items()}
         if isinstance(value, list):
             return self._shrink_list(call_id, value, path)
         if not isinstance(value, dict) and not (isinstance(value, str) and len(value) > _SMALL_CHARS):

@@ -6,7 +6,7 @@ import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from threading import RLock
 from typing import Any, AnyStr, Final
 
@@ -49,7 +49,8 @@ class Redactor:
         if profile not in PROFILES:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
         known = compiled(profile, tuple(secrets), tuple(extra_rules))
-        self._is_suspect = known.may_hold_secret
+        self.is_suspect = known.may_hold_secret
+        """Whether anything may be replaced in a text, as far as a quick look can tell."""
         self.count = 0
         """How many values were replaced so far."""
         self._count_lock = RLock()  # a finaliser may record in the middle
@@ -58,24 +59,20 @@ class Redactor:
             placeholders=self._placeholders,
             registered=known.registered,
             shapes=known.shapes,
-            is_suspect=lambda text: self._is_suspect(_to_bytes(text)),
+            is_suspect=lambda text: self.is_suspect(_to_bytes(text)),
             is_base64_suspect=lambda text: known.may_hold_base64(_to_bytes(text)),
             by_name=profile != "none",
             strict=profile == "strict",
         )
         self._redact_known_header = lru_cache(1024)(self._known_header)
 
-    def is_clean(self, text: bytes) -> bool:
-        """Whether nothing would be replaced in *text*, as far as a quick look can tell."""
-        return not self._is_suspect(text)
-
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""
-        return self._redact_json(text, canonical.encode_clean) if self._is_suspect(text) else text
+        return self._redact_json(text, canonical.encode_clean) if self.is_suspect(text) else text
 
     def redact_ordered_json(self, text: bytes) -> bytes:
         """JSON without secrets, its members in the order they had."""
-        return self._redact_json(text, canonical.encode_ordered) if self._is_suspect(text) else text
+        return self._redact_json(text, canonical.encode_ordered) if self.is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
         return self._counted(text, encode(self._text.redact_value(None, _decode(text))))
@@ -94,7 +91,7 @@ class Redactor:
         The placeholder of a secret that was cut stands in the chunk in which the secret began.
         """
         data = b"".join(chunks)
-        if not (self._is_suspect(data) or is_suspect_stream(data, self._is_suspect)):
+        if not (self.is_suspect(data) or is_suspect_stream(data, self.is_suspect)):
             return list(chunks)
         pieces = _decode_chunks(chunks)
         text = "".join(pieces)
@@ -105,9 +102,9 @@ class Redactor:
 
     def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
         """HTTP headers by their names, as canonical JSON; clients send nearly the same with every call."""
-        members = [self._redact_known_header(name, headers[name]) for name in sorted(headers)]
-        text = b"{%b}" % b",".join(members)
-        self._count(text.count(b"<secret:"))
+        text = b"{%b}" % b",".join(starmap(self._redact_known_header, sorted(headers.items())))
+        if replaced := text.count(b"<secret:"):
+            self._count(replaced)
         return text
 
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
@@ -118,13 +115,14 @@ class Redactor:
     def _counted(self, before: AnyStr, after: AnyStr) -> AnyStr:
         """*after*, or *before* itself if they are equal."""
         replaced = _count_replaced(before, after)
+        if not replaced:
+            return before
         self._count(replaced)
-        return after if replaced else before
+        return after
 
     def _count(self, replaced: int) -> None:
-        if replaced:
-            with self._count_lock:
-                self.count += replaced
+        with self._count_lock:
+            self.count += replaced
 
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:
         while True:
