@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import (
     Conversation,
     ModelMessage,
@@ -52,7 +53,7 @@ _INPUT_TEXT: Final = "\u2061input"
 """Nobody's key: holds the pieces of a tool's input until they are whole."""
 
 
-def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
     if last_segment(url_path) == "messages":
         return _has_bounded_messages
     if model_in(url_path) is not None:
@@ -60,7 +61,7 @@ def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
     return None
 
 
-def _has_bounded_messages(body: dict[str, Any]) -> bool:
+def _has_bounded_messages(body: dict[str, JsonValue]) -> bool:
     return has_messages(body) and "max_tokens" in body
 
 
@@ -74,11 +75,11 @@ def model_in(url_path: str) -> str | None:
     return None
 
 
-def streams(url_path: str, body: dict[str, Any]) -> bool:
+def streams(url_path: str, body: dict[str, JsonValue]) -> bool:
     return body.get("stream") is True or last_segment(url_path) == "invoke-with-response-stream"
 
 
-def read_conversation(body: dict[str, Any]) -> Conversation:
+def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     system = text_of(body, "system") or join_system(
         text_of(block, "text") for block in objects_of(body, "system")
     )
@@ -94,19 +95,19 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def _read_tool(tool: dict[str, Any]) -> Tool:
+def _read_tool(tool: dict[str, JsonValue]) -> Tool:
     name = text_of(tool, "name") or text_of(tool, "type") or ""
     return Tool(name=name, description=text_of(tool, "description"), schema=tool.get("input_schema"))
 
 
-def _read_content(message: dict[str, Any]) -> Iterable[Part]:
+def _read_content(message: dict[str, JsonValue]) -> Iterable[Part]:
     text = text_of(message, "content")
     if text is not None:
         return [Text(text=text)]
     return map(_read_block, objects_of(message, "content"))
 
 
-def _read_block(block: dict[str, Any]) -> Part:
+def _read_block(block: dict[str, JsonValue]) -> Part:
     match block.get("type"):
         case "text":
             return Text(text=text_of(block, "text") or "")
@@ -133,7 +134,7 @@ def _read_block(block: dict[str, Any]) -> Part:
     return other(block)
 
 
-def read_body(body: dict[str, Any]) -> ModelReply:
+def read_body(body: dict[str, JsonValue]) -> ModelReply:
     return ModelReply(
         id=text_of(body, "id"),
         model=text_of(body, "model"),
@@ -143,10 +144,10 @@ def read_body(body: dict[str, Any]) -> ModelReply:
     )
 
 
-def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
+def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     """The message that these stream events build."""
-    message: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
+    message: dict[str, JsonValue] = {}
+    blocks: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
     for event in events:
         index = integer_of(event, "index") or 0
@@ -166,7 +167,7 @@ def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
     return message
 
 
-def _grow_block(block: dict[str, Any], delta: dict[str, Any], growth: Growth) -> None:
+def _grow_block(block: dict[str, JsonValue], delta: dict[str, JsonValue], growth: Growth) -> None:
     match delta.get("type"):
         case "input_json_delta":
             growth.add(block, _INPUT_TEXT, delta.get("partial_json"))
@@ -178,15 +179,15 @@ def _grow_block(block: dict[str, Any], delta: dict[str, Any], growth: Growth) ->
             growth.add(block, _GROWING[kind], delta.get(_GROWING[kind]))
 
 
-def _with_input(block: dict[str, Any]) -> dict[str, Any]:
+def _with_input(block: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """*block* with its tool input decoded; input that is not JSON, or was cut, stays text."""
     text = block.pop(_INPUT_TEXT, "")
-    if text:
+    if isinstance(text, str) and text:
         value = loads(text)
         block["input"] = text if value is None else value
     return block
 
 
-def _drop_nulls(usage: dict[str, Any]) -> dict[str, Any]:
+def _drop_nulls(usage: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Later counts replace earlier ones, but a null does not."""
     return {name: count for name, count in usage.items() if count is not None}

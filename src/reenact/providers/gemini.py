@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import (
     Conversation,
     ModelMessage,
@@ -63,7 +64,7 @@ _USAGE: Final = {
 }
 
 
-def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
     _, verb = _model_and_verb(url_path)
     return (lambda body: isinstance(body.get("contents"), list)) if verb in _VERBS else None
 
@@ -78,11 +79,11 @@ def _model_and_verb(url_path: str) -> tuple[str, str]:
     return model, verb
 
 
-def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001 - all wires have this shape
+def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001 - all wires have this shape
     return _model_and_verb(url_path)[1] == "streamGenerateContent"
 
 
-def read_conversation(body: dict[str, Any]) -> Conversation:
+def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     """Requests may spell their members in camelCase or in snake_case: protobuf takes both."""
     system = either(body, "systemInstruction", "system_instruction")
     texts = [system] if isinstance(system, str) else [text_of(part, "text") for part in _parts(system)]
@@ -95,18 +96,18 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def _parts(content: Any) -> list[dict[str, Any]]:
+def _parts(content: JsonValue) -> list[dict[str, JsonValue]]:
     return objects_of(content, "parts")
 
 
-def _read_content(content: dict[str, Any]) -> ModelMessage:
+def _read_content(content: dict[str, JsonValue]) -> ModelMessage:
     role = text_of(content, "role") or "user"
     return ModelMessage(
         role="assistant" if role == "model" else role, parts=tuple(map(_read_part, _parts(content)))
     )
 
 
-def _read_tools(group: dict[str, Any]) -> Iterator[Tool]:
+def _read_tools(group: dict[str, JsonValue]) -> Iterator[Tool]:
     for kind, value in group.items():
         if kind in ("functionDeclarations", "function_declarations"):
             yield from map(_read_function, objects_of(group, kind))
@@ -114,7 +115,7 @@ def _read_tools(group: dict[str, Any]) -> Iterator[Tool]:
             yield Tool(name=kind)
 
 
-def _read_function(function: dict[str, Any]) -> Tool:
+def _read_function(function: dict[str, JsonValue]) -> Tool:
     return Tool(
         name=text_of(function, "name") or "",
         description=text_of(function, "description"),
@@ -122,7 +123,7 @@ def _read_function(function: dict[str, Any]) -> Tool:
     )
 
 
-def _read_part(part: dict[str, Any]) -> Part:
+def _read_part(part: dict[str, JsonValue]) -> Part:
     signature = either(part, "thoughtSignature", "thought_signature")
     signature = signature if isinstance(signature, str) else None
     text = text_of(part, "text")
@@ -138,7 +139,7 @@ def _read_part(part: dict[str, Any]) -> Part:
     return _read_result_or_media(part)
 
 
-def _read_result_or_media(part: dict[str, Any]) -> Part:
+def _read_result_or_media(part: dict[str, JsonValue]) -> Part:
     result = either(part, "functionResponse", "function_response")
     if isinstance(result, dict):
         response = result.get("response")
@@ -155,11 +156,11 @@ def _read_result_or_media(part: dict[str, Any]) -> Part:
     return other({"type": next(iter(part), "empty"), **part})
 
 
-def _text(value: Any) -> str | None:
+def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def read_body(body: dict[str, Any]) -> ModelReply:
+def read_body(body: dict[str, JsonValue]) -> ModelReply:
     candidate = next(iter(objects_of(body, "candidates")), {})
     blocked = text_of(object_of(body, "promptFeedback"), "blockReason")
     return ModelReply(
@@ -171,10 +172,10 @@ def read_body(body: dict[str, Any]) -> ModelReply:
     )
 
 
-def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     """The response that these chunks build: parts add up, everything else is replaced."""
-    body: dict[str, Any] = {}
-    candidates: dict[int, dict[str, Any]] = {}
+    body: dict[str, JsonValue] = {}
+    candidates: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
     for chunk in chunks:
         body |= chunk
@@ -188,21 +189,24 @@ def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
     return body
 
 
-def _add_content(into: dict[str, Any], content: dict[str, Any], growth: Growth) -> None:
+def _add_content(into: dict[str, JsonValue], content: dict[str, JsonValue], growth: Growth) -> None:
     if not content:
         return
-    known = into.setdefault("content", {})
-    parts: list[dict[str, Any]] = known.setdefault("parts", [])
+    known = into.setdefault("content", {"parts": []})
+    assert isinstance(known, dict)  # made here
+    parts = known["parts"]
+    assert isinstance(parts, list)
     known |= {key: value for key, value in content.items() if key != "parts"}
     for part in _parts(content):
-        if parts and _continues(parts[-1], part):
-            growth.add(parts[-1], "text", part["text"])
-            parts[-1] |= {key: value for key, value in part.items() if key != "text"}
+        last = parts[-1] if parts else None
+        if isinstance(last, dict) and _continues(last, part):
+            growth.add(last, "text", part["text"])
+            last |= {key: value for key, value in part.items() if key != "text"}
         else:
             parts.append(dict(part))
 
 
-def _continues(last: dict[str, Any], part: dict[str, Any]) -> bool:
+def _continues(last: dict[str, JsonValue], part: dict[str, JsonValue]) -> bool:
     """Text goes on until it turns into thinking or back, or until a signature closes it."""
     both_text = "text" in last and isinstance(part.get("text"), str)
     return both_text and last.get("thought") == part.get("thought") and "thoughtSignature" not in last

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
+
 Provider: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ollama"]
 """Names the wire format; who answers behind an address is not known from the bytes."""
 
@@ -49,7 +51,7 @@ class Thinking(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="thinki
 
 class ToolCallPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_call"):
     name: str
-    arguments: Any
+    arguments: JsonValue
     """The decoded JSON; ``None`` when *arguments_text* is there instead."""
     id: str | None = None
     arguments_text: str | None = None
@@ -58,7 +60,7 @@ class ToolCallPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="to
 
 
 class ToolResultPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_result"):
-    content: Any
+    content: JsonValue
     """As sent: a text, a list of parts or an object."""
     call_id: str | None = None
     name: str | None = None
@@ -74,7 +76,7 @@ class Other(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="other"):
     """A part without a neutral meaning, such as a tool that the provider ran itself."""
 
     type: str
-    value: dict[str, Any]
+    value: dict[str, JsonValue]
 
 
 Part: TypeAlias = Text | Media | Thinking | ToolCallPart | ToolResultPart | Refusal | Other
@@ -88,7 +90,7 @@ class ModelMessage(Meaning, frozen=True, kw_only=True):
 class Tool(Meaning, frozen=True, kw_only=True):
     name: str
     description: str | None = None
-    schema: Any = None
+    schema: JsonValue = None
     """``None`` for tools that the provider defines and runs."""
 
 
@@ -99,7 +101,7 @@ class Conversation(Meaning, frozen=True, kw_only=True):
     """Without the leading system messages: those are *system*."""
     system: str | None = None
     tools: tuple[Tool, ...] = ()
-    params: dict[str, Any] = {}
+    params: dict[str, JsonValue] = {}
     """As sent, but the limit, the sampling and the stop words have one name everywhere:
     ``max_tokens``, ``temperature``, ``top_p``, ``top_k``, ``seed``, ``stop``."""
 
@@ -123,7 +125,7 @@ class TokenUsage(Meaning, frozen=True, kw_only=True):
     cached_input_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
-    sent: dict[str, Any] = {}
+    sent: dict[str, JsonValue] = {}
     """The provider's own usage object."""
 
 
@@ -150,7 +152,7 @@ class ModelResponse(ModelReply, frozen=True, kw_only=True):
     complete: bool
     """Whether the model ended its message: false after an error and for a stream that was cut."""
     error: ModelError | None = None
-    body: dict[str, Any] = {}
+    body: dict[str, JsonValue] = {}
     """The response body as sent; for a stream, the body that the same answer has without streaming."""
 
     @property

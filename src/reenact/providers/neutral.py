@@ -7,9 +7,9 @@ is ``{"text", "reasoning", "tool_calls"}``; a tool call has ``id``, ``name`` and
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
-from reenact.canonical import digest
+from reenact.canonical import JsonValue, digest
 from reenact.errors import FormatError
 from reenact.providers.meaning import (
     ModelMessage,
@@ -24,7 +24,7 @@ from reenact.providers.meaning import (
 )
 
 
-def read_neutral_request(request: Any) -> ModelRequest | None:
+def read_neutral_request(request: object) -> ModelRequest | None:
     """What a request in the neutral form asks; ``None`` where it is none."""
     if not isinstance(request, dict) or "url" in request or not isinstance(request.get("messages"), list):
         return None
@@ -49,7 +49,7 @@ def read_neutral_request(request: Any) -> ModelRequest | None:
     )
 
 
-def read_neutral_response(provider: str, response: Any) -> ModelResponse | None:
+def read_neutral_response(provider: str, response: object) -> ModelResponse | None:
     """What an answer in the neutral form says; ``None`` where it is none."""
     if not isinstance(response, dict) or not response.keys() <= {"text", "reasoning", "tool_calls"}:
         return None
@@ -62,7 +62,7 @@ def read_neutral_response(provider: str, response: Any) -> ModelResponse | None:
     return ModelResponse(provider=cast(Provider, provider), status=200, complete=True, parts=tuple(parts))
 
 
-def _parts(message: dict[str, Any]) -> list[Part]:
+def _parts(message: dict[str, JsonValue]) -> list[Part]:
     content = message.get("content")
     call_id = message.get("tool_call_id")
     if message.get("role") == "tool" or call_id is not None:
@@ -80,19 +80,19 @@ def _parts(message: dict[str, Any]) -> list[Part]:
     return found + _calls(message.get("tool_calls"))
 
 
-def _calls(calls: Any) -> list[Part]:
+def _calls(calls: object) -> list[Part]:
     return [
         ToolCallPart(
             name=str(call.get("name") or "unknown"),
             arguments=call.get("arguments"),
             id=call["id"] if isinstance(call.get("id"), str) else None,
         )
-        for call in calls or ()
+        for call in (calls if isinstance(calls, list) else ())
         if isinstance(call, dict)
     ]
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import (
     Conversation,
     ModelMessage,
@@ -42,7 +43,7 @@ _USAGE: Final = {"input_tokens": "prompt_eval_count", "output_tokens": "eval_cou
 _TEXTS: Final = ("content", "response", "thinking")
 
 
-def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
     match path_segments(url_path)[-2:]:
         case ["api", "chat"]:
             return lambda body: isinstance(body.get("model"), str) and has_messages(body)
@@ -55,12 +56,12 @@ def model_in(url_path: str) -> str | None:  # noqa: ARG001 - all wires have this
     return None
 
 
-def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001
+def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001
     """Streaming is the default here."""
     return body.get("stream") is not False
 
 
-def read_conversation(body: dict[str, Any]) -> Conversation:
+def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     prompt = text_of(body, "prompt")
     sent = objects_of(body, "messages")
     if prompt is not None:
@@ -74,7 +75,7 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def _read_message(message: dict[str, Any]) -> ModelMessage:
+def _read_message(message: dict[str, JsonValue]) -> ModelMessage:
     role = text_of(message, "role") or ""
     if role != "tool":
         return ModelMessage(role=role, parts=tuple(_read_parts(message)))
@@ -86,7 +87,7 @@ def _read_message(message: dict[str, Any]) -> ModelMessage:
     return ModelMessage(role=role, parts=(result,))
 
 
-def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
+def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
     thinking = text_of(message, "thinking")
     if thinking:
         yield Thinking(text=thinking)
@@ -101,7 +102,7 @@ def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
         yield tool_call(text_of(function, "name"), function.get("arguments"), call_id=text_of(call, "id"))
 
 
-def read_body(body: dict[str, Any]) -> ModelReply:
+def read_body(body: dict[str, JsonValue]) -> ModelReply:
     """``/api/generate`` has the members of the message at the top, and calls its content *response*."""
     message = object_of(body, "message") or {
         "content": body.get("response"),
@@ -117,14 +118,14 @@ def read_body(body: dict[str, Any]) -> ModelReply:
     )
 
 
-def _counts(body: dict[str, Any]) -> dict[str, Any]:
+def _counts(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: value for name, value in body.items() if name.endswith(("_count", "_duration"))}
 
 
-def fold(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def fold(lines: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     """The response that these lines build."""
-    body: dict[str, Any] = {}
-    message: dict[str, Any] = {}
+    body: dict[str, JsonValue] = {}
+    message: dict[str, JsonValue] = {}
     growth = Growth()
     for line in lines:
         body |= {key: value for key, value in line.items() if key not in ("message", *_TEXTS)}
@@ -134,7 +135,7 @@ def fold(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return body | {"message": message} if message else body
 
 
-def _add(into: dict[str, Any], piece: dict[str, Any], growth: Growth) -> None:
+def _add(into: dict[str, JsonValue], piece: dict[str, JsonValue], growth: Growth) -> None:
     for key, value in piece.items():
         if key in _TEXTS:
             growth.add(into, key, value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import (
     Conversation,
     ModelMessage,
@@ -50,7 +51,7 @@ _SENT_ONCE: Final = frozenset({"role", "id", "type", "name", "index", "format"})
 """Texts of a delta that are not pieces: some servers repeat them in every chunk."""
 
 
-def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
     return has_messages if path_segments(url_path)[-2:] == ("chat", "completions") else None
 
 
@@ -60,11 +61,11 @@ def model_in(url_path: str) -> str | None:
     return unquote(segments[-3]) if segments[-4:-3] == ("deployments",) else None
 
 
-def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001 - all wires have this shape
+def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001 - all wires have this shape
     return body.get("stream") is True
 
 
-def read_conversation(body: dict[str, Any]) -> Conversation:
+def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     system, messages = split_system(map(_read_message, objects_of(body, "messages")))
     tools = objects_of(body, "tools") or objects_of(body, "functions")
     return Conversation(
@@ -75,7 +76,7 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def read_tool(tool: dict[str, Any]) -> Tool:
+def read_tool(tool: dict[str, JsonValue]) -> Tool:
     """A tool of Chat Completions or Ollama, also as the older flat ``functions``."""
     spec = object_of(tool, "function") or object_of(tool, "custom") or tool
     return Tool(
@@ -85,7 +86,7 @@ def read_tool(tool: dict[str, Any]) -> Tool:
     )
 
 
-def _read_message(message: dict[str, Any]) -> ModelMessage:
+def _read_message(message: dict[str, JsonValue]) -> ModelMessage:
     role = text_of(message, "role") or ""
     if role in ("tool", "function"):
         result = ToolResultPart(
@@ -97,7 +98,7 @@ def _read_message(message: dict[str, Any]) -> ModelMessage:
     return ModelMessage(role=role, parts=tuple(_read_parts(message)))
 
 
-def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
+def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
     yield from _read_thinking(message)
     text = text_of(message, "content")
     if text:
@@ -120,7 +121,7 @@ def _read_parts(message: dict[str, Any]) -> Iterator[Part]:
         yield tool_call(text_of(older, "name"), older.get("arguments"), call_id=None)
 
 
-def _read_thinking(message: dict[str, Any]) -> Iterator[Thinking]:
+def _read_thinking(message: dict[str, JsonValue]) -> Iterator[Thinking]:
     """Not OpenAI's own: ``reasoning_details`` is OpenRouter's, the plain texts are DeepSeek's and vLLM's."""
     details = objects_of(message, "reasoning_details")
     for detail in details:
@@ -135,7 +136,7 @@ def _read_thinking(message: dict[str, Any]) -> Iterator[Thinking]:
         yield Thinking(text=text)
 
 
-def _read_part(part: dict[str, Any]) -> Part:
+def _read_part(part: dict[str, JsonValue]) -> Part:
     match part.get("type"):
         case "text":
             return Text(text=text_of(part, "text") or "")
@@ -152,7 +153,7 @@ def _read_part(part: dict[str, Any]) -> Part:
     return other(part)
 
 
-def read_body(body: dict[str, Any]) -> ModelReply:
+def read_body(body: dict[str, JsonValue]) -> ModelReply:
     choice = next(iter(objects_of(body, "choices")), {})
     return ModelReply(
         id=text_of(body, "id"),
@@ -163,10 +164,10 @@ def read_body(body: dict[str, Any]) -> ModelReply:
     )
 
 
-def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     """The completion that these chunks build."""
-    body: dict[str, Any] = {}
-    choices: dict[int, dict[str, Any]] = {}
+    body: dict[str, JsonValue] = {}
+    choices: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
     for chunk in chunks:
         body |= {key: value for key, value in chunk.items() if key != "choices" and value is not None}
@@ -180,34 +181,39 @@ def fold(chunks: list[dict[str, Any]]) -> dict[str, Any]:
     return body
 
 
-def _merge_choice(into: dict[str, Any], choice: dict[str, Any], growth: Growth) -> None:
-    _merge(into["message"], object_of(choice, "delta"), growth)
+def _merge_choice(into: dict[str, JsonValue], choice: dict[str, JsonValue], growth: Growth) -> None:
+    _merge(_object_in(into, "message"), object_of(choice, "delta"), growth)
     for key, value in choice.items():
         if key == "logprobs" and isinstance(value, dict):
-            _merge(_slot(into, key, dict), value, growth)
+            _merge(_object_in(into, key), value, growth)
         elif key not in ("delta", "message", "index") and (value is not None or key not in into):
             into[key] = value
 
 
-def _merge(into: dict[str, Any], delta: dict[str, Any], growth: Growth) -> None:
+def _merge(into: dict[str, JsonValue], delta: dict[str, JsonValue], growth: Growth) -> None:
     for key, value in delta.items():
         if isinstance(value, dict):
-            _merge(_slot(into, key, dict), value, growth)
+            _merge(_object_in(into, key), value, growth)
         elif isinstance(value, list):
-            _merge_items(_slot(into, key, list), value, growth)
+            items = into.get(key)
+            if not isinstance(items, list):
+                into[key] = items = []
+            _merge_items(items, value, growth)
         elif isinstance(value, str) and key not in _SENT_ONCE:
             growth.add(into, key, value)
         elif value or key not in into:
             into[key] = value
 
 
-def _slot(into: dict[str, Any], key: str, kind: type) -> Any:
-    if not isinstance(into.get(key), kind):
-        into[key] = kind()
-    return into[key]
+def _object_in(into: dict[str, JsonValue], key: str) -> dict[str, JsonValue]:
+    """The member *key*, made an object if it is none."""
+    known = into.get(key)
+    if not isinstance(known, dict):
+        into[key] = known = {}
+    return known
 
 
-def _merge_items(into: list[Any], items: list[Any], growth: Growth) -> None:
+def _merge_items(into: list[JsonValue], items: list[JsonValue], growth: Growth) -> None:
     """Items with an index or a function come in pieces, all others whole."""
     for item in items:
         if isinstance(item, dict) and ("index" in item or "function" in item):
@@ -219,7 +225,7 @@ def _merge_items(into: list[Any], items: list[Any], growth: Growth) -> None:
             into.append(item)
 
 
-def _find_begun_item(items: list[Any], piece: dict[str, Any]) -> dict[str, Any] | None:
+def _find_begun_item(items: list[JsonValue], piece: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
     """The item that *piece* continues; another id is another call, because some servers count no index."""
     for item in reversed(items):
         if isinstance(item, dict) and item.get("index") == piece.get("index"):
@@ -228,7 +234,7 @@ def _find_begun_item(items: list[Any], piece: dict[str, Any]) -> dict[str, Any] 
     return None
 
 
-def _without_call_indexes(choice: dict[str, Any]) -> dict[str, Any]:
+def _without_call_indexes(choice: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for call in objects_of(choice["message"], "tool_calls"):
         call.pop("index", None)
     return choice

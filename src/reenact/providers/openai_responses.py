@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import (
     Conversation,
     ModelMessage,
@@ -48,15 +49,15 @@ _USAGE: Final = {
     "reasoning_tokens": "output_tokens_details.reasoning_tokens",
 }
 _WITHOUT_INPUT: Final = ("previous_response_id", "prompt", "conversation")
-"""Any of these lets a request leave out its input."""
+"""JsonValue of these lets a request leave out its input."""
 _ENDED: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 
 
-def recogniser(url_path: str) -> Callable[[dict[str, Any]], bool] | None:
+def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
     return _asks if path_segments(url_path)[-1:] == ("responses",) else None
 
 
-def _asks(body: dict[str, Any]) -> bool:
+def _asks(body: dict[str, JsonValue]) -> bool:
     has_input = isinstance(body.get("input"), str | list)
     return (has_input and "model" in body) or any(body.get(key) for key in _WITHOUT_INPUT)
 
@@ -65,13 +66,15 @@ def model_in(url_path: str) -> str | None:  # noqa: ARG001 - all wires have this
     return None
 
 
-def streams(url_path: str, body: dict[str, Any]) -> bool:  # noqa: ARG001
+def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001
     return body.get("stream") is True
 
 
-def read_conversation(body: dict[str, Any]) -> Conversation:
+def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     text = text_of(body, "input")
-    items = [{"role": "user", "content": text}] if text is not None else objects_of(body, "input")
+    items = objects_of(body, "input")
+    if text is not None:
+        items = [{"role": "user", "content": text}]
     system, messages = split_system(map(_read_item, items))
     return Conversation(
         system=join_system([text_of(body, "instructions"), system]),
@@ -81,18 +84,18 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     )
 
 
-def _read_tool(tool: dict[str, Any]) -> Tool:
+def _read_tool(tool: dict[str, JsonValue]) -> Tool:
     name = text_of(tool, "name") or text_of(tool, "type") or ""
     return Tool(name=name, description=text_of(tool, "description"), schema=tool.get("parameters"))
 
 
-def _read_item(item: dict[str, Any]) -> ModelMessage:
+def _read_item(item: dict[str, JsonValue]) -> ModelMessage:
     parts = tuple(_read_parts(item))
     role = "tool" if any(isinstance(part, ToolResultPart) for part in parts) else "assistant"
     return ModelMessage(role=text_of(item, "role") or role, parts=parts)
 
 
-def _read_parts(item: dict[str, Any]) -> Iterator[Part]:
+def _read_parts(item: dict[str, JsonValue]) -> Iterator[Part]:
     """The parts of one item: a message has several, everything else is one."""
     kind, call_id = text_of(item, "type") or "message", text_of(item, "call_id")
     if kind == "message":
@@ -111,7 +114,7 @@ def _read_parts(item: dict[str, Any]) -> Iterator[Part]:
         yield other(item)
 
 
-def _read_content(part: dict[str, Any]) -> Part:
+def _read_content(part: dict[str, JsonValue]) -> Part:
     match part.get("type"):
         case "input_text" | "output_text" | "text":
             return Text(text=text_of(part, "text") or "")
@@ -125,14 +128,14 @@ def _read_content(part: dict[str, Any]) -> Part:
     return other(part)
 
 
-def _read_reasoning(item: dict[str, Any]) -> Thinking:
+def _read_reasoning(item: dict[str, JsonValue]) -> Thinking:
     texts = [text_of(part, "text") or "" for key in ("summary", "content") for part in objects_of(item, key)]
     return Thinking(
         text="\n\n".join(texts), id=text_of(item, "id"), sealed=text_of(item, "encrypted_content")
     )
 
 
-def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCallPart:
+def _read_call(kind: str, call_id: str, item: dict[str, JsonValue]) -> ToolCallPart:
     name = text_of(item, "name") or kind.removesuffix("_call")
     if kind == "custom_tool_call":
         text = text_of(item, "input") or ""
@@ -140,7 +143,7 @@ def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCallPart:
     return tool_call(name, either(item, "arguments", "action", "actions", "operation"), call_id=call_id)
 
 
-def read_body(body: dict[str, Any]) -> ModelReply:
+def read_body(body: dict[str, JsonValue]) -> ModelReply:
     return ModelReply(
         id=text_of(body, "id"),
         model=text_of(body, "model"),
@@ -150,15 +153,15 @@ def read_body(body: dict[str, Any]) -> ModelReply:
     )
 
 
-def _stop_reason(body: dict[str, Any]) -> str | None:
+def _stop_reason(body: dict[str, JsonValue]) -> str | None:
     """The reason for an incomplete response, else its status once that is final."""
     status = text_of(body, "status")
     return text_of(object_of(body, "incomplete_details"), "reason") or (status if status in _ENDED else None)
 
 
-def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
+def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     """The response that these stream events build; a final event brings it whole."""
-    body: dict[str, Any] = {}
+    body: dict[str, JsonValue] = {}
     output = _Output()
     for event in events:
         body |= object_of(event, "response")
@@ -166,7 +169,7 @@ def fold(events: list[dict[str, Any]]) -> dict[str, Any]:
     items = output.settle()
     # Some servers leave the output out of the final event.
     if items and not objects_of(body, "output"):
-        body["output"] = items
+        body["output"] = list(items)
     return body
 
 
@@ -193,11 +196,11 @@ class _Output:
     """The output items, while they grow."""
 
     def __init__(self) -> None:
-        self._items: dict[int, dict[str, Any]] = {}
-        self._parts: dict[tuple[int, str, int], dict[str, Any]] = {}
+        self._items: dict[int, dict[str, JsonValue]] = {}
+        self._parts: dict[tuple[int, str, int], dict[str, JsonValue]] = {}
         self._growth = Growth()
 
-    def add(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, JsonValue]) -> None:
         kind, index = text_of(event, "type") or "", integer_of(event, "output_index")
         if index is None:
             return
@@ -213,13 +216,13 @@ class _Output:
         elif kind in _ITEMS_GROWING and index in self._items:
             self._growth.add(self._items[index], _ITEMS_GROWING[kind], event.get("delta"))
 
-    def _part(self, index: int, into: str, place: int, fresh: dict[str, Any]) -> dict[str, Any]:
+    def _part(self, index: int, into: str, place: int, fresh: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if (index, into, place) not in self._parts:
             part = self._parts[index, into, place] = dict(fresh)
             item = self._items.setdefault(index, {})
             item[into] = [*list_of(item, into), part]
         return self._parts[index, into, place]
 
-    def settle(self) -> list[dict[str, Any]]:
+    def settle(self) -> list[dict[str, JsonValue]]:
         self._growth.settle()
         return [self._items[index] for index in sorted(self._items)]

@@ -14,47 +14,47 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
-from reenact.canonical import MAX_DEPTH, digest_of_bytes
+from reenact.canonical import MAX_DEPTH, JsonValue, digest_of_bytes
 from reenact.providers.meaning import Media, ModelMessage, Other, Text, TokenUsage, ToolCallPart
 
 
-def text_of(value: Any, key: str) -> str | None:
+def text_of(value: JsonValue, key: str) -> str | None:
     member = value.get(key) if isinstance(value, dict) else None
     return member if isinstance(member, str) else None
 
 
-def integer_of(value: Any, key: str) -> int | None:
+def integer_of(value: JsonValue, key: str) -> int | None:
     member = value.get(key) if isinstance(value, dict) else None
     return member if isinstance(member, int) and not isinstance(member, bool) else None
 
 
-def object_of(value: Any, key: str) -> dict[str, Any]:
+def object_of(value: JsonValue, key: str) -> dict[str, JsonValue]:
     """The member, or an empty object."""
     member = value.get(key) if isinstance(value, dict) else None
     return member if isinstance(member, dict) else {}
 
 
-def list_of(value: Any, key: str) -> list[Any]:
+def list_of(value: JsonValue, key: str) -> list[JsonValue]:
     """The member, or an empty list."""
     member = value.get(key) if isinstance(value, dict) else None
     return member if isinstance(member, list) else []
 
 
-def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
+def objects_of(value: JsonValue, key: str) -> list[dict[str, JsonValue]]:
     """The objects in a list member."""
     member = value.get(key) if isinstance(value, dict) else None
     return [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
 
 
-def has_messages(body: dict[str, Any]) -> bool:
+def has_messages(body: dict[str, JsonValue]) -> bool:
     return isinstance(body.get("messages"), list)
 
 
-def either(value: dict[str, Any], *keys: str) -> Any:
+def either(value: dict[str, JsonValue], *keys: str) -> JsonValue:
     """The first of the members that is there and not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 
@@ -64,9 +64,9 @@ class Growth:
 
     def __init__(self) -> None:
         # Holding the object keeps its id from being used again.
-        self._grown: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
+        self._grown: dict[tuple[int, str], tuple[dict[str, JsonValue], list[str]]] = {}
 
-    def add(self, target: dict[str, Any], key: str, piece: Any) -> None:
+    def add(self, target: dict[str, JsonValue], key: str, piece: JsonValue) -> None:
         """Append *piece* to the text ``target[key]``; what is no text is ignored."""
         if not isinstance(piece, str):
             return
@@ -90,7 +90,7 @@ _CHECKSUM_BYTES: Final = 4
 
 
 class Frames(NamedTuple):
-    objects: list[dict[str, Any]]
+    objects: list[dict[str, JsonValue]]
     streamed: bool
     """False when the body is one single object."""
 
@@ -105,7 +105,7 @@ def read_frames(body: bytes) -> Frames:
     return Frames([value for value in values if isinstance(value, dict)], streamed=True)
 
 
-def _stream_values(body: bytes) -> Iterable[Any]:
+def _stream_values(body: bytes) -> Iterable[JsonValue]:
     if body.startswith(b"{"):
         return map(loads, body.splitlines())
     if body.startswith(b"["):
@@ -115,11 +115,11 @@ def _stream_values(body: bytes) -> Iterable[Any]:
     return map(loads, _sse_data(body))
 
 
-def loads(text: bytes | str) -> Any:
+def loads(text: bytes | str) -> JsonValue:
     """The JSON value, or ``None`` when there is none, or one nested too deeply to be written again."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
-        value = orjson.loads(data)
+        value: JsonValue = orjson.loads(data)
         if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
             orjson.dumps(value)
     except (ValueError, TypeError, RecursionError):
@@ -143,7 +143,7 @@ def _sse_data(body: bytes) -> Iterator[bytes]:
         yield b"\n".join(data)
 
 
-def _cut_array(body: bytes) -> Iterator[Any]:
+def _cut_array(body: bytes) -> Iterator[JsonValue]:
     # An incremental decoder holds back the half of a character at the cut.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
     decoder, position = json.JSONDecoder(), 0
@@ -158,7 +158,7 @@ def _cut_array(body: bytes) -> Iterator[Any]:
         position = end
 
 
-def _aws_events(body: bytes) -> Iterator[Any]:
+def _aws_events(body: bytes) -> Iterator[JsonValue]:
     """The payloads of ``application/vnd.amazon.eventstream``; those without ``bytes`` are exceptions."""
     position = 0
     while position + _PRELUDE.size <= len(body):
@@ -172,7 +172,7 @@ def _aws_events(body: bytes) -> Iterator[Any]:
         position = end
 
 
-def _unwrap(payload: dict[str, Any]) -> Any:
+def _unwrap(payload: dict[str, JsonValue]) -> JsonValue:
     inner = payload.get("bytes")
     if not isinstance(inner, str):
         return {"error": payload}
@@ -194,16 +194,18 @@ def last_segment(url_path: str) -> str:
 
 
 def tool_call(
-    name: str | None, arguments: Any, *, call_id: str | None, signature: str | None = None
+    name: str | None, arguments: JsonValue, *, call_id: str | None, signature: str | None = None
 ) -> ToolCallPart:
     """A call whose *arguments* are JSON text, as most wires send them, or a value already."""
-    value = loads(arguments) if isinstance(arguments, str) else arguments
-    is_text = isinstance(arguments, str) and value is None and arguments.strip() != "null"
+    value, text = arguments, None
+    if isinstance(arguments, str):
+        value = loads(arguments)
+        text = arguments if value is None and arguments.strip() != "null" else None
     return ToolCallPart(
         id=call_id,
         name=name or "",
         arguments=value,
-        arguments_text=arguments if is_text else None,
+        arguments_text=text,
         signature=signature,
     )
 
@@ -223,7 +225,7 @@ def media(
     return Media(media_type=media_type, url=url, file_id=file_id, digest=digest)
 
 
-def other(value: dict[str, Any]) -> Other:
+def other(value: dict[str, JsonValue]) -> Other:
     kind = value.get("type")
     return Other(type=kind if isinstance(kind, str) else "unknown", value=value)
 
@@ -242,12 +244,12 @@ def join_system(texts: Iterable[str | None]) -> str | None:
 
 
 def read_params(
-    body: dict[str, Any], *, without: frozenset[str], renamed: Mapping[str, str]
-) -> dict[str, Any]:
+    body: dict[str, JsonValue], *, without: frozenset[str], renamed: Mapping[str, str]
+) -> dict[str, JsonValue]:
     return {renamed.get(key, key): value for key, value in body.items() if key not in without}
 
 
-def read_usage(sent: dict[str, Any], places: Mapping[str, str]) -> TokenUsage | None:
+def read_usage(sent: dict[str, JsonValue], places: Mapping[str, str]) -> TokenUsage | None:
     """Token counts by the *places* where this wire has them (``field`` or ``object.field``)."""
     if not sent:
         return None

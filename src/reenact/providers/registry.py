@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from reenact.canonical import digest_of_bytes, encode
+from reenact.canonical import JsonValue, digest_of_bytes, encode
 from reenact.errors import FormatError
 from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from reenact.providers.meaning import (
@@ -22,7 +22,7 @@ from reenact.providers.meaning import (
     Thinking,
     ToolCallPart,
 )
-from reenact.providers.reading import either, read_frames
+from reenact.providers.reading import either, read_frames, text_of
 
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
@@ -64,7 +64,7 @@ def read_http_error(status: int, body: bytes) -> ModelError:
     )
 
 
-def find_error(status: int, objects: list[dict[str, Any]]) -> ModelError | None:
+def find_error(status: int, objects: list[dict[str, JsonValue]]) -> ModelError | None:
     """The first error that a body or one of its stream events reports."""
     for value in objects:
         error = value.get("error")
@@ -77,24 +77,21 @@ def find_error(status: int, objects: list[dict[str, Any]]) -> ModelError | None:
     return None
 
 
-def _read_error(status: int, error: dict[str, Any]) -> ModelError:
+def _read_error(status: int, error: dict[str, JsonValue]) -> ModelError:
     # Gemini's `code` repeats the HTTP status, its `status` is the name.
-    kind = next((error[key] for key in ("type", "status", "code") if _is_name(error.get(key))), "error")
+    names = (text_of(error, key) for key in ("type", "status", "code"))
+    kind = next((name for name in names if name and name != "error"), "error")
     return ModelError(type=kind, message=_message_text(either(error, "message", "detail")), status=status)
 
 
-def _flat_error(status: int, value: dict[str, Any]) -> ModelError | None:
+def _flat_error(status: int, value: dict[str, JsonValue]) -> ModelError | None:
     """vLLM and web frameworks put the message at the top."""
     if either(value, "message", "detail", "Message") is None:
         return None
     return _read_error(status, {"message": value.get("Message"), **value})
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and value != "error"
-
-
-def _message_text(value: Any) -> str:
+def _message_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
@@ -108,25 +105,25 @@ class WireFormat(Protocol):
     @property
     def NAME(self) -> Provider: ...  # noqa: N802 - a constant of the module
 
-    def recogniser(self, url_path: str) -> Callable[[dict[str, Any]], object] | None:
+    def recogniser(self, url_path: str) -> Callable[[dict[str, JsonValue]], object] | None:
         """Tells by its body whether a request to *url_path* asks a model; ``None`` where none does."""
 
     def model_in(self, url_path: str) -> str | None: ...
 
-    def streams(self, url_path: str, body: dict[str, Any]) -> bool: ...
+    def streams(self, url_path: str, body: dict[str, JsonValue]) -> bool: ...
 
-    def read_conversation(self, body: dict[str, Any]) -> Conversation: ...
+    def read_conversation(self, body: dict[str, JsonValue]) -> Conversation: ...
 
-    def read_body(self, body: dict[str, Any]) -> ModelReply: ...
+    def read_body(self, body: dict[str, JsonValue]) -> ModelReply: ...
 
-    def fold(self, objects: list[dict[str, Any]]) -> dict[str, Any]: ...
+    def fold(self, objects: list[dict[str, JsonValue]]) -> dict[str, JsonValue]: ...
 
 
 _WIRES: Final[tuple[WireFormat, ...]] = (anthropic, openai_chat, openai_responses, gemini, ollama)
 _BY_NAME: Final[Mapping[Provider, WireFormat]] = {wire.NAME: wire for wire in _WIRES}
 
 
-def recognise(method: str, url_path: str, body: Any) -> Provider | None:
+def recognise(method: str, url_path: str, body: JsonValue) -> Provider | None:
     """The wire format of a request with the decoded JSON *body*; ``None`` when it is no model call."""
     if isinstance(body, dict) and method.upper() == "POST":
         for name, asks_model in _recognisers(url_path):
@@ -136,13 +133,13 @@ def recognise(method: str, url_path: str, body: Any) -> Provider | None:
 
 
 @lru_cache(maxsize=256)
-def _recognisers(url_path: str) -> list[tuple[Provider, Callable[[dict[str, Any]], object]]]:
+def _recognisers(url_path: str) -> list[tuple[Provider, Callable[[dict[str, JsonValue]], object]]]:
     """The formats that requests to this path may have: nearly always one or none."""
     found = ((wire.NAME, wire.recogniser(url_path)) for wire in _WIRES)
     return [(name, recogniser) for name, recogniser in found if recogniser is not None]
 
 
-def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> dict[str, Any]:
+def request_fields(provider: Provider, url_path: str, body: dict[str, JsonValue]) -> dict[str, Any]:
     """For ``llm_request``, without reading the conversation; ``toolSchemaHash`` only when there are tools.
 
     Raises :class:`FormatError` for a body that holds what canonical JSON cannot.
@@ -167,16 +164,18 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, Any]) -> d
     return fields
 
 
-def read_conversation(url_path: str, body: Any) -> Conversation | None:
+def read_conversation(url_path: str, body: JsonValue) -> Conversation | None:
     """What a request asks, without digests of it; ``None`` when it is no model call."""
     provider = recognise("POST", url_path, body)
-    return _BY_NAME[provider].read_conversation(body) if provider is not None else None
+    if provider is None or not isinstance(body, dict):
+        return None
+    return _BY_NAME[provider].read_conversation(body)
 
 
-def read_request(url_path: str, body: Any) -> ModelRequest | None:
+def read_request(url_path: str, body: JsonValue) -> ModelRequest | None:
     """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
     provider = recognise("POST", url_path, body)
-    if provider is None:
+    if provider is None or not isinstance(body, dict):
         return None
     try:
         fields = request_fields(provider, url_path, body)

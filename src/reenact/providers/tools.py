@@ -8,10 +8,10 @@ no tool call, because the agent's tools are plain functions. Both get them from 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.providers.meaning import ModelRequest, ModelResponse, ToolCallPart, ToolResultPart
 
 
@@ -57,7 +57,7 @@ class DerivedTools:
         self._waiting: dict[str, ToolCallPart] = {}
         """By the id that the call has in events."""
 
-    def derive_calls(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, Any]]:
+    def derive_calls(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, JsonValue]]:
         """The data of a ``tool_call`` event for each call that an answer asks for."""
         for number, call in enumerate(response.tool_calls, 1):
             call_id = f"{exchange_id}.{number}"
@@ -66,7 +66,7 @@ class DerivedTools:
             known = {"toolCallId": call.id} if call.id is not None else {}
             yield {"callId": call_id, "tool": call.name, "args": args, "derived": True, **known}
 
-    def derive_results(self, request: ModelRequest) -> Iterator[dict[str, Any]]:
+    def derive_results(self, request: ModelRequest) -> Iterator[dict[str, JsonValue]]:
         """The data of a ``tool_result`` event for each result in a request that was not in one before."""
         for call_id, result in self._pair_answers(request):
             del self._waiting[call_id]
@@ -84,14 +84,14 @@ class DerivedTools:
         return [(by_call[id(call)], result) for call, result in pair_tool_results(calls.values(), results)]
 
 
-def _outcome(result: ToolResultPart) -> dict[str, Any]:
+def _outcome(result: ToolResultPart) -> dict[str, JsonValue]:
     content = _text(result.content)
     if not result.is_error:
         return {"ok": True, "result": content}
     return {"ok": False, "error": {"type": "ToolError", "message": content}}
 
 
-def _text(content: Any) -> Any:
+def _text(content: JsonValue) -> JsonValue:
     """A list of texts is what several wire formats make of one text."""
     parts = content if isinstance(content, list) else [content]
     found = [part.get("text") if isinstance(part, dict) else part for part in parts]
