@@ -70,3 +70,22 @@ def test_a_fork_from_within_a_library_that_is_being_loaded_goes_on(hook: ModuleT
     hook.run = run  # type: ignore[attr-defined]
     importlib.import_module("half_loaded")
     assert ended == [0]
+
+
+def test_a_version_without_a_place_for_us_can_be_used(
+    hook: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is patched where it can be, and that something is missing is said."""
+    hook.run = lambda: None  # type: ignore[attr-defined]
+
+    def more_patches(module: ModuleType) -> list[Patch]:
+        same = lambda original: original  # noqa: E731
+        return [Patch(module, "gone", same), Patch(module, "new", same, may_lack=True), *patches(module)]
+
+    with watched({"half_loaded": more_patches}):
+        assert importlib.import_module("half_loaded").ask() == "ours"
+    assert "this version of half_loaded is not known (gone)" in caplog.text
+    sys.modules.pop("half_loaded")
+    with watched({"half_loaded": lambda module: [Patch(module.no_class, "ask", str)]}):
+        assert importlib.import_module("half_loaded").ask() == "real"
+    assert "no_class" in caplog.text

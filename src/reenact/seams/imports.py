@@ -6,6 +6,7 @@ nothing by itself and only learns when a watched module has been executed.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -23,6 +24,8 @@ Libraries: TypeAlias = Mapping[str, Callable[[ModuleType], list[Patch]]]
 """By module name: what to patch once that module is loaded."""
 
 _lock = threading.RLock()
+_log = logging.getLogger("reenact")
+_UNKNOWN_VERSION: Final = "reenact: this version of %s is not known (%s): what it does may not be recorded"
 
 
 class _Watch:
@@ -37,10 +40,21 @@ class _Watch:
         return self._libraries.keys() - self._attached.keys()
 
     def loaded(self, module: ModuleType, name: str) -> None:
+        """Patch what is there; a version that we do not know is the program's to use all the same."""
         with _lock:
-            if name in self.names:
-                patches = self._attached[name] = self._libraries[name](module)
-                attach(patches)
+            if name not in self.names:
+                return
+            self._attached[name] = []
+            try:
+                patches = self._libraries[name](module)
+                found = [patch for patch in patches if patch.has_place]
+                missing = [patch.name for patch in patches if not patch.has_place and not patch.may_lack]
+                attach(found)
+                self._attached[name] = found
+            except AttributeError as error:
+                missing = [str(error)]
+            if missing:
+                _log.warning(_UNKNOWN_VERSION, name, ", ".join(missing))
 
     def close(self) -> None:
         with _lock:

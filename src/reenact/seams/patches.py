@@ -26,6 +26,12 @@ class Patch(msgspec.Struct, frozen=True):
     owner: Any
     name: str
     wrap: Callable[[Any], Any]
+    may_lack: bool = False
+    """Whether versions of the library that have nothing there are as good."""
+
+    @property
+    def has_place(self) -> bool:
+        return hasattr(self.owner, self.name)
 
 
 _IMMUTABLE: Final = 1 << 8

@@ -131,7 +131,7 @@ def _agents_patches(processors: ModuleType) -> list[Patch]:
     return [
         Patch(processors.BatchTraceProcessor, "on_trace_start", _reported),
         Patch(processors.BatchTraceProcessor, "on_span_end", _reported),
-        Patch(processors.BackendSpanExporter, "_export_with_deadline", _reported),
+        Patch(processors.BackendSpanExporter, "_export_with_deadline", _reported, may_lack=True),
     ]
 
 
