@@ -317,6 +317,12 @@ def test_a_rule_of_the_users_own(anchors: tuple[str, ...]) -> None:
     assert "<secret:github-token:" in redacted
 
 
+def test_a_wrong_rule_of_the_users_own_is_refused_at_once() -> None:
+    """Not at the first text that has its anchor, in the middle of a run."""
+    with pytest.raises(re.error):
+        Redactor("none", salt=SALT, extra_rules=[SecretRule("acme-id", r"ACME-(\d{6}", ("ACME-",))])
+
+
 def test_what_one_redactor_knows_another_does_not() -> None:
     """Rules are made ready once for a process; secrets, rules and profile still belong to one capture."""
     text = "the word swordfish, sent to ann@example.org"

@@ -28,8 +28,8 @@ from reenact.analysis.fork_tree import ForkLink, fork_links
 from reenact.analysis.steps import RunStep
 from reenact.comparing.alignment import Item, Pair, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
+from reenact.formats.capture import without_marks
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.redaction import without_marks
 from reenact.store.remote import takes_addresses
 from reenact.suite.settings import Price
 from reenact.trace.sources.source import RunKind

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import JsonValue, digest
 from reenact.errors import FormatError, StoreError
+from reenact.formats.capture import without_marks
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
-from reenact.redaction import without_marks
 from reenact.trace.model_calls import model_request, model_response
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain

@@ -25,7 +25,6 @@ from reenact.formats.result import read_result, read_summary
 from reenact.formats.seal import payload_of, read_disclosure, read_envelope, read_seal
 from reenact.formats.testcase import check_test_case
 from reenact.formats.trace import read_trace
-from reenact.formats.yaml_text import read_yaml
 
 _Checked = tuple[list[Finding], dict[str, Any]]
 """The findings, and the facts of a summary."""
@@ -116,6 +115,8 @@ def _trace(stream: BufferedReader, file: str) -> _Checked:
 
 
 def _test_case(stream: BufferedReader, file: str) -> _Checked:
+    from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
+
     document = read_yaml(stream.read(), file)
     assertions = document.value.get("assertions")
     facts = {"assertions": len(assertions)} if isinstance(assertions, list) else {}

@@ -11,7 +11,6 @@ from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
-from reenact.formats.yaml_text import read_yaml
 from reenact.store.remote import is_folder_of_remote_runs, is_remote, list_remote, local_path, remote_name
 from reenact.store.rundir import EVENTS, RunDir
 
@@ -87,6 +86,8 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
     if path.is_dir():
         return "dataset" if not RunDir(path).is_capture and dataset_files(path) else "capture"
     if path.suffix in _YAML_SUFFIXES:
+        from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
+
         document = read_yaml(path.read_bytes(), str(path))
         return _kind(document.value, has_lines=False, file=str(path))
     with path.open("rb") as stream:

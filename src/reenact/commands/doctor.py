@@ -17,12 +17,11 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from reenact.commands.record import RecordingReport, record_command
 from reenact.commands.replay import replay_command
 from reenact.errors import CheckFailed
-from reenact.formats.capture import RedactionProfile
+from reenact.formats.capture import RedactionProfile, without_marks
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import is_of_gateway
 from reenact.injected.subject import subject
-from reenact.redaction import without_marks
 from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file

@@ -6,6 +6,7 @@ What an event says beyond the fields here is kept.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
@@ -40,8 +41,29 @@ HIDDEN: Final = "=~"
 """Likewise, in a replay: it returned a value with a placeholder, where the recording had the secret."""
 STILL_RUNNING: Final = "?"
 """Behind a lane's name: it was not over when the run ended."""
+PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
+"""What stands in the place of a secret: its kind, and a mark that equal secrets of one capture share."""
 
 R = TypeVar("R")
+
+
+def without_marks(value: object) -> Any:
+    """JSON in which placeholders tell the kind of a secret alone: ``<secret:KIND>``.
+
+    Their marks say nothing about those of another capture, which has another salt.
+    """
+    if isinstance(value, str):
+        return PLACEHOLDER.sub(_without_mark, value) if "<secret:" in value else value
+    if isinstance(value, list):
+        return [without_marks(child) for child in value]
+    if isinstance(value, dict):
+        return {name: without_marks(child) for name, child in value.items()}
+    return value
+
+
+def _without_mark(found: re.Match[str]) -> str:
+    return f"{found[0].rpartition(':')[0]}>"
+
 
 Mode: TypeAlias = Literal["capture", "replay"]
 RedactionProfile: TypeAlias = Literal["none", "default", "strict"]

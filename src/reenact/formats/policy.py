@@ -17,7 +17,6 @@ from reenact.errors import FormatError
 from reenact.formats.decision import PolicyVerdict
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT, Absent, Codec, Record, upgrade
-from reenact.formats.yaml_text import read_yaml
 
 SCHEMA_VERSION: Final = 1
 
@@ -85,6 +84,8 @@ CODEC: Final = Codec[PolicyFile](PolicyFile)
 
 def read_policy(data: bytes, file: str) -> PolicyFile:
     """The policy in YAML or JSON *data*; :class:`FormatError` with line and JSON path of what is wrong."""
+    from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
+
     document = read_yaml(data, file)
     try:
         return policy_from_json(document.value)

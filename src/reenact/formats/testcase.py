@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -19,7 +30,9 @@ from reenact.canonical import JsonValue, child_path
 from reenact.errors import FormatError
 from reenact.formats.bundle import FormatProblem, Message, Scenario, StepText, refuse_version, version_text
 from reenact.formats.record import ABSENT, Absent, Codec, Record
-from reenact.formats.yaml_text import YamlDocument, read_yaml, write_yaml
+
+if TYPE_CHECKING:
+    from reenact.formats.yaml_text import YamlDocument
 
 Severity: TypeAlias = Literal["critical", "warning"]
 
@@ -116,6 +129,8 @@ def read_test_case(data: bytes, file: str, *, strict: bool = False) -> TestCase:
 
 def read_with_warnings(data: bytes, file: str, *, strict: bool = False) -> CaseRead:
     """The same, and what is worth a warning; with *strict*, the first warning is raised too."""
+    from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
+
     document = read_yaml(data, file)
     case = _read_good(document.value)
     if case is not None:
@@ -191,6 +206,8 @@ def _read_good(value: Any) -> TestCase | None:
 
 def write_test_case(case: TestCase) -> bytes:
     """The test case as YAML, fields in the order of the format; comments are not part of the value."""
+    from reenact.formats.yaml_text import write_yaml  # PyYAML is slow to import
+
     return write_yaml(CODEC.to_json(case))
 
 

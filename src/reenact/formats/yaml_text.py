@@ -19,6 +19,7 @@ import yaml
 from reenact import canonical
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
+from reenact.lazy_regex import LazyRegex
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 100
@@ -27,7 +28,7 @@ MAX_DEPTH: Final = 100
 # inside plain text); what both take, they take for the same value.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_UNPRINTABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = LazyRegex("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 _NULL: Final = r"~|null|Null|NULL|"
 _CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], Any]], ...]] = (

@@ -1,8 +1,8 @@
 """Redaction: secrets leave every payload before it reaches the disk."""
 
+from reenact.formats.capture import PLACEHOLDER
 from reenact.redaction.families import SHAPES, SecretRule, Shapes
 from reenact.redaction.names import environment_secrets, is_secret_name
-from reenact.redaction.placeholder import PLACEHOLDER, without_marks
 from reenact.redaction.prefilter import Profile
 from reenact.redaction.redactor import PROFILES, RedactingFilter, Redactor, default_profile
 
@@ -18,5 +18,4 @@ __all__ = [
     "default_profile",
     "environment_secrets",
     "is_secret_name",
-    "without_marks",
 ]

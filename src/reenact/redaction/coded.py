@@ -16,18 +16,20 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from reenact.errors import UsageError
+from reenact.formats.capture import PLACEHOLDER
+from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit, apply, narrowed
-from reenact.redaction.placeholder import PLACEHOLDER, unquoted_placeholders
+from reenact.redaction.placeholder import unquoted_placeholders
 
 MIN_RUN: Final = 20
 """Shorter runs of base64 characters are taken for words."""
 
 _BREAK: Final = r"(?:\\r)?\\n|\r?\n"
-_RUN: Final = re.compile(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
-_BREAKS: Final = re.compile(_BREAK)
-_BYTES_RUN: Final = re.compile(rb"[A-Za-z0-9+/_\-]*+")
+_RUN: Final = LazyRegex(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
+_BREAKS: Final = LazyRegex(_BREAK)
+_BYTES_RUN: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*+")
 _BYTES_URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
-_BYTES_TAIL: Final = re.compile(rb"[A-Za-z0-9+/_\-]*\Z")
+_BYTES_TAIL: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*\Z")
 _LOOKED_AT: Final = 16384
 _LOOKED_BACK: Final = 64
 _URLSAFE: Final = str.maketrans("-_", "+/")
@@ -113,7 +115,7 @@ def _wrapped(text: str, width: int, line_end: str) -> str:
     return line_end.join(text[at : at + width] for at in range(0, len(text), width))
 
 
-_ESCAPED: Final = re.compile(r"[^\s\"'<>&=?#\\`]{4,}+")
+_ESCAPED: Final = LazyRegex(r"[^\s\"'<>&=?#\\`]{4,}+")
 
 
 def percent_edits(text: str, redact: Callable[[str], str]) -> Iterator[Edit]:
@@ -134,7 +136,7 @@ MIN_LENGTH: Final = 4
 _JSON_LEVELS: Final = 3
 """A JSON text inside a JSON string inside a JSON string."""
 
-_PERCENT: Final = re.compile(r"%[0-9A-F]{2}")
+_PERCENT: Final = LazyRegex(r"%[0-9A-F]{2}")
 
 
 class Registered:

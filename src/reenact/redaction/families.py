@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from string import ascii_letters, digits
 from typing import Final
 
+from reenact.lazy_regex import LazyRegex
 from reenact.redaction.placeholder import PRIVATE_KEY
 
 # A token starts where no word goes on. Escapes of JSON and URLs and terminal colours end in a letter or
@@ -353,7 +354,7 @@ class Shapes:
     """Finds and names the secrets that some rules describe."""
 
     def __init__(self, rules: Sequence[SecretRule]) -> None:
-        self._rules = [(rule, re.compile(rule.pattern)) for rule in rules]
+        self._rules = [(rule, LazyRegex(rule.pattern)) for rule in rules]
 
     def kind_of(self, value: str) -> str | None:
         """The kind of a value that is one secret from end to end."""
@@ -367,12 +368,11 @@ class Shapes:
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """The spans of all secrets, rule by rule."""
         for rule, pattern in self._rules:
-            group = "secret" if "secret" in pattern.groupindex else 0
             for match in _matches(text, pattern, rule):
-                yield match.span(group)
+                yield match.span("secret" if "secret" in match.re.groupindex else 0)
 
 
-def _matches(text: str, pattern: re.Pattern[str], rule: SecretRule) -> Iterator[re.Match[str]]:
+def _matches(text: str, pattern: LazyRegex[str], rule: SecretRule) -> Iterator[re.Match[str]]:
     if rule.from_anchor or not rule.anchors:
         if not rule.anchors or any(anchor in text for anchor in rule.anchors):
             yield from pattern.finditer(text)

@@ -15,14 +15,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit, narrowed
 
 Leaf: TypeAlias = str | int | float
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = LazyRegex(
     r'"(?P<body>(?:[^"\\]|\\.)*+)"(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<mark>[\[\]{},])|[a-z]+'
 )
-_LINE: Final = re.compile(r"^(?:data:[ \t]?)?([\[{].*[\]}])[ \t]*\r?$", re.MULTILINE)
+_LINE: Final = LazyRegex(r"^(?:data:[ \t]?)?([\[{].*[\]}])[ \t]*\r?$", re.MULTILINE)
 
 _decode: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -129,11 +130,11 @@ DELTAS: Final = (
 """Members in which providers, and servers like theirs, stream text, arguments and reasoning."""
 
 _PIECES: Final = [
-    (f'"{name}"'.encode(), re.compile(f'"{name}"\\s*:\\s*"((?:[^"\\\\]|\\\\.)*+)"'.encode()))
+    (f'"{name}"'.encode(), LazyRegex(f'"{name}"\\s*:\\s*"((?:[^"\\\\]|\\\\.)*+)"'.encode()))
     for name in DELTAS
 ]
-_NUMBERED: Final = re.compile(rb'ndex"\s*:\s*(\d+)')
-_INDEX_NAME: Final = re.compile(r"(?:\w*[iI]ndex|item_id)\Z")
+_NUMBERED: Final = LazyRegex(rb'ndex"\s*:\s*(\d+)')
+_INDEX_NAME: Final = LazyRegex(r"(?:\w*[iI]ndex|item_id)\Z")
 
 
 def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> bool:
@@ -148,7 +149,7 @@ def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> boo
 
 
 def _is_suspect_in_turns(
-    stream: bytes, found: Sequence[tuple[bytes, re.Pattern[bytes]]], is_suspect: Callable[[bytes], bool]
+    stream: bytes, found: Sequence[tuple[bytes, LazyRegex[bytes]]], is_suspect: Callable[[bytes], bool]
 ) -> bool:
     """The same where several outputs may take turns: the events of each are read apart."""
     texts: dict[object, list[bytes]] = {}

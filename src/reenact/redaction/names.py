@@ -8,11 +8,12 @@ little else than credentials under such words, so there any of them is enough.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
+
+from reenact.lazy_regex import LazyRegex
 
 KEY_WORDS: Final = (
     *("api", "access", "private", "account"),
@@ -39,18 +40,18 @@ CORES: Final = "|".join(
 )
 """A regular expression that a secret name always contains, whatever its case; headers have more."""
 
-_CORE: Final = re.compile(CORES)
-_PART: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_CORE: Final = LazyRegex(CORES)
+_PART: Final = LazyRegex(r"[^A-Za-z0-9_-]+")
+_WORD: Final = LazyRegex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
-_JOINED_TOKEN: Final = re.compile(
+_JOINED_TOKEN: Final = LazyRegex(
     r"(?:access|auth|refresh|bearer|session|security|api|csrf|xsrf|user|bot|app|device|id)token\Z"
 )
-_ORDINARY_BEFORE_TOKEN: Final = re.compile(
+_ORDINARY_BEFORE_TOKEN: Final = LazyRegex(
     "audio|bos|cached|cls|completion|continuation|decoder|each|end|eos|first|image|input|last|mask|max|min"
     "|new|next|num|of|output|pad|page|per|progress|prompt|reasoning|sep|special|start|stop|sync|text|to|total|unk"
 )
-_DESCRIBING: Final = re.compile(
+_DESCRIBING: Final = LazyRegex(
     "arn|at|budget|count|created|description|enabled|endpoint|env|expires|expiry|expiration|field|file"
     "|format|hint|ids?|in|index|label|length|limit|link|manager|mode|names?|path|policy|provider|ref"
     "|required|reset|santa|schema|scheme|size|source|status|title|ttl|type|uri|url|usage|var|variable|version"
@@ -59,28 +60,26 @@ _DESCRIBING: Final = re.compile(
 _STANDING_FOR_ITSELF: Final = frozenset({"v", "value", "val", "raw", "plain", "plaintext", "text"})
 """``token_v2``, ``csrf_token_value``: the secret all the same."""
 
-_COOKIE: Final = re.compile(r"(?:\A|[_-])cookies?\Z")
-_HEADER_SUBSTRINGS: Final = re.compile(
+_COOKIE: Final = LazyRegex(r"(?:\A|[_-])cookies?\Z")
+_HEADER_SUBSTRINGS: Final = LazyRegex(
     r"api[_-]?key|token|secret|passw(?:or)?d|credential|session|authorization|cookie|csrf|xsrf|jwt"
 )
-_HEADER_WORDS: Final = re.compile(
+_HEADER_WORDS: Final = LazyRegex(
     r"pwd|(?!(?:co)?author(?:s|ed|ity|ities|ship)?\Z|authenticate\Z)[a-z]*auth[a-z]*"
     r"|(?!key(?:board|word|note|frame|stroke|press)s?\Z|(?:mon|tur|don|hoc|joc|whis|hot)keys?\Z)[a-z]*key[a-z]*"
 )
 """Words with ``auth`` or ``key`` in them, but for those that mean something else."""
-_COUNTING: Final = re.compile(
+_COUNTING: Final = LazyRegex(
     "count|limits?|remaining|reset|usage|used|budget|ttl|timeout|length|size|max|min|total|rate|ratelimit"
 )
-_ABOUT_ACCESS: Final = re.compile(
-    r"(?:www|proxy)-authenticate\Z|access-control-|sec-websocket-|.*rate-?limit"
-)
+_ABOUT_ACCESS: Final = LazyRegex(r"(?:www|proxy)-authenticate\Z|access-control-|sec-websocket-|.*rate-?limit")
 """Headers that speak of credentials and hold none; clients act on them."""
-_HEADERS: Final = re.compile(r"headers?\Z")
+_HEADERS: Final = LazyRegex(r"headers?\Z")
 _QUERY_NAMES: Final = frozenset(
     {"sig", "signature", "x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"}
 )
 
-HARMLESS: Final = re.compile(
+HARMLESS: Final = LazyRegex(
     r"(?:\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*|\$\([^)]*\)|%[A-Z_]+%|\{\{.*\}\}|\{\w*\}|<[^<>]*>|\[[^\]]*\]|[*xX.•-]*"
     r"|(?i:(?:your|insert|enter)[-_ ].*|null|none|nil|undefined|true|false|any|object|optional|required"
     r"|str(?:ing)?|bytes|text|int(?:eger)?|number|bool(?:ean)?|redacted|password|secret|token|bearer|basic"

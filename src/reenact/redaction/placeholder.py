@@ -9,9 +9,10 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_plus
 
+from reenact.formats.capture import PLACEHOLDER
 from reenact.redaction.edits import Edit
 
 OPAQUE: Final = "opaque"
@@ -20,26 +21,7 @@ OPAQUE: Final = "opaque"
 PRIVATE_KEY: Final = "private-key"
 
 _ESCAPED_END: Final = re.compile(r"\\+[rn]")
-PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
 _QUOTED: Final = re.compile(r"(?i:%3C)secret(?i:%3A|:)([a-z0-9-]+)(?i:%3A|:)([0-9a-f]{8})(?i:%3E)")
-
-
-def without_marks(value: object) -> Any:
-    """JSON in which placeholders tell the kind of a secret alone: ``<secret:KIND>``.
-
-    Their marks say nothing about those of another capture, which has another salt.
-    """
-    if isinstance(value, str):
-        return PLACEHOLDER.sub(_without_mark, value) if "<secret:" in value else value
-    if isinstance(value, list):
-        return [without_marks(child) for child in value]
-    if isinstance(value, dict):
-        return {name: without_marks(child) for name, child in value.items()}
-    return value
-
-
-def _without_mark(found: re.Match[str]) -> str:
-    return f"{found[0].rpartition(':')[0]}>"
 
 
 class Placeholders:

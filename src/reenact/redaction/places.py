@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
+from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit
 from reenact.redaction.names import CORES, HARMLESS, holds_numbers, is_secret_name, is_secret_query_name
 from reenact.redaction.placeholder import Placeholders
 
 # The value below a secret name
 
-_SCHEME: Final = re.compile(
+_SCHEME: Final = LazyRegex(
     r"(?P<scheme>bearer|basic|digest|token|api-?key|negotiate|ntlm|aws4-hmac-sha256)(?: +|%20)(?P<rest>.+)",
     re.DOTALL | re.IGNORECASE,
 )
-_PAIR: Final = re.compile(r"(?:\A|;)\s*[^=;\s]+=(?P<value>[^;]*)")
+_PAIR: Final = LazyRegex(r"(?:\A|;)\s*[^=;\s]+=(?P<value>[^;]*)")
 
 
 def member_edits(value: str, placeholders: Placeholders) -> Iterator[Edit]:
@@ -60,16 +61,16 @@ def basic_password(credentials: str) -> str | None:
 
 # URLs
 
-URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s\"'<>\\`]+")
-_USER: Final = re.compile(r"://(?P<user>[^\s\"'\\/?#@<>:`]*)(?::(?P<password>[^\s\"'\\/?#@<>`]*))?@")
-_ODD_USER: Final = re.compile(
+URL: Final = LazyRegex(r"(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s\"'<>\\`]+")
+_USER: Final = LazyRegex(r"://(?P<user>[^\s\"'\\/?#@<>:`]*)(?::(?P<password>[^\s\"'\\/?#@<>`]*))?@")
+_ODD_USER: Final = LazyRegex(
     r"://(?P<user>[^\s\"'\\/?#@<>:`]*):(?!\d{1,5}(?:[/?#]|\Z))(?P<password>[^\s\"'\\<>`]{1,256})@"
     r"(?=\[?[A-Za-z0-9_.:\-]+\]?(?:[/?#,;)\s]|\Z))"
 )
 """A password with ``/``, ``?``, ``#`` or ``@`` in it, as people write them; a port is none."""
 _WEB: Final = frozenset({"http", "https", "ws", "wss"})
-_PARAMETER: Final = re.compile(r"(?<=[?&#;])(?P<name>[^=&#;?\s]+)=(?P<value>[^&#\s]+)")
-_API_KEY: Final = re.compile(r"(?=[^&]*\d)[A-Za-z0-9_.~+/-]{16,}")
+_PARAMETER: Final = LazyRegex(r"(?<=[?&#;])(?P<name>[^=&#;?\s]+)=(?P<value>[^&#\s]+)")
+_API_KEY: Final = LazyRegex(r"(?=[^&]*\d)[A-Za-z0-9_.~+/-]{16,}")
 
 
 def url_edits(url: str, placeholders: Placeholders) -> Iterator[Edit]:
@@ -102,10 +103,10 @@ def urls_in_text(text: str, edits_of: Callable[[str], Iterator[Edit]]) -> Iterat
 
 # Schemes and header lines
 
-_BEARER: Final = re.compile(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
-_BASIC: Final = re.compile(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
-_COOKIES: Final = re.compile(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
-_HEADER_LINE: Final = re.compile(
+_BEARER: Final = LazyRegex(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
+_BASIC: Final = LazyRegex(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
+_COOKIES: Final = LazyRegex(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
+_HEADER_LINE: Final = LazyRegex(
     r"(?:\A|(?<=[\r\n\"']))(?P<name>[A-Za-z][A-Za-z0-9_]*-[A-Za-z0-9_\-]+)"
     r"[ \t]*:[ \t]*(?P<value>[^\r\n\"'\\]+)"
 )
@@ -142,28 +143,28 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 # XML and multipart forms
 
-_TAG: Final = re.compile(
+_TAG: Final = LazyRegex(
     r"<(?P<tag>[A-Za-z_][\w.:\-]{0,100})(?P<attributes>(?:\s[^<>]{0,2000})?)>"
     r"(?:\s*+(?:<!\[CDATA\[(?P<cdata>[\s\S]{1,4096}?)\]\]>\s*+|(?P<value>[^<>]{1,65536}+))</)?"
 )
-_ATTRIBUTE: Final = re.compile(
+_ATTRIBUTE: Final = LazyRegex(
     r"(?P<name>[\w.:\-]+)\s*=\s*(?:\"(?P<double>[^\"<>]{0,4096})\"|'(?P<single>[^'<>]{0,4096})')"
 )
 _NAMING: Final = frozenset({"name", "key", "id", "property"})
 _NAMED: Final = frozenset({"value", "content"})
-_NAMED_ELEMENT: Final = re.compile(
+_NAMED_ELEMENT: Final = LazyRegex(
     r"<(?P<tag>key|name|property|param)>\s*(?P<name>[\w.\-]{1,100})\s*</(?P=tag)>"
     r"\s*<(?P<other>[A-Za-z]\w{0,30})>(?P<value>[^<>]{1,4096}+)</(?P=other)>"
 )
 _FORM_NAME: Final = (
     r"\bname(?:\*=[\w\-]*'[\w\-]*'(?P<coded>[^;\s]{1,300})|=[\"']?(?P<name>[^\"';\r\n]{1,100})[\"']?)"
 )
-_FORM_PART: Final = re.compile(
+_FORM_PART: Final = LazyRegex(
     rf"form-data;[^\r\n]{{0,300}}?{_FORM_NAME}[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n"
     r"(?P<value>[\s\S]*?)(?=\r?\n--|\Z)",
     re.IGNORECASE,
 )
-_DISPOSITION: Final = re.compile(rf"form-data;.*?{_FORM_NAME}", re.IGNORECASE)
+_DISPOSITION: Final = LazyRegex(rf"form-data;.*?{_FORM_NAME}", re.IGNORECASE)
 
 
 def markup_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
@@ -229,13 +230,13 @@ def form_name(disposition: str) -> str | None:
 
 _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
-_HTTP_CLIENT: Final = re.compile(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
-_OPTION_VALUE: Final = re.compile(
+_HTTP_CLIENT: Final = LazyRegex(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
+_OPTION_VALUE: Final = LazyRegex(
     r"(?:[ \t]+|[\"'],\s*)(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
     r"|(?P<bare>(?!-)[^\s\"'`\\;&<>(){}|]{1,1024}+))"
 )
-_GOES_ON: Final = re.compile(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
-_USER_IN_TEXT: Final = re.compile(
+_GOES_ON: Final = LazyRegex(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
+_USER_IN_TEXT: Final = LazyRegex(
     r"(?<!\S)(?:-u|-U|--user|--proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
 )
 
@@ -272,24 +273,24 @@ def is_http_client(program: str) -> bool:
 
 # A name beside a value, without a sign of assignment
 
-_PAIR_IN_TEXT: Final = re.compile(
+_PAIR_IN_TEXT: Final = LazyRegex(
     r"(?P<before>[\w.]|[\[({,]\s{0,20}|)(?P<open>[(\[])\s*(?P<raw>b?)(?P<quote>[\"'])(?P<name>[\w.\-]{1,100})"
     r"(?P=quote)\s*,\s*b?(?P<mark>[\"'])(?P<value>[^\"'\n]{1,4096}+)(?P=mark)\s*[)\]]"
 )
 """Pairs of bytes are raw headers."""
-_BASIC_AUTH: Final = re.compile(
+_BASIC_AUTH: Final = LazyRegex(
     r"(?i:basic_?auth)\(\s*[\"'][^\"'\n]{0,256}[\"']\s*,\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,256}+)(?P=quote)"
 )
-_QUOTED_AFTER: Final = re.compile(
+_QUOTED_AFTER: Final = LazyRegex(
     r"(?i:\bpassw(?:or)?d|\bidentified\s+(?:with\s+\w+\s+)?by(?:\s+password)?)\s+(?P<quote>[\"'])"
     r"(?P<value>[^\"'\s]{4,256}+)(?P=quote)"
 )
-_LOGIN: Final = re.compile(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
-_YAML_PAIR: Final = re.compile(
+_LOGIN: Final = LazyRegex(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
+_YAML_PAIR: Final = LazyRegex(
     r"\b(?:name|key):[ \t]*[\"']?(?P<name>[\w.\-]{1,100})[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*"
     r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)|(?P<bare>[^\s\"'#|>{\[][^\n#]{0,1024}))"
 )
-_YAML_BLOCK: Final = re.compile(
+_YAML_BLOCK: Final = LazyRegex(
     r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*[|>][+\-\d]{0,2}[ \t]*\r?\n"
     r"(?P<value>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\r?\n){1,200}+)",
     re.MULTILINE,
@@ -324,44 +325,44 @@ def _beside(found: re.Match[str], group: str, placeholders: Placeholders) -> Ite
 
 # Assignments
 
-_CORE: Final = re.compile(CORES, re.IGNORECASE)
-_HEAD: Final = re.compile(r"[A-Za-z0-9_\-]*\Z")
-_TAIL: Final = re.compile(r"[A-Za-z0-9_\-]*")
-_ESCAPE: Final = re.compile(r"[0-9A-Fa-f]{2}")
+_CORE: Final = LazyRegex(CORES, re.IGNORECASE)
+_HEAD: Final = LazyRegex(r"[A-Za-z0-9_\-]*\Z")
+_TAIL: Final = LazyRegex(r"[A-Za-z0-9_\-]*")
+_ESCAPE: Final = LazyRegex(r"[0-9A-Fa-f]{2}")
 _MAX_NAME: Final = 100
-_ASSIGNED: Final = re.compile(
+_ASSIGNED: Final = LazyRegex(
     r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
     (?:(?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
         (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?<!\\)(?P=quote)
       |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
     re.VERBOSE,
 )
-_BARE_REST: Final = re.compile(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
-_FIELD_START: Final = re.compile(r"(?P<joint>\A|[&?#])(?:-D|[\w.\-\[\]%]{1,100}(?:\[|%5[Bb]|\.))?\Z")
-_FIELD: Final = re.compile(
+_BARE_REST: Final = LazyRegex(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
+_FIELD_START: Final = LazyRegex(r"(?P<joint>\A|[&?#])(?:-D|[\w.\-\[\]%]{1,100}(?:\[|%5[Bb]|\.))?\Z")
+_FIELD: Final = LazyRegex(
     r"(?:%5[Dd]|\]|(?:\[|%5[Bb])\d*(?:\]|%5[Dd]))?=(?P<value>[^&\s#\"'<>\\]{1,1024}+)(?P<joint>[&#\s]|\Z|)"
 )
-_AMONG_SETTINGS: Final = re.compile(
+_AMONG_SETTINGS: Final = LazyRegex(
     r"(?:\A|[;\s\"'])[A-Za-z][\w. ]{0,40}=(?:[^;\n=\"'(){}]{0,200};[ \t]*|[^\s;=\"'(){}]{0,200}[ \t]+)\Z"
 )
 """A setting of the same line before this one, as in ``Server=h;Password=`` and ``host=h password=``."""
-_SETTING_OF_LINE: Final = re.compile(r"=(?P<value>[^;\s\"'(){}<>\\]{1,1024})(?=[;\s\"']|\Z)")
-_FIELD_REST: Final = re.compile(r"[^&\s#\"'<>\\]*+")
+_SETTING_OF_LINE: Final = LazyRegex(r"=(?P<value>[^;\s\"'(){}<>\\]{1,1024})(?=[;\s\"']|\Z)")
+_FIELD_REST: Final = LazyRegex(r"[^&\s#\"'<>\\]*+")
 _MAX_JOINT: Final = 3
 """What can stand between a name and its value inside another value: ``]:=``."""
 _JUDGED_CHARS: Final = 1024
 """A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
 each to its end would take time quadratic in the text; what is replaced is read to its end once."""
-_CALL_START: Final = re.compile(r"[({,]\s{0,20}[\"']?\Z")
-_SETTING: Final = re.compile(
+_CALL_START: Final = LazyRegex(r"[({,]\s{0,20}[\"']?\Z")
+_SETTING: Final = LazyRegex(
     r"\s*(?:[#;].*|\[[^\]]+\]|(?:export\s+)?(?://\S+?:)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z"
 )
-_BEFORE_NAME: Final = re.compile(r"[ \t\-]*(?:export[ \t]+)?(?://\S*:)?(?:[\w\-]+\.)*\Z")
-_VARIABLE: Final = re.compile(r"(?:\A|(?<=\n))[ \t]*(?:(?:export|set|ENV)[ \t]+)?\Z")
-_VARIABLE_VALUE: Final = re.compile(r"=(?!\$\()(?P<value>[^\s\"'`]{1,1024}+)(?=\s|\Z)")
-_FUNCTION_CALL: Final = re.compile(r"[\w.]+\(.*\)\Z")
-_CODE: Final = re.compile(r"[(){}]|;\s*\Z|\b(?:await|new|const|let|var|def|return|self|this)\b")
-_SETTING_VALUE: Final = re.compile(
+_BEFORE_NAME: Final = LazyRegex(r"[ \t\-]*(?:export[ \t]+)?(?://\S*:)?(?:[\w\-]+\.)*\Z")
+_VARIABLE: Final = LazyRegex(r"(?:\A|(?<=\n))[ \t]*(?:(?:export|set|ENV)[ \t]+)?\Z")
+_VARIABLE_VALUE: Final = LazyRegex(r"=(?!\$\()(?P<value>[^\s\"'`]{1,1024}+)(?=\s|\Z)")
+_FUNCTION_CALL: Final = LazyRegex(r"[\w.]+\(.*\)\Z")
+_CODE: Final = LazyRegex(r"[(){}]|;\s*\Z|\b(?:await|new|const|let|var|def|return|self|this)\b")
+_SETTING_VALUE: Final = LazyRegex(
     r"[ \t]*[=:][ \t]*(?P<value>[^\s\"'#;\[{][^\n#]{0,1024}?)[ \t]*(?:#.*)?\r?$", re.M
 )
 _MAX_BLOCK: Final = 2000
@@ -508,7 +509,7 @@ def _block(text: str, line_start: int, end: int) -> list[str]:
     return [line for line in (*lines, *(rest[:-1] if len(after) > _MAX_BLOCK else rest)) if line.strip()]
 
 
-def _whole(text: str, span: tuple[int, int], rest: re.Pattern[str]) -> tuple[int, int]:
+def _whole(text: str, span: tuple[int, int], rest: LazyRegex[str]) -> tuple[int, int]:
     """The span of a value whose beginning was judged, to its end."""
     found = rest.match(text, span[1])
     assert found is not None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
+from reenact.lazy_regex import LazyRegex
 from reenact.redaction.coded import MIN_RUN, Registered, decoded_around, shifted_forms
 from reenact.redaction.families import (
     MIN_RANDOM,
@@ -133,9 +134,13 @@ def _without_longer(literals: Iterable[bytes]) -> list[bytes]:
     """Without those that begin with another one: where they stand, the other stands too."""
     kept: dict[bytes, None] = {}
     for literal in sorted(literals, key=len):
-        if not any(literal[:length] in kept for length in range(1, len(literal) + 1)):
+        if not any(prefix in kept for prefix in _prefixes(literal)):
             kept[literal] = None
     return list(kept)
+
+
+def _prefixes(literal: bytes) -> Iterator[bytes]:
+    return (literal[:length] for length in range(1, len(literal) + 1))
 
 
 def _any_of(confirms: list[Confirm]) -> Confirm:
@@ -203,8 +208,8 @@ class _Name:
 
     def __init__(self, core: str) -> None:
         head = b"(?:%b)" % core.encode()
-        self._core = re.compile(head)
-        self._beside_value = re.compile(head + b"(?:%b)" % b"|".join(_BESIDE_VALUE))
+        self._core = LazyRegex(head)
+        self._beside_value = LazyRegex(head + b"(?:%b)" % b"|".join(_BESIDE_VALUE))
 
     def __call__(self, text: bytes, start: int) -> bool:
         if self._beside_value.match(text, start):
@@ -226,7 +231,7 @@ class _HeaderName:
     """Whether a word that is secret in a header's name stands in one: with a dash, raw, or among headers."""
 
     def __init__(self, word: bytes) -> None:
-        self._name = re.compile(word + rb"[\w\-]*+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
+        self._name = LazyRegex(word + rb"[\w\-]*+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
 
     def __call__(self, text: bytes, start: int) -> bool:
         found = self._name.match(text, start)
@@ -253,7 +258,7 @@ def _header_word(word: str, *anchors: str) -> Trigger:
 
 
 def _place(pattern: bytes, *anchors: bytes, lowered: bool = False) -> Trigger:
-    return Trigger(anchors, re.compile(pattern).match, lowered)
+    return Trigger(anchors, LazyRegex(pattern).match, lowered)
 
 
 def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone says enough
@@ -326,17 +331,20 @@ class _Runs:
     """Looks into runs of base64 characters: for what base64 hides, and for rules without an anchor."""
 
     def __init__(self, rules: Sequence[SecretRule]) -> None:
-        self._forms: dict[bytes, list[tuple[int, re.Pattern[bytes]]]] = {}
+        self._forms: dict[bytes, list[tuple[int, LazyRegex[bytes]]]] = {}
         for rule in rules:
-            pattern = re.compile((rule.from_anchor or rule.pattern).encode())
+            pattern = LazyRegex((rule.from_anchor or rule.pattern).encode())
             for anchor in rule.anchors:
                 for form, before in shifted_forms(anchor.encode()):
                     self._forms.setdefault(form.encode(), []).append((before, pattern))
         shortest = _without_longer(self._forms)
         self._search = literal_search(shortest)
-        self._longer = [[form for form in self._forms if form.startswith(literal)] for literal in shortest]
+        longer: dict[bytes, list[bytes]] = {literal: [] for literal in shortest}
+        for each in self._forms:
+            longer[next(prefix for prefix in _prefixes(each) if prefix in longer)].append(each)
+        self._longer = list(longer.values())
         behind_dot = [rule.behind_dot for rule in rules if rule.behind_dot]
-        self._behind_dot = re.compile(rf"\.(?:{'|'.join(behind_dot)})".encode()) if behind_dot else None
+        self._behind_dot = LazyRegex(rf"\.(?:{'|'.join(behind_dot)})".encode()) if behind_dot else None
 
     def may_hold(self, text: bytes, marked: bytes) -> bool:
         """Whether *text*, in which *marked* marks the runs, may hold what a rule finds in a run."""
@@ -396,6 +404,8 @@ def compiled(
     profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[SecretRule, ...]
 ) -> Compiled:
     """What *profile*, the registered *secrets* and the caller's own rules find together."""
+    for rule in extra_rules:
+        re.compile(rule.pattern)  # a wrong one is said now, not at the first text with its anchor
     by_name, strict = profile != "none", profile == "strict"
     rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
     registered = Registered(secrets)

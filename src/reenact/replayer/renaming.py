@@ -18,7 +18,8 @@ import msgspec
 
 from reenact.canonical import child_path
 from reenact.comparing.differences import are_same, common_prefix_length
-from reenact.redaction import PLACEHOLDER
+from reenact.formats.capture import PLACEHOLDER
+from reenact.lazy_regex import LazyRegex
 from reenact.volatile.places import Neutral, Places
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
 
@@ -146,22 +147,22 @@ class Facts(NamedTuple):
 
 
 _DASHED: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-_SEPARATED: Final = re.compile(rf"({_DASHED}|[A-Za-z0-9]+)")
+_SEPARATED: Final = LazyRegex(rf"({_DASHED}|[A-Za-z0-9]+)")
 _MKTEMP: Final = r"(?P<temporary>/tmp\.[A-Za-z0-9]{10}(?![A-Za-z0-9]))"
 """What mktemp(1) makes, which has digits in it or not."""
-_ATOMS: Final = re.compile(
+_ATOMS: Final = LazyRegex(
     # One UUID in forty begins with eight digits, as a date may.
     rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<time>(?!{_DASHED})(?:{FOUND}))|(?P<word>[A-Za-z0-9_-]+)"
 )
-_TIMES: Final = re.compile(FOUND)
-_WORDS: Final = re.compile(rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<word>[A-Za-z0-9_-]+)")
-_UUID: Final = re.compile(
+_TIMES: Final = LazyRegex(FOUND)
+_WORDS: Final = LazyRegex(rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<word>[A-Za-z0-9_-]+)")
+_UUID: Final = LazyRegex(
     r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1(?P<version>[1-8])[0-9a-f]{3}\1[89ab][0-9a-f]{3}\1[0-9a-f]{12}"
 )
-_ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
+_ULID: Final = LazyRegex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_HEX: Final = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
+_HEX: Final = LazyRegex(r"[0-9a-f]+|[0-9A-F]+")
+_LOOPBACK: Final = LazyRegex(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
 _DIGEST_CHARACTERS: Final = (32, 40, 56, 64, 96, 128)
 """So long is the hex text of a digest, which tells what was digested."""
 _TIMED_VERSIONS: Final = ("1", "6", "7")
@@ -349,7 +350,7 @@ class _Comparison:
             return
         raise failed
 
-    def _compare_atoms(self, atoms: re.Pattern[str], one: str, other: str, path: str) -> None:
+    def _compare_atoms(self, atoms: LazyRegex[str], one: str, other: str, path: str) -> None:
         pairs = list(atoms.finditer(one)), list(atoms.finditer(other))
         if len(pairs[0]) != len(pairs[1]):
             raise Unlike(path, one, other)

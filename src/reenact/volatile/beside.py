@@ -11,13 +11,13 @@ and datasets that the same services hand out are used by the run, so no row name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from reenact.errors import FormatError
+from reenact.lazy_regex import LazyRegex
 
 NAMED: Final = "named in reenact.toml"
 TABLE_NAME: Final = "beside"
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
     what: str
     """As it is told: whose, and what for."""
-    path: re.Pattern[str]
+    path: LazyRegex[str]
     """Of the whole path."""
     hosts: tuple[str, ...] = ("*",)
     by: tuple[str, ...] = ()
@@ -85,38 +85,38 @@ def _is_posthog(request: BesideRequest) -> bool:
 
 
 _PRICES: Final = ("litellm", "aider", "browser_use", "crewai", "dspy")
-_ANY: Final = re.compile(r".*")
+_ANY: Final = LazyRegex(r".*")
 
 TABLE: Final[tuple[Row, ...]] = (
     # The paths of the OTLP specification ("OTLP/HTTP Request"), below whatever a collector's address has.
     # Also CrewAI's, Logfire's, Langfuse's, Phoenix's and Traceloop's, which are OTLP.
-    Row("OpenTelemetry export", re.compile(r".*/v1/(traces|metrics|logs)/?"), test=_is_otlp),
+    Row("OpenTelemetry export", LazyRegex(r".*/v1/(traces|metrics|logs)/?"), test=_is_otlp),
     # develop.sentry.dev/sdk/foundations/transport: envelopes, and the store endpoint before them.
-    Row("Sentry reports", re.compile(r".*/api/\d+/(envelope|store)/"), test=_is_sentry),
+    Row("Sentry reports", LazyRegex(r".*/api/\d+/(envelope|store)/"), test=_is_sentry),
     # posthog.com/docs/api/capture and posthog-python's request.py; what /flags and /decide say is used.
-    Row("PostHog events", re.compile(r".*/(batch|capture|e|i/v\d+/e)/?"), test=_is_posthog),
+    Row("PostHog events", LazyRegex(r".*/(batch|capture|e|i/v\d+/e)/?"), test=_is_posthog),
     # langfuse.com/docs/api: what its SDKs send; prompts and datasets are read from other paths.
     Row(
         "Langfuse traces",
-        re.compile(r".*/api/public/(ingestion|otel/v1/traces)"),
+        LazyRegex(r".*/api/public/(ingestion|otel/v1/traces)"),
         by=("langfuse", "opentelemetry"),
     ),
     # langsmith's client.py: runs are created and updated, and /info says in which batches.
     Row(
         "LangSmith traces",
-        re.compile(r".*/(runs(/batch|/multipart|/[0-9a-f-]+)?|info)"),
+        LazyRegex(r".*/(runs(/batch|/multipart|/[0-9a-f-]+)?|info)"),
         by=("langsmith",),
         methods=("POST", "PATCH", "GET"),
         test=lambda request: request.method != "GET" or request.path.endswith("/info"),
     ),
     # agents/tracing/processors.py of the OpenAI Agents SDK.
-    Row("OpenAI Agents traces", re.compile(r".*/v1/traces/ingest"), hosts=("*.openai.com",), by=("agents",)),
+    Row("OpenAI Agents traces", LazyRegex(r".*/v1/traces/ingest"), hosts=("*.openai.com",), by=("agents",)),
     # agno/api/routes.py: what ran, unless telemetry=False.
-    Row("Agno usage statistics", re.compile(r"/telemetry/.*"), hosts=("*.agno.com",), by=("agno",)),
+    Row("Agno usage statistics", LazyRegex(r"/telemetry/.*"), hosts=("*.agno.com",), by=("agno",)),
     # litellm/__init__.py and get_model_cost_map.py: fetched as the package is imported; a copy comes with it.
     Row(
         "LiteLLM tables of prices and headers",
-        re.compile(r"/BerriAI/litellm/.*\.json"),
+        LazyRegex(r"/BerriAI/litellm/.*\.json"),
         hosts=("raw.githubusercontent.com",),
         by=_PRICES,
         methods=("GET",),
@@ -124,7 +124,7 @@ TABLE: Final[tuple[Row, ...]] = (
     # crewai/events/listeners/tracing: traces of a run, also of users without an account.
     Row(
         "CrewAI traces",
-        re.compile(r"/crewai_plus/api/v\d+/tracing/.*"),
+        LazyRegex(r"/crewai_plus/api/v\d+/tracing/.*"),
         hosts=("*.crewai.com",),
         by=("crewai", "crewai_core"),
         methods=("POST", "PATCH", "PUT"),
@@ -132,7 +132,7 @@ TABLE: Final[tuple[Row, ...]] = (
     # aider/versioncheck.py, browser_use/utils.py, fastmcp/utilities/version_check.py, crewai_core/version.py.
     Row(
         "a check for updates",
-        re.compile(r"/pypi/[\w.-]+/json"),
+        LazyRegex(r"/pypi/[\w.-]+/json"),
         hosts=("pypi.org",),
         by=("aider", "browser_use", "crewai", "crewai_cli", "crewai_core", "fastmcp", "agnoctl"),
         methods=("GET",),
@@ -140,7 +140,7 @@ TABLE: Final[tuple[Row, ...]] = (
     # huggingface_hub/utils/_telemetry.py.
     Row(
         "Hugging Face usage statistics",
-        re.compile(r"/api/telemetry/.*"),
+        LazyRegex(r"/api/telemetry/.*"),
         hosts=("huggingface.co",),
         by=("huggingface_hub",),
         methods=("HEAD", "POST"),
@@ -150,22 +150,22 @@ TABLE: Final[tuple[Row, ...]] = (
     # browser_use/browser/profile.py: extensions for the browser it starts.
     Row(
         "components of a browser",
-        re.compile(r"/service/update2/.*|/edgedl/.*"),
+        LazyRegex(r"/service/update2/.*|/edgedl/.*"),
         hosts=("clients2.google.com", "update.googleapis.com", "*.gvt1.com"),
         methods=("GET", "POST", "HEAD"),
     ),
     # developer.mixpanel.com/reference/ingestion-api.
-    Row("Mixpanel events", re.compile(r"/(track|engage|groups|import).*"), hosts=("api*.mixpanel.com",)),
+    Row("Mixpanel events", LazyRegex(r"/(track|engage|groups|import).*"), hosts=("api*.mixpanel.com",)),
     # segment.com/docs/connections/sources/catalog/libraries/server/http-api.
     Row(
         "Segment events",
-        re.compile(r"/v1/(batch|track|identify|page|group|alias|import|[bipt])"),
+        LazyRegex(r"/v1/(batch|track|identify|page|group|alias|import|[bipt])"),
         hosts=("api.segment.io", "events.*.segmentapis.com"),
     ),
     # amplitude.com/docs/apis/analytics/http-v2.
     Row(
         "Amplitude events",
-        re.compile(r"/(2/httpapi|batch)"),
+        LazyRegex(r"/(2/httpapi|batch)"),
         hosts=("api*.amplitude.com", "api.*.amplitude.com"),
     ),
     # docs.scarf.sh/gateway: a pixel or a ping tells that a package is used.
@@ -173,34 +173,34 @@ TABLE: Final[tuple[Row, ...]] = (
     # docs.statsig.com/http-api/overview: exposures and events; values of flags come from other paths.
     Row(
         "Statsig events",
-        re.compile(r"/v1/(rgstr|log_event)"),
+        LazyRegex(r"/v1/(rgstr|log_event)"),
         hosts=("*.statsigapi.net", "statsig.anthropic.com"),
     ),
     # ddtrace's writer, to the agent on this host, and the intake of telemetry.
     Row(
         "Datadog traces",
-        re.compile(r"/(v0\.\d+/(traces|stats)|telemetry/proxy/.*|api/v2/apmtelemetry|evp_proxy/.*)"),
+        LazyRegex(r"/(v0\.\d+/(traces|stats)|telemetry/proxy/.*|api/v2/apmtelemetry|evp_proxy/.*)"),
         by=("ddtrace", "datadog"),
         methods=("POST", "PUT"),
     ),
     # opik's rest_api: traces and spans in batches.
     Row(
         "Opik traces",
-        re.compile(r".*/v1/private/(traces|spans)(/batch)?"),
+        LazyRegex(r".*/v1/private/(traces|spans)(/batch)?"),
         by=("opik",),
         methods=("POST", "PATCH", "PUT"),
     ),
     # weave/trace_server_bindings: calls as they start and end.
-    Row("Weave traces", re.compile(r"/(call/(start|end|upsert_batch)|calls/complete)"), by=("weave",)),
+    Row("Weave traces", LazyRegex(r"/(call/(start|end|upsert_batch)|calls/complete)"), by=("weave",)),
     # braintrust's logger.py.
-    Row("Braintrust logs", re.compile(r"/logs3"), by=("braintrust",)),
+    Row("Braintrust logs", LazyRegex(r"/logs3"), by=("braintrust",)),
     # Claude Code, which is led to the gateway by ANTHROPIC_BASE_URL and sends this to the same address.
     Row(
         "Claude Code usage statistics",
-        re.compile(r".*/api/(event_logging/(v\d+/)?batch|claude_code/metrics|claude_cli_feedback)"),
+        LazyRegex(r".*/api/(event_logging/(v\d+/)?batch|claude_code/metrics|claude_cli_feedback)"),
     ),
     # Codex, the same way.
-    Row("Codex usage statistics", re.compile(r".*/codex/analytics-events/events")),
+    Row("Codex usage statistics", LazyRegex(r".*/codex/analytics-events/events")),
 )
 
 

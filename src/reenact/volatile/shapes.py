@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from reenact.comparing.differences import common_prefix_length
 from reenact.formats.pattern import Pattern
+from reenact.lazy_regex import LazyRegex
 from reenact.volatile.masking import MASKED
 
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?"
@@ -50,9 +51,9 @@ SHAPES: Final = (
     Shape("identifier", r"[\w-]{6,}", rf"{_PREFIX}{_RANDOM}(?!\w)"),
 )
 
-_FOUND: Final = re.compile("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
-_SPECIAL: Final = re.compile(r"[.^$*+?()\[\]{}|\\]")
-_WORDS: Final = re.compile(r".*\W")
+_FOUND: Final = LazyRegex("|".join(f"(?:{shape.found_as or shape.mask})" for shape in SHAPES))
+_SPECIAL: Final = LazyRegex(r"[.^$*+?()\[\]{}|\\]")
+_WORDS: Final = LazyRegex(r".*\W")
 _CONTEXT_CHARACTERS: Final = 24
 _LONG_CHARACTERS: Final = 100_000
 """Shapes are looked for in no more than this: it takes a second per million characters."""

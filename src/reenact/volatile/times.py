@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
 
+from reenact.lazy_regex import LazyRegex
+
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTH: Final = (
@@ -50,7 +52,7 @@ _COMPACT: Final = (
 _CLOCK_ALONE: Final = rf"(?<![.:]){_CLOCK_1}(?!:)"
 _EPOCH: Final = r"(?P<s>\d{10}(?:\.\d{1,9})?)|(?P<ms>\d{13}(?:\.\d{1,6})?)|(?P<us>\d{16})|(?P<ns>\d{19})"
 _FORMS: Final = {
-    name: re.compile(pattern)
+    name: LazyRegex(pattern)
     for name, pattern in {
         "numbered": _NUMBERED,
         "written": _WRITTEN,
@@ -60,7 +62,7 @@ _FORMS: Final = {
         "clock": _CLOCK_ALONE,
     }.items()
 }
-_UNNAMED: Final = re.compile(r"\(\?P<\w+>")
+_UNNAMED: Final = LazyRegex(r"\(\?P<\w+>")
 _REFERENCE: Final = {"(?P=dash)": r"[-/.]", "(?P=dot)": r"[-.]"}
 
 
@@ -72,15 +74,15 @@ def _without_names(pattern: str) -> str:
 
 FOUND: Final = "|".join(f"{_ALONE}(?:{_without_names(form.pattern)}){_END}" for form in _FORMS.values())
 """Finds what may be a time; whether it is one shows when it is read."""
-_DIGITS: Final = re.compile(r"\d+")
-_SPELLING: Final = re.compile(
+_DIGITS: Final = LazyRegex(r"\d+")
+_SPELLING: Final = LazyRegex(
     r"(?P<fraction>(?<=0:0:0)[.,]0)|(?P<ordinal>(?<=0)(?:st|nd|rd|th)\b)|(?P<half>[AP](?=\.?M\b))"
     r"|(?P<sign>(?<=[:.,]0)[+-](?=0))",
     re.IGNORECASE,
 )
 _SPELLED: Final = {"fraction": "", "ordinal": "th", "half": "A", "sign": "+"}
 """A full second is often written without a fraction; the others follow from the numbers beside them."""
-_NAMES: Final = re.compile(rf"\b(?:{_MONTH}|{_WEEKDAY})\b")
+_NAMES: Final = LazyRegex(rf"\b(?:{_MONTH}|{_WEEKDAY})\b")
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
