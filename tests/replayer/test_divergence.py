@@ -344,7 +344,7 @@ def test_a_large_argument_that_differs_is_explained_in_seconds(tmp_path: Path) -
         reenact.replay(tmp_path / "run"),
     ):
         search(other)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5  # 1 s on a quiet machine, for 11 MB
 
 
 def test_a_large_structure_that_differs_is_explained_in_seconds(tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ class _Comparison:
 
     def _compare_plain_texts(self, one: str, other: str, path: str) -> None:
         before = self._snapshot()
-        parts = _differing_parts(one, other)
+        parts = differing_parts(one, other)
         failures: list[Unlike] = []
         for atoms in (_ATOMS, _WORDS):
             try:
@@ -575,7 +575,7 @@ def _key(name: str) -> str:
     return name.replace("-", "").lower() if _UUID.fullmatch(name.lower()) else name
 
 
-def _differing_parts(one: str, other: str) -> tuple[str, str]:
+def differing_parts(one: str, other: str) -> tuple[str, str]:
     """Both texts without what they begin and end with together, but for whole words and times."""
     shared = common_prefix_length(one, other)
     begin = _blank_before(one, shared)

@@ -18,6 +18,7 @@ from reenact.lane_name import ROOT
 from reenact.replayer.frames import calling_frames
 from reenact.replayer.lanes import Key
 from reenact.replayer.likeness import RunLikeness
+from reenact.replayer.renaming import differing_parts
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.volatile import VolatileKeys
 from reenact.volatile.likeness import family
@@ -115,9 +116,17 @@ def _is_reordered(
     """Whether both say the same words; where all places are known, what is equal need not be looked at."""
     if not places or len(places) >= MAX_DIFFERENCES:
         return _parts(source.request(expected)) == _parts(request)
-    there = [place.expected for place in places if place.expected is not msgspec.UNSET]
-    here = [place.observed for place in places if place.observed is not msgspec.UNSET]
+    pairs = [_differing(place.expected, place.observed) for place in places]
+    there = [expected for expected, _ in pairs if expected is not msgspec.UNSET]
+    here = [observed for _, observed in pairs if observed is not msgspec.UNSET]
     return _parts(there) == _parts(here)
+
+
+def _differing(expected: Any, observed: Any) -> tuple[Any, Any]:
+    """Two long texts may differ in one word: the words of all the rest would take most of the time."""
+    if isinstance(expected, str) and isinstance(observed, str):
+        return differing_parts(expected, observed)
+    return expected, observed
 
 
 def _parts(value: Any) -> Counter[str]:
