@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from sysconfig import get_path
 from typing import Any
 
 import msgspec
@@ -328,6 +329,18 @@ def test_the_agents_own_frames_are_named(tmp_path: Path) -> None:
     assert [line.rpartition(".")[2] for line in (found.source_line, *found.callers[:1])] == ["look", "plan"]
     assert len(found.callers) == 2
     assert all(f"               {caller}" in found.explain() for caller in found.callers)
+
+
+def test_the_script_that_started_the_agent_is_not_named(tmp_path: Path) -> None:
+    """Such as ``bin/pytest``, which an installer wrote."""
+    script = compile("search('b')", f"{get_path('scripts')}/pytest", "exec")
+    with reenact.capture(tmp_path / "run"):
+        search("a")
+    with pytest.raises(reenact.Diverged) as caught, reenact.replay(tmp_path / "run"):
+        exec(script, {"search": search})
+    found = caught.value.divergence
+    assert found.source_line is not None
+    assert "test_divergence.py" in found.source_line
 
 
 def test_a_large_argument_that_differs_is_explained_in_seconds(tmp_path: Path) -> None:

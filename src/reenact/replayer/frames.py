@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import currentframe
 from itertools import islice
+from os import sep
+from os.path import abspath
+from sysconfig import get_path
 from types import FrameType
 from typing import Final
 
@@ -13,6 +16,7 @@ from reenact.library import is_library
 DEPTH_LIMIT: Final = 200
 """Frames looked at from the inside; SDK stacks stay under a hundred."""
 _SHOWN_FRAMES: Final = 3
+_SCRIPTS: Final = get_path("scripts") + sep
 
 
 def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
@@ -24,8 +28,12 @@ def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
 
 
 def calling_frames() -> tuple[str, ...]:
-    """The innermost such callers, up to three of them, the one that made the call first."""
-    return tuple(islice(_agent_frames(DEPTH_LIMIT), _SHOWN_FRAMES))
+    """The innermost such callers, up to three of them, the one that made the call first.
+
+    The script that started it, as ``bin/pytest``, is named only where there is nobody else.
+    """
+    found = tuple(islice(_agent_frames(DEPTH_LIMIT), _SHOWN_FRAMES))
+    return tuple(frame for frame in found if not abspath(frame).startswith(_SCRIPTS)) or found
 
 
 def _agent_frames(depth_limit: int) -> Iterator[str]:
