@@ -23,6 +23,7 @@ from reenact.seams.patches import Patch
 _DISPATCHER: Final = "mcp.shared.jsonrpc_dispatcher"
 _SESSION: Final = "mcp.client.session"
 """The module of clients' sessions; servers use the same dispatchers for their own requests."""
+_SSE_TRANSPORT: Final = "mcp.client.sse"
 _CACHE_READ: Final = Instant("nondeterministic", {"source": "clock", "key": "mcp cache"}, is_plain=True)
 
 Params = Mapping[str, Any] | None
@@ -249,6 +250,18 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., Any]:
     return connect_sse
 
 
+def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of a client's own method, which serves others too."""
+    connect_sse = _connect_sse(original)
+
+    def sse(client: Any, *args: Any, **options: Any) -> Any:
+        caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
+        is_transport = caller.f_globals.get("__name__") == _SSE_TRANSPORT
+        return (connect_sse if is_transport else original)(client, *args, **options)
+
+    return sse
+
+
 def _sent_outside(send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     async def send_outside(*args: Any, **options: Any) -> Any:
         with outside():
@@ -322,8 +335,10 @@ def _caching(module: ModuleType) -> list[Patch]:
 
 
 def _sse(module: ModuleType) -> list[Patch]:
-    names = [name for name in ("sse_within_origin", "aconnect_sse") if hasattr(module, name)]
-    return [Patch(module, name, _connect_sse) for name in names[:1]]
+    for name in ("sse_within_origin", "aconnect_sse"):
+        if hasattr(module, name):
+            return [Patch(module, name, _connect_sse)]
+    return [Patch(module.httpx2.AsyncClient, "sse", _connect_sse_for_transport)]  # version 2.0
 
 
 LIBRARIES: Final[Libraries] = {
@@ -331,7 +346,7 @@ LIBRARIES: Final[Libraries] = {
     "mcp.shared.direct_dispatcher": _dispatcher("DirectDispatcher"),
     "mcp.shared.session": _session_patches,
     "mcp.client.stdio": _stdio,
-    "mcp.client.sse": _sse,
+    _SSE_TRANSPORT: _sse,
     "mcp.client.streamable_http": _streamable_http,
     "mcp.client.caching": _caching,
 }
