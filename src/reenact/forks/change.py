@@ -15,7 +15,14 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact.errors import UsageError
-from reenact.providers import Provider, RequestChange, read_response, response_fields
+from reenact.providers import (
+    Provider,
+    RequestChange,
+    read_response,
+    read_stream,
+    response_fields,
+    write_stream,
+)
 from reenact.values.codec import from_json, to_ordered_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
@@ -27,6 +34,10 @@ ChangeFunction: TypeAlias = Callable[[Any], Any]
 
 _STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
 _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
+_OF_THE_ANSWER: Final = frozenset(
+    ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
+)
+"""What is told of an HTTP answer beside itself."""
 
 
 class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -232,8 +243,18 @@ def change_outcome(
         if "body" not in answer:
             # A gateway passes all answers on in pieces, also those that are one JSON text.
             answer["body"] = _joined(from_json(resolve(data.get("pieces"))) or [])
-        body, raised = _new_value(change, function, _body_json(answer.get("body", ""), event, change))
-        data = _answered(data, member, answer | {"body": _body_text(body)})
+        was = _body_bytes(answer.get("body", ""))
+        provider: Provider = data.get("provider", "unknown")
+        message = read_stream(provider, was)
+        body = message if message is not None else _body_json(was, event, change)
+        body, raised = _new_value(change, function, body)
+        if message is not None and isinstance(body, dict):
+            stream = write_stream(provider, body, was).decode()
+            opening = {name: data[name] for name in ("opened", "opening") if name in data}
+            data = _answered(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
+            del data[member]["body"]
+        else:
+            data = _answered(data, member, answer | {"body": _body_text(body)})
     else:
         value, raised = _new_value(change, function, answer)
         data = {
@@ -269,13 +290,18 @@ def _body_json(body: Any, event: dict[str, Any], change: ForkChange) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, TypeError):
         raise UsageError(
-            f"event {event['seq']}: its body is no JSON, as that of a stream, and has no paths; use replace"
+            f"event {event['seq']}: its body is neither JSON nor a stream that is known, and has no paths; "
+            "use replace"
         ) from None
 
 
 def _joined(pieces: list[str | bytes]) -> str:
     parts = (piece if isinstance(piece, str) else piece.decode("utf-8", "replace") for piece in pieces)
     return "".join(parts)
+
+
+def _body_bytes(body: Any) -> bytes:
+    return body if isinstance(body, bytes) else str(body).encode("utf-8", "replace")
 
 
 def _body_text(body: Any) -> str:
@@ -285,8 +311,8 @@ def _body_text(body: Any) -> str:
 def _answered(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict[str, Any]:
     """An HTTP answer that came whole; what is told of a model's answer is read anew."""
     answer = {name: value for name, value in answer.items() if name != "decodedFrom"}
-    left_out = ("cancelled", "closed", "error", "exact", "modelError", "pieces", "valueHash")
-    data = {name: kept for name, kept in data.items() if name not in left_out} | {member: answer}
+    kept = {name: value for name, value in data.items() if name not in _OF_THE_ANSWER}
+    data = kept | {member: answer}
     if "provider" in data and data["provider"] != "unknown":
         provider: Provider = data["provider"]
         fields = response_fields(read_response(provider, answer["status"], {}, [answer["body"].encode()]))

@@ -156,6 +156,10 @@ class _ForkRecorder(CaptureContext):
             data[member] = answer.stored
             if event_type == "nondeterministic":
                 data["valueHash"] = digest_of_bytes(answer.text)
+            if "pieces" in data:
+                data["pieces"] = self._payloads.stored(
+                    self._redactor.redact_json(encode_clean(data["pieces"]))
+                )
         return data
 
     def derive_from(self, call: Call) -> None:
@@ -534,7 +538,7 @@ class ForkStep(ReplayStep):
             self._data, text = engine.changed_outcome(recorded)
             self._is_plain = is_plain(text)
             self._is_changed = True
-        if recorded.is_stream:
+        if self._is_streamed:
             engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
         else:
             engine.happen(recorded.outcome_seq)
@@ -544,6 +548,11 @@ class ForkStep(ReplayStep):
         if self._is_changed and "error" in self._data:
             raise rebuild(engine.resolved_new(self._data["error"]))
         super()._give()
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether the outcome is one when its last piece was taken; one that was changed may come whole."""
+        return self._recorded.is_stream and (not self._is_changed or "pieces" in self._data)
 
     def _payload(self, member: str) -> Any:
         if self._is_changed and self._data.get(member) is not None:
@@ -576,7 +585,7 @@ class ForkStep(ReplayStep):
             self._made.close(error)
             return
         super().close(error)
-        if not self._is_unmatched and self._is_given and self._recorded.is_stream:
+        if not self._is_unmatched and self._is_given and self._is_streamed:
             self._engine.happen(self._recorded.outcome_seq)
 
     # Of a call that is made after all

@@ -27,6 +27,7 @@ from reenact.providers.registry import (
     request_fields,
     response_fields,
 )
+from reenact.providers.streams import read_stream, write_stream
 from reenact.providers.tools import DerivedTools, derive_tool_results, pair_tool_results
 
 __all__ = [
@@ -57,8 +58,10 @@ __all__ = [
     "read_neutral_response",
     "read_request",
     "read_response",
+    "read_stream",
     "recognise",
     "request_fields",
     "response_fields",
     "undo_changes",
+    "write_stream",
 ]
