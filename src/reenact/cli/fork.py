@@ -89,6 +89,8 @@ def _read_text(file: Path) -> str:
     help="Run the Python files that reenact.toml names for assertions.",
 )
 @volatile_option
+@click.option("--workspace", is_flag=True, help="Work among the recorded files, in a folder of their own.")
+@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
 @click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
 @click.option(
@@ -114,6 +116,8 @@ def command(
     test: Path | None,
     allow_code: bool,
     volatile: tuple[VolatileRule, ...],
+    workspace: bool,
+    repository: str | None,
     upstream: tuple[str, ...],
     network: bool,
     allowed: tuple[str, ...],
@@ -126,7 +130,9 @@ def command(
     COMMAND is replayed from the capture in DIR up to the call at event SEQ, whose outcome is changed; models
     may be asked otherwise from that call on. From there a call that equals a recorded one that was not made
     yet is answered from the capture; any other stops the fork, is answered as the nearest recorded call was,
-    or goes live, as --on-miss says. The fork is a capture in OUT. The exit status is that of COMMAND, 1 where
+    or goes live, as --on-miss says. The fork is a capture in OUT. With --workspace COMMAND works in a new
+    folder with the recorded files, for which {workspace} stands: at the call they are those of that step,
+    and the fork has its own from there on. The exit status is that of COMMAND, 1 where
     a call is missing, no model answers, or COMMAND is another one before the point already. With -n it is 0,
     or 1 where no sample came about.
     """
@@ -161,6 +167,8 @@ def command(
             allow=allowed,
             network=network,
             allow_code=allow_code,
+            workspace=workspace,
+            repository=repository,
             progress_bar=show_progress,
         )
         return _explain_samples(sampled, as_json=as_json)
@@ -177,6 +185,8 @@ def command(
         allow=allowed,
         network=network,
         port=port,
+        workspace=workspace,
+        repository=repository,
         stdout=2 if as_json else 1,
     )
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
+from reenact.workspace.replaying import restore_start
 
 
 class ForkReport(msgspec.Struct, frozen=True):
@@ -64,6 +66,8 @@ def fork_command(
     network: bool = False,
     port: int | None = None,
     stdout: int = 1,
+    workspace: bool = False,
+    repository: str | Path | None = None,
 ) -> ForkReport:
     """Run the command *words* again as a fork of the capture in *path*; see :func:`reenact.fork`.
 
@@ -71,6 +75,10 @@ def fork_command(
     command and, through the gateway, programs in other languages. Where misses go live, *upstreams* say who
     is behind the gateway; otherwise *allow* and *network* are those of :func:`reenact.replay_command`. Raises
     :class:`~reenact.errors.Diverged` where a call is missing or the command differs before the point.
+
+    With *workspace* the command works among the recorded files, in a folder of its own, as in
+    :func:`reenact.replay_command`: at the point they are those of that step, and the fork has its own from
+    there on.
     """
     if is_remote(path):
         if output is None:
@@ -79,7 +87,7 @@ def fork_command(
             report = fork_command(
                 copy, words, at=at, change=change, output=output, on_miss=on_miss, standalone=True,
                 volatile=volatile, upstreams=upstreams, allow=allow, network=network,
-                port=port, stdout=stdout,
+                port=port, stdout=stdout, workspace=workspace, repository=repository,
             )  # fmt: skip
             return msgspec.structs.replace(report, parent=remote_name(path))
     directory, words, rules = Path(local_path(path)), tuple(words), tuple(volatile)
@@ -96,9 +104,12 @@ def fork_command(
     led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     fence = None if network or on_miss == "live" else Fence(os.environ, read_allow(allow).addresses)
     salt = _salt_of(capture.reader)
+    if workspace:
+        rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+    restoring = restore_start(capture.reader, repository) if workspace else nullcontext()
     capture.open()
     try:
-        with handover_folder() as handover:
+        with handover_folder() as handover, restoring as files:
             part = ForkPart(
                 plan=plan,
                 seed=capture.seed,
@@ -109,7 +120,13 @@ def fork_command(
                 is_gateway=True,
             )
             served = ServedFork(
-                directory, led, part, volatile=rules, words=words, input_copy=handover.input_copy
+                directory,
+                led,
+                part,
+                volatile=rules,
+                words=words,
+                input_copy=handover.input_copy,
+                workspace=files,
             )
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
@@ -122,30 +139,32 @@ def fork_command(
                     capture.seed.runId,
                     rules,
                     tuple(allow),
+                    str(files.root) if files is not None else None,
                 )
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                     environ = injecting(environ, handover, "replay", salt)
                 printed = Printed(salt)
                 status = run(
-                    addressed(words, gateway.address),
+                    addressed(words if files is None else files.locate(words), gateway.address),
                     environ,
                     stdout=stdout,
                     printed=printed,
                     is_of_no_use=lambda: handover.goes_on_failed(STALL_S),
                     fence=fence,
                     keep_input=handover.input_copy,
+                    cwd=files.cwd if files is not None else None,
                 )
             halves = _halves(directory, handover, served)
         check_point(plan, source, halves)
         check_answers(halves)
-        capture.write(halves, source)
-        manifest = note_exit_status(capture.folder, status, printed.end())
+        written = capture.write(halves, source, served.half().ending.workspace_end)
+        manifest = note_exit_status(capture.folder, status, printed.end(), written.workspaceEnd)
         capture.accept()
     finally:
         capture.discard()  # what was accepted is not there any more
     assert manifest.fork is not ABSENT
-    notes = [note for half in halves for note in half.notes]
+    notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import reduce
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -35,7 +34,7 @@ from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import takes_addresses
-from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.replaying import restore_start
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
@@ -96,7 +95,8 @@ def replay_command(
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they are not found from there
-    with handover_folder() as handover, _restore_files(reader, directory, repository, workspace) as files:
+    restoring = restore_start(reader, repository) if workspace else nullcontext()
+    with handover_folder() as handover, restoring as files:
         served = ServedReplay(
             Path(directory),
             upstreams_of(os.environ) | (run_start.upstreams or {}),
@@ -105,8 +105,7 @@ def replay_command(
             volatile=rules,
             words=words,
             input_copy=handover.input_copy,
-            workspace=files.root if files is not None else None,
-            cwd=files.cwd if files is not None else None,
+            workspace=files,
         )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = diverted(os.environ, gateway.address)
@@ -147,47 +146,6 @@ def replay_command(
         found.receipt,
         _hermetic_claim(run_start, fence),
     )
-
-
-class _Files(NamedTuple):
-    """The folder in which a command is replayed, with the recorded files."""
-
-    root: Path
-    cwd: Path | None
-    """Where the command begins; ``None`` where the recorded one did not begin among its files."""
-    notes: list[str]
-
-    def locate(self, words: Sequence[str]) -> list[str]:
-        """The command from there: files that are here and not there are named by their whole path."""
-        return [self._locate(word.replace("{workspace}", str(self.root))) for word in words]
-
-    def _locate(self, word: str) -> str:
-        is_path = os.sep in word or "." in word
-        if self.cwd is None or os.path.isabs(word) or not is_path or (self.cwd / word).exists():
-            return word
-        return os.path.abspath(word) if os.path.exists(word) else word
-
-
-@contextmanager
-def _restore_files(
-    reader: CaptureReader, directory: str, repository: str | Path | None, is_wanted: bool
-) -> Iterator[_Files | None]:
-    """The files at the start of the recorded run in a folder of their own, for the block."""
-    if not is_wanted:
-        yield None
-        return
-    if not WorkspaceHistory.has_one(reader):
-        raise UsageError(f"{directory}: has no files; record with --workspace")
-    history = WorkspaceHistory(reader, repository=Path(repository) if repository else None)
-    with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
-        root = Path(os.path.realpath(scratch)) / "workspace"
-        restored = history.restore(history.start.tree, root, refuse_links_out=True)
-        notes = [f"{path}: placeholders stand where secrets were" for path in restored.hidden]
-        notes += [f"{path}: is a link that leads out of the files; not made" for path in restored.refused]
-        cwd = root / history.start.cwd if history.start.cwd is not None else None
-        if cwd is not None and not cwd.is_dir():
-            cwd = root
-        yield _Files(root, cwd, notes)
 
 
 def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +39,8 @@ from reenact.store.forked import RunIds, change_ids, ids_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
-from reenact.workspace.history import blobs_below, tree_told
+from reenact.volatile.places import mark_places
+from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_told
 
 _decode: Final = msgspec.json.Decoder().decode
 _OWN: Final = ("run_start", "run_end")
@@ -58,6 +59,8 @@ class ForkHalf(Half, frozen=True, kw_only=True):
     nearest: int = 0
     live: int = 0
     notes: tuple[str, ...] = ()
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The folders that the run had of its own."""
 
     @property
     def has_acted(self) -> bool:
@@ -96,10 +99,16 @@ class ForkedCapture:
         """Begin to make it."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
-    def write(self, halves: Sequence[ForkHalf], source: ReplaySource | None = None) -> CaptureManifest:
+    def write(
+        self,
+        halves: Sequence[ForkHalf],
+        source: ReplaySource | None = None,
+        workspace_end: str | None = None,
+    ) -> CaptureManifest:
         """Make it of what all processes came to; :meth:`accept` puts it in its place.
 
-        *source* is the parent's, where its calls are known already.
+        *source* is the parent's, where its calls are known already. *workspace_end* is the tree of the files
+        at the end, where the run worked among such.
         """
         before = self.reader.manifest
         ids = RunIds(self.seed.captureId, self.seed.runId)
@@ -107,7 +116,7 @@ class ForkedCapture:
         source = source or ReplaySource(self._parent)
         end = merge_ends(halves)
         start = merge_start(self.reader.line(1), halves)
-        is_same = self._is_same(source, halves, start, end)
+        is_same = self._is_same(source, halves, start, end) and self._has_same_files(halves, workspace_end)
         shared = len(self.reader) if is_same else self._plan.shared
         suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
         is_whole = self._is_standalone or start != self.reader.line(1)
@@ -125,8 +134,8 @@ class ForkedCapture:
         for line in own:
             self._run.journal.write(line)
         self._run.journal.close()
-        self._keep_blobs(own, is_whole=is_whole)
-        ending = ending_of(halves)
+        self._keep_blobs(own, workspace_end, is_whole=is_whole)
+        ending = msgspec.structs.replace(ending_of(halves), workspace_end=workspace_end)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
         manifest = finished_manifest(self.seed, ending, shared + len(suffix), digest.hexdigest())
@@ -146,6 +155,15 @@ class ForkedCapture:
             return False
         was = _decode(self.reader.line(len(self.reader)))
         return bool(was["type"] == "run_end" and was["data"] == end["data"])
+
+    def _has_same_files(self, halves: Sequence[ForkHalf], workspace_end: str | None) -> bool:
+        """Whether the files were as in the parent all the time, where the fork worked among such."""
+        if workspace_end is None:
+            return True
+        history = WorkspaceHistory(self.reader)
+        known = {state.tree for state in history.states}
+        told = {tree for half in halves for happening in half.happenings if (tree := _tree_in(happening))}
+        return workspace_end == history.end_tree and told <= known | {workspace_end}
 
     def _fork(
         self,
@@ -174,24 +192,49 @@ class ForkedCapture:
             shares=count_shares(source, self._plan, halves),
             change=self._redacted(change) if change.is_any and not is_same else ABSENT,
             ordered=ordered,
+            places=self._new_places(halves) or ABSENT,
         )
+
+    def _new_places(self, halves: Sequence[ForkHalf]) -> dict[str, str]:
+        """By what a replay recognises folders that the first run had not, as ``cwd/1f0c…`` and the like."""
+        above = self.reader.manifest.fork
+        before = dict(above.places or {}) if above is not ABSENT else {}
+        known = {*(_decode(self.reader.line(1))["data"].get("places") or {}).values(), *before.values()}
+        marks = [mark_places(half.places, self._salt) for half in halves]
+        new = {
+            f"{name.partition('/')[0]}/{mark[:8]}": mark
+            for told in marks
+            for name, mark in told.items()
+            if mark not in known
+        }
+        return before | new
+
+    @property
+    def _salt(self) -> bytes:
+        salt = self.reader.manifest.redaction.salt
+        return bytes.fromhex(salt) if salt is not ABSENT else b""
 
     def _redacted(self, change: ForkChange) -> Any:
         redaction = self.reader.manifest.redaction
-        salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
         text = encode_clean(msgspec.to_builtins(change))
-        return _decode(make_redactor(redaction.profile, self._secrets, salt).redact_json(text))
+        return _decode(make_redactor(redaction.profile, self._secrets, self._salt).redact_json(text))
 
-    def _keep_blobs(self, lines: Sequence[bytes], *, is_whole: bool) -> None:
+    def _keep_blobs(self, lines: Sequence[bytes], workspace_end: str | None, *, is_whole: bool) -> None:
         """Those that its own events need, and no others."""
         used = {digest for line in lines if b'"$blob"' in line for digest in blobs_in(_decode(line)["data"])}
-        for digest in [*self.blobs]:
-            if digest not in used:
-                self.blobs.path_of(digest).unlink()
+        own = {*self.blobs}
+
+        def read(digest: str) -> bytes:
+            return self.blobs.get(digest) if digest in own else self.reader.blob(digest)
+
+        seen: set[str] = set()
+        trees = [tree_told(_decode(line)) for line in lines if b'"workspace"' in line]
+        for tree in filter(None, [*trees, workspace_end]):
+            # A tree that the parent has is there with all that is below it.
+            used |= {*blobs_below(read, tree, seen, lambda digest: is_whole or digest in own)}
+        for digest in own - used:
+            self.blobs.path_of(digest).unlink()
         if is_whole:
-            for line in lines:
-                if b'"workspace"' in line and (tree := tree_told(_decode(line))) is not None:
-                    used |= {*blobs_below(self.reader.blob, tree, set())}
             for digest in self.blobs.find_missing(sorted(used)):
                 self.blobs.put(self.reader.blob(digest))
 
@@ -317,6 +360,8 @@ class _Suffix:
 
     def _is_known(self, event: dict[str, Any]) -> bool:
         """Whether what was read from model traffic stands in the log already."""
+        if tree_told(event) is not None:
+            return False  # the files may be as they were once
         identity = _identity_of(event)
         if identity in self._derived:
             return True
@@ -341,6 +386,10 @@ class _Suffix:
         if len(whole) > self._threshold_bytes:
             request = {"$blob": self._blobs.put(whole), "bytes": len(whole)}
         return event | {"data": data | {"request": request}}
+
+
+def _tree_in(happening: Happening) -> str | None:
+    return tree_told(_decode(happening.line)) if '"workspace"' in happening.line else None
 
 
 def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:

@@ -18,7 +18,7 @@ import msgspec
 
 from reenact.boundary import Call, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.errors import Diverged
+from reenact.errors import Diverged, StoreError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
@@ -162,6 +162,16 @@ class _ForkRecorder(CaptureContext):
                 )
         return data
 
+    def look_before(self, call: RecordedCall, *, is_told: bool) -> None:
+        """A recorded call is made again; how the files are *is_told* where no parent tells it."""
+        if self._files is not None and call.call_id is not None:
+            (self._files.before if is_told else self._files.began)(call.call_id, call.parent)
+
+    def look_after(self, call_id: str, call: RecordedCall, *, is_left: bool = False) -> None:
+        """It has come back, or nobody waits for it any more."""
+        if self._files is not None and not call.beside:
+            self._files.after(call_id, may_write=_may_write(call) and not is_left)
+
     def derive_from(self, call: Call) -> None:
         """Only where tools cannot be seen at work is anything read from model traffic."""
 
@@ -267,10 +277,13 @@ class ForkEngine(ReplayEngine):
         """*call* was made again; what happened inside it comes with it."""
         if call.seq == self._at:
             if self._is_asked_anew(call):
+                self._compare_files_at_point()
                 self.reach()
                 raise CallMissed
             if not self.changes_outcome:
                 self.reach()
+        if self.files is not None:
+            self._look_before(call)
         if call.seq > self.shared:
             self.happen(call.seq)
         if call.is_instant:
@@ -291,6 +304,44 @@ class ForkEngine(ReplayEngine):
             nested.taken = True
             yield from {nested.seq, nested.outcome_seq} - {0}
             yield from self._events_inside(nested)
+
+    def _look_before(self, call: RecordedCall) -> None:
+        """Tell how the files are before a call that is behind what the parent tells."""
+        if call.is_instant or call.beside or call.outcome_seq <= self.shared:
+            return
+        if call.seq > self._at and self.is_reached and _may_write(call):
+            self._refuse_other_files(call)
+        self.recorder.look_before(call, is_told=call.seq > self.shared)
+
+    def _refuse_other_files(self, call: RecordedCall) -> None:
+        """A tool or program that is called as recorded, but among other files, is another call."""
+        divergence = self.files.difference_before(call.seq) if self.files is not None else None
+        if divergence is None:
+            return
+        call.taken = False
+        if self.plan.on_miss == "fail":
+            self.missed = self.missed or divergence
+            self.diverge(divergence)
+        raise CallMissed
+
+    def _compare_files_at_point(self) -> None:
+        divergence = self.files.before(self._at) if self.files is not None else None
+        if divergence is not None:
+            self.diverge(divergence)
+
+    def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
+        """Behind the point they are the fork's own."""
+        if recorded.seq <= self._at and not self.is_own_way:
+            super().compare_files(recorded, lane)
+
+    def change_files(self, recorded: RecordedCall) -> None:
+        """Behind the point something of the fork's own may stand in the way, which stays."""
+        try:
+            super().change_files(recorded)
+        except StoreError as error:
+            if not self.is_own_way:
+                raise
+            self.note(f"event {recorded.outcome_seq}: not all it did to files was done again: {error}")
 
     # Answering
 
@@ -486,6 +537,11 @@ class ForkEngine(ReplayEngine):
         return [self.resolved_new(child) for child in value] if isinstance(value, list) else value
 
 
+def _may_write(call: RecordedCall) -> bool:
+    """Whether the call may have changed files."""
+    return call.type == "tool_call" or call.name.startswith("process/")
+
+
 class ForkStep(ReplayStep):
     """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
 
@@ -542,6 +598,7 @@ class ForkStep(ReplayStep):
             engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
         else:
             engine.happen(recorded.outcome_seq)
+            self._look_after()
         if engine.part.is_gateway and recorded.type == "llm_request":
             resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolved
             engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
@@ -564,6 +621,7 @@ class ForkStep(ReplayStep):
         if self._made is not None or self._is_given or self._is_unmatched or not leaving(error):
             return
         recorded = self._recorded
+        self._look_after(is_left=True)
         if recorded.never_ends and recorded.outcome_seq:
             self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
         elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
@@ -587,6 +645,13 @@ class ForkStep(ReplayStep):
         super().close(error)
         if not self._is_unmatched and self._is_given and self._is_streamed:
             self._engine.happen(self._recorded.outcome_seq)
+            self._look_after()
+
+    def _look_after(self, *, is_left: bool = False) -> None:
+        """Tell how the files are now; what is shared with the parent tells it already."""
+        engine, recorded = self._engine, self._recorded
+        if engine.files is not None and not 0 < recorded.outcome_seq <= engine.shared:
+            engine.recorder.look_after(self.call_id, recorded, is_left=is_left)
 
     # Of a call that is made after all
 
@@ -629,6 +694,8 @@ class NearestStep(ReplayStep):
         line = self._engine.source.reader.line(self._recorded.outcome_seq)
         self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)
+        if self._engine.files is not None:
+            self._engine.change_files(self._recorded)
         self._give()
 
     async def turn(self) -> None:
@@ -647,6 +714,7 @@ class NearestStep(ReplayStep):
         if self._recorded.type == "llm_request":
             resolved = from_json(self._engine.source.reader.resolved(self._data))
             self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
+        self._engine.recorder.look_after(self.call_id, self._recorded)
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self._recorded.is_stream:

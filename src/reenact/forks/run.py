@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
@@ -37,6 +38,8 @@ from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
+from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.replaying import WorkspaceReplay
 
 _decode: Final = msgspec.json.Decoder().decode
 _REFUSALS: Final = (401, 403, 407)
@@ -137,6 +140,14 @@ class ForkRun(ReplayRun):
     def make_engine(self, source: ReplaySource, redactor: Redactor, **options: Any) -> ForkEngine:
         return ForkEngine(source, redactor, part=self._part, **options)
 
+    def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
+        engine = self.context
+        files = WorkspaceReplay(
+            history, root, redactor.redact_bytes, engine.likeness.places, own=self._part.blobs
+        )
+        engine.recorder.record_files(files.scanner, history.tree_before(engine.shared + 1))
+        return files
+
     @property
     def context(self) -> ForkEngine:
         assert isinstance(self._engine, ForkEngine)
@@ -205,6 +216,7 @@ class ForkRun(ReplayRun):
             nearest=engine.nearest,
             live=engine.live,
             notes=tuple(engine.notes),
+            places=dict(self._evidence.places()),
         )
 
 
@@ -264,7 +276,7 @@ class InProcessFork(ForkRun):
         half = self.half()
         check_point(self._part.plan, self.context.source, [half])
         check_answers([half])
-        self.manifest = self._capture.write([half], self.context.source)
+        self.manifest = self._capture.write([half], self.context.source, half.ending.workspace_end)
         self._capture.accept()
         self.shares = self.manifest.fork.shares if self.manifest.fork else None
 
@@ -327,6 +339,7 @@ def fork(
     allow: AllowLike = (),
     volatile: Iterable[AnyRule] = (),
     stall_s: float = STALL_S,
+    workspace: str | Path | None = None,
 ) -> InProcessFork:
     """Replay the capture in *path* to the call at event *at*, make *change* there, and go on.
 
@@ -338,6 +351,9 @@ def fork(
     with it or alone ``{"model": "…", "system": "…", "temperature": 0.2}``: from the point on models are
     asked so. With *at* ``None`` there is no point, and anything may differ from the beginning on. The fork
     is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
+    *workspace* is a folder in which the agent works, with the files that were recorded at the start
+    (:func:`reenact.checkout` with ``at=1`` makes it): what answered calls did to them is done again, and the
+    fork has its own files from the point on.
     """
     read, function = read_change(change)
     source = open_source(path, cache(lambda lane: not is_below(lane)))
@@ -352,4 +368,5 @@ def fork(
         allow=read_allow(allow),
         volatile=read_rules(volatile),
         stall_s=stall_s,
+        workspace=Path(os.path.realpath(workspace)) if workspace is not None else None,
     )

@@ -200,6 +200,8 @@ class Fork(Record, frozen=True):
     """What was changed; absent where nothing was."""
     ordered: Count | Absent = ABSENT
     """The last event up to which *order* and deadlines are told; absent where they are to the end."""
+    places: dict[str, str] | Absent = ABSENT
+    """Folders of this run, and of forks before it, as ``run_start`` tells those of the first run."""
 
 
 class CaptureManifest(Record, frozen=True):

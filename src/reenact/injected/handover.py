@@ -117,6 +117,8 @@ class ToFork(msgspec.Struct, frozen=True, tag="fork"):
     volatile: tuple[VolatileRule, ...] = ()
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
+    workspace: str | None = None
+    """The folder with the recorded files, in which the run is made again."""
 
 
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork

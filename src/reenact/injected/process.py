@@ -438,7 +438,8 @@ class _Forked(_Again):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_evidence(handover, None),
+            evidence=_evidence(handover, orders.workspace),
+            workspace=Path(orders.workspace) if orders.workspace is not None else None,
         )
         self._run.__enter__()
         if born is None:

@@ -41,6 +41,7 @@ from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.volatile.places import own_places
 from reenact.workspace.recording import WorkspaceOrder
+from reenact.workspace.replaying import WorkspaceFolder
 from reenact.workspace.scan import Scanner
 
 
@@ -150,17 +151,9 @@ class ServedReplay(ReplayRun):
         stall_s: float = STALL_S,
         words: Sequence[str] = (),
         input_copy: Path | None = None,
-        workspace: Path | None = None,
-        cwd: Path | None = None,
+        workspace: WorkspaceFolder | None = None,
     ) -> None:
-        """*words* are the command's; what it draws by lot nobody sees, but what it was given is known.
-
-        It works in the *workspace* and begins in *cwd*, where these are not the recorded ones.
-        """
-        began_s = time.time()
-        given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
-        places = own_places(str(workspace) if workspace is not None else None)
-        places |= {"cwd": str(cwd)} if cwd is not None else {}
+        """*words* are the command's; it works in the *workspace*, if there is one."""
         super().__init__(
             path,
             policy=policy,
@@ -169,8 +162,8 @@ class ServedReplay(ReplayRun):
             stall_s=stall_s,
             is_ours=_asked_again(path),
             is_causal=True,
-            evidence=RunEvidence("any", given=given, began_s=began_s, places=places),
-            workspace=workspace,
+            evidence=_evidence(words, input_copy, workspace),
+            workspace=workspace.root if workspace is not None else None,
         )
         self._upstreams = upstreams
 
@@ -187,6 +180,18 @@ class ServedReplay(ReplayRun):
         finally:
             with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
                 self.__exit__(None, None, None)
+
+
+def _evidence(
+    words: Sequence[str], input_copy: Path | None, workspace: WorkspaceFolder | None
+) -> RunEvidence:
+    """What a command draws by lot nobody sees, but what it was given is known, and where it begins now."""
+    began_s = time.time()
+    cwd = workspace.cwd if workspace is not None else None
+    given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
+    places = own_places(str(workspace.root) if workspace is not None else None)
+    places |= {"cwd": str(cwd)} if cwd is not None else {}
+    return RunEvidence("any", given=given, began_s=began_s, places=places)
 
 
 def _asked_again(path: Path) -> LaneTest:
@@ -213,25 +218,26 @@ class ServedFork(ForkRun):
         volatile: Sequence[VolatileRule] = (),
         words: Sequence[str] = (),
         input_copy: Path | None = None,
+        workspace: WorkspaceFolder | None = None,
     ) -> None:
-        began_s = time.time()
-        given = Given(words, os.environ, Path.cwd(), before_s=began_s, input_copy=input_copy)
         super().__init__(
             path,
             part,
             volatile=volatile,
             is_ours=is_of_gateway,
             is_causal=True,
-            evidence=RunEvidence("any", given=given, began_s=began_s),
+            evidence=_evidence(words, input_copy, workspace),
+            workspace=workspace.root if workspace is not None else None,
         )
         self._upstreams = upstreams
-        self._began_s = began_s
+        self._began_s = time.time()
+        self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
 
     def left_behind(self) -> list[str]:
-        return changed_files(Path.cwd(), since_s=self._began_s)
+        return changed_files(self._cwd, since_s=self._began_s)
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:

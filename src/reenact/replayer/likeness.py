@@ -250,7 +250,9 @@ def _salt(source: ReplaySource) -> bytes:
 def _marks(source: ReplaySource) -> dict[str, str]:
     data = source.data(1) if len(source.reader) else {}
     marks = data.get("places")
-    return marks if isinstance(marks, dict) else {}
+    fork = source.fork
+    own = fork.places or {} if fork is not ABSENT else {}
+    return (marks if isinstance(marks, dict) else {}) | own
 
 
 def _zones(source: ReplaySource) -> tuple[tuple[tzinfo, ...], tuple[tzinfo, ...]]:

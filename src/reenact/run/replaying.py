@@ -34,6 +34,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
+from reenact.redaction import Redactor
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
 from reenact.replayer.engine import Policy, ReplayEngine
@@ -138,12 +139,7 @@ class ReplayRun(Run):
             left_behind=_left_behind(source),
         )
         if workspace is not None:
-            self._engine.files = WorkspaceReplay(
-                WorkspaceHistory(source.reader),
-                workspace,
-                redactor.redact_bytes,
-                self._engine.likeness.places,
-            )
+            self._engine.files = self.make_files(WorkspaceHistory(source.reader), workspace, redactor)
         self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
         self._compares_end = compares_end
         self._within = within
@@ -160,6 +156,10 @@ class ReplayRun(Run):
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)
         self._open = ExitStack()
+
+    def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
+        """The files in *root*, among which the run works."""
+        return WorkspaceReplay(history, root, redactor.redact_bytes, self._engine.likeness.places)
 
     def arguments(self) -> list[str]:
         """What this process was started with, as a recording would tell it."""

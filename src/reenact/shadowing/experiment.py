@@ -395,6 +395,8 @@ def fork_samples(
     upstreams: Mapping[str, str] | None = None,
     network: bool = False,
     allow_code: bool = False,
+    workspace: bool = False,
+    repository: str | Path | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> SamplesReport:
     """Fork the run in *path* so often, *jobs* at a time, and group what came of it.
@@ -428,6 +430,8 @@ def fork_samples(
             upstreams=dict(upstreams or {}),
             network=network,
             standalone=standalone,
+            workspace=workspace,
+            repository=None if repository is None else str(repository),
         )
         for place in places
     ]

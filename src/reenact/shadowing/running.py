@@ -43,6 +43,8 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     upstreams: dict[str, str] = {}
     network: bool = False
     standalone: bool = False
+    workspace: bool = False
+    repository: str | None = None
 
 
 class JobResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -151,6 +153,8 @@ def do_job(job: RunJob) -> JobResult:
                 allow=job.allow,
                 network=job.network,
                 stdout=silent,
+                workspace=job.workspace,
+                repository=job.repository,
             )
             if report.is_reproduced:
                 return JobResult(exit_status=report.exit_status)
@@ -171,6 +175,8 @@ def do_job(job: RunJob) -> JobResult:
             allow=job.allow,
             network=job.network,
             stdout=silent,
+            workspace=job.workspace,
+            repository=job.repository,
         )
         return JobResult(exit_status=fork.exit_status)
     except UsageError as error:

@@ -249,14 +249,23 @@ def tree_told(event: Any) -> str | None:
     return tree if isinstance(tree, str) else None
 
 
-def blobs_below(read_blob: Callable[[str], bytes], tree: str, seen: set[str]) -> Iterator[str]:
-    """All blobs that *tree* needs, itself among them, but for those in *seen*, which they enter."""
+def blobs_below(
+    read_blob: Callable[[str], bytes],
+    tree: str,
+    seen: set[str],
+    is_wanted: Callable[[str], bool] = lambda digest: True,  # noqa: ARG005
+) -> Iterator[str]:
+    """All blobs that *tree* needs, itself among them, but for those in *seen*, which they enter.
+
+    Nor is a tree followed that is not wanted.
+    """
     waiting = [tree]
     while waiting:
         digest = waiting.pop()
-        if digest in seen:
+        followed = f"{digest}/"  # a file may hold what a tree does, and is not followed
+        if followed in seen or not is_wanted(digest):
             continue
-        seen.add(digest)
+        seen |= {digest, followed}
         yield digest
         for entry in read_tree(read_blob(digest), file=digest):
             if entry.kind == "folder":

@@ -162,6 +162,10 @@ class WorkspaceRecorder:
     def before(self, call_id: str, parent: str | None) -> None:
         """A call is about to be made."""
         self._look("before", call_id)
+        self.began(call_id, parent)
+
+    def began(self, call_id: str, parent: str | None) -> None:
+        """A call is under way before which nobody need look."""
         self._open[call_id] = parent
 
     def after(self, call_id: str, *, may_write: bool) -> None:

@@ -1,11 +1,14 @@
-"""The files of a run that is being replayed: what calls did to them is done again, the rest is compared."""
+"""The files of a run that is made again: what calls did to them is done again, the rest is compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -13,16 +16,53 @@ from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.workspace import Tree, TreeEntry, read_tree
+from reenact.store.blobs import BlobStore
+from reenact.store.reader import EventReader
 from reenact.volatile.places import Places
 from reenact.workspace.compare import FileChange, compare_trees, describe_change
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.ignore import make_rules
-from reenact.workspace.restore import apply_changes
+from reenact.workspace.restore import apply_changes, leads_out
 from reenact.workspace.scan import LIMIT_BYTES, Scanner
 
 _SHOWN: Final = 5
 _MAX_LINES: Final = 60
 _MAX_COMPARED_BYTES: Final = 1 << 20
+_BEFORE: Final = "the files are not as they were before this call"
+
+
+class WorkspaceFolder(NamedTuple):
+    """The folder in which a command runs again, with the recorded files."""
+
+    root: Path
+    cwd: Path | None
+    """Where the command begins; ``None`` where the recorded one did not begin among its files."""
+    notes: list[str]
+
+    def locate(self, words: Sequence[str]) -> list[str]:
+        """The command from there: files that are here and not there are named by their whole path."""
+        return [self._locate(word.replace("{workspace}", str(self.root))) for word in words]
+
+    def _locate(self, word: str) -> str:
+        is_path = os.sep in word or "." in word
+        if self.cwd is None or os.path.isabs(word) or not is_path or (self.cwd / word).exists():
+            return word
+        return os.path.abspath(word) if os.path.exists(word) else word
+
+
+@contextmanager
+def restore_start(reader: EventReader, repository: str | Path | None = None) -> Iterator[WorkspaceFolder]:
+    """The files at the start of a recorded run in a folder of their own, for the block."""
+    history = WorkspaceHistory(reader, repository=Path(repository) if repository else None)
+    with TemporaryDirectory(prefix="reenact-workspace-", ignore_cleanup_errors=True) as scratch:
+        root = Path(os.path.realpath(scratch)) / "workspace"
+        restored = history.restore(history.start.tree, root, refuse_links_out=True)
+        notes = [f"{path}: placeholders stand where secrets were" for path in restored.hidden]
+        notes += [f"{path}: is a link that leads out of the files; not made" for path in restored.refused]
+        cwd = root / history.start.cwd if history.start.cwd is not None else None
+        if cwd is not None and not cwd.is_dir():
+            cwd = root
+        yield WorkspaceFolder(root, cwd, notes)
 
 
 class WorkspaceReplay:
@@ -34,17 +74,20 @@ class WorkspaceReplay:
         root: Path,
         redact: Callable[[bytes], bytes],
         places: Places,
-        refused: frozenset[str] = frozenset(),
+        *,
+        own: BlobStore | None = None,
     ) -> None:
-        """*places* knows the folders of both runs; *refused* are links that were not made."""
+        """*places* knows the folders of both runs.
+
+        What the recorded run had not goes to the blobs of this one, *own*; without such, to memory.
+        """
         self._history = history
         self._root = root
         self._places = places
-        self._refused = refused
+        self._kept = own
         self._own: dict[str, bytes] = {}
-        """Blobs of this run that the recorded one had not."""
         start = history.start
-        self._scanner = Scanner(
+        self.scanner = Scanner(
             root,
             self._keep,
             redact=redact,
@@ -67,9 +110,18 @@ class WorkspaceReplay:
             self._open.add(seq)
             if not is_quiet:
                 return None
-            return self._compare(
-                self._history.tree_before(seq), "the files are not as they were before this call", seq
-            )
+            return self._compare(self._history.tree_before(seq), _BEFORE, seq)
+
+    def difference_before(self, seq: int) -> ReplayDivergence | None:
+        """The same of a call that is only about to be made, whatever was reported before."""
+        with self._lock:
+            if seq not in self._quiet:
+                return None
+            known, self._known = self._known, set()
+            try:
+                return self._compare(self._history.tree_before(seq), _BEFORE, seq)
+            finally:
+                self._known = known
 
     def answered(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
         """It is answered from the recording: unless it *has_run* here, its changes are made in its place."""
@@ -91,7 +143,7 @@ class WorkspaceReplay:
 
     def _compare(self, expected: str, what: str, seq: int | None = None) -> ReplayDivergence | None:
         try:
-            live = self._scanner.take()
+            live = self.scanner.take()
         except ReenactError as error:
             return ReplayDivergence(code="event_payload_mismatch", detail=f"{what}: {error}", event_seq=seq)
         if live == expected:
@@ -120,9 +172,9 @@ class WorkspaceReplay:
 
     def _is_same(self, change: FileChange) -> bool:
         """Whether all that differs is where the two runs had their folders."""
-        if change.text in self._refused:
-            return True
         before, after = change.before, change.after
+        if before is not None and after is None and leads_out(change.path, before):
+            return True  # such links are not made for a run
         if change.how != "changed" or before is None or after is None or before.mode != after.mode:
             return False
         if before.kind != "file" or after.kind != "file":
@@ -139,16 +191,24 @@ class WorkspaceReplay:
     def _keep(self, data: bytes) -> str:
         digest = digest_of_bytes(data)
         if digest not in self._own and not self._history.has_blob(digest):
-            self._own[digest] = data
+            if self._kept is None:
+                self._own[digest] = data
+            else:
+                self._kept.put(data)
         return digest
 
     def _read_tree(self, digest: str) -> Tree:
-        own = self._own.get(digest)
+        own = self._own_blob(digest)
         return self._history.read_tree(digest) if own is None else read_tree(own, file=digest)
 
     def _content(self, entry: TreeEntry) -> bytes:
-        own = self._own.get(entry.digest)
+        own = self._own_blob(entry.digest)
         return self._history.content(entry) if own is None else own
+
+    def _own_blob(self, digest: str) -> bytes | None:
+        if self._kept is None:
+            return self._own.get(digest)
+        return None if self._history.has_blob(digest) else self._kept.get(digest)
 
 
 class _Data(msgspec.Struct):

@@ -163,7 +163,7 @@ def _remove(top: int, path: bytes) -> None:
 def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, refuse_links_out: bool) -> None:
     entry = change.after
     assert entry is not None
-    folder, name = _open_parent(top, change.path)
+    folder, name = _open_parent(top, change.path, is_made=True)
     try:
         if entry.kind == "folder":
             with suppress(FileExistsError):
@@ -181,12 +181,15 @@ def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, ref
         os.close(folder)
 
 
-def _open_parent(top: int, path: bytes) -> tuple[int, bytes]:
+def _open_parent(top: int, path: bytes, *, is_made: bool = False) -> tuple[int, bytes]:
     """The folder in which *path* stands, each part opened relative to the one before."""
     *parts, name = path.split(b"/")
     folder = os.dup(top)
     for part in parts:
         try:
+            if is_made:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
             below = os.open(part, _FOLDER, dir_fd=folder)
         finally:
             os.close(folder)

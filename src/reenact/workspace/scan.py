@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha1, sha256
 from pathlib import Path
+from threading import RLock
 from typing import Final, TypeAlias
 
 import msgspec
@@ -103,7 +104,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Scanner:
-    """Looks at the folder *root* again and again; not to be used by two threads at once."""
+    """Looks at the folder *root* again and again; of several threads one looks at a time."""
 
     def __init__(
         self,
@@ -130,13 +131,18 @@ class Scanner:
         self.index = index or Index()
         self._rules = rules or IgnoreRules("")
         self._root_prefix = os.fsencode(self.root) + b"/"
+        self._looking = RLock()
 
     def take(self, *, in_git: Mapping[str, str] | None = None) -> str:
         """The digest of the tree as it is now; all its blobs are kept.
 
         *in_git* has objects of git's by path: a file that is equal to its object is named, and not kept.
         """
-        self._in_git = in_git or {}
+        with self._looking:
+            return self._take(in_git or {})
+
+    def _take(self, in_git: Mapping[str, str]) -> str:
+        self._in_git = in_git
         try:
             fd = _open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:

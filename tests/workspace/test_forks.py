@@ -1,0 +1,290 @@
+"""Forks among the files of their step: ``fork --workspace`` and ``fork(workspace=…)``."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import reenact
+from reenact.store.blobs import BlobStore
+from reenact.store.reader import CaptureReader
+from reenact.testing import Reply, ScriptedProvider, ToolCall
+from reenact.workspace.files import compare_ends
+from tests.cli.commands import AGENTS, PYTHON, run
+
+AGENT = """
+import subprocess
+from pathlib import Path
+
+import reenact
+
+
+@reenact.tool
+def plan() -> list[str]:
+    return ["a.txt", "b.txt"]
+
+
+@reenact.tool
+def write(name: str, text: str) -> str:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
+    return f"{Path.cwd()}/{name}"
+
+
+@reenact.tool
+def finish() -> int:
+    names = sorted(path for path in Path().rglob("*") if path.is_file())
+    Path("list").write_text("\\n".join(map(str, names)))
+    return len(names)
+
+
+Path("early").write_text("the agent's own")
+write("src/first.txt", "first")
+for name in plan():
+    write(f"src/{name}", name)
+    subprocess.run(["sh", "-c", f"cat src/{name} >> all; rm -f start.txt"], check=True)
+print(finish())
+print(Path("all").read_text())
+"""
+
+
+def tree(folder):
+    """All below *folder*: modes, contents and targets by path."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        state = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(folder))] = (state.st_mode, content)
+    return found
+
+
+def files(path, at=None):
+    return {file.path: file for file in reenact.files(path, at=at).files}
+
+
+def events(path, kind=None):
+    every = [json.loads(line) for line in CaptureReader(path).lines()]
+    return [event for event in every if kind is None or event["type"] == kind]
+
+
+def seq_of(path, tool):
+    return next(event["seq"] for event in events(path, "tool_call") if event["data"]["tool"] == tool)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A recorded run; its folder has changed since."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "agent.py").write_text(AGENT)
+    work = folder / "work"
+    work.mkdir()
+    (work / "start.txt").write_text("start")
+    done = run("record", "-o", folder / "a", "--workspace", "--", PYTHON, folder / "agent.py", cwd=work)
+    assert (done.returncode, done.stdout) == (0, "5\na.txtb.txt\n"), done.stderr
+    (work / "mine").write_text("not touched")
+    return folder / "a"
+
+
+@pytest.fixture(scope="module")
+def forked(recorded):
+    """A fork of it in which the second file is another one."""
+    out = recorded.with_name("fork")
+    done = fork(recorded, out, "--at", seq_of(recorded, "plan"), "--set", '$[1]="c.txt"', "--on-miss", "live")
+    assert (done.returncode, done.stdout) == (0, "5\na.txtc.txt\n"), done.stderr
+    assert "3 calls from the prefix, 3 from the recording, 3 live" in done.stderr
+    return out
+
+
+def fork(recorded, output, *options, agent="agent.py", cwd=None):
+    return run(
+        "fork",
+        recorded,
+        "--workspace",
+        "-o",
+        output,
+        *options,
+        "--",
+        PYTHON,
+        recorded.parent / agent,
+        cwd=cwd or recorded.parent / "work",
+    )
+
+
+def test_a_fork_begins_with_the_files_of_its_step_and_has_its_own_from_there_on(recorded, forked, tmp_path):
+    """Answered calls leave what they left, new ones work in the same folder, the user's own is untouched."""
+    at = seq_of(recorded, "plan")
+    assert tree(recorded.parent / "work").keys() == {"mine", "src", *files(recorded)} - {"src/"}
+    assert files(forked, at) == files(recorded, at)
+    assert files(forked).keys() == {"all", "early", "list", "src/", "src/a.txt", "src/c.txt", "src/first.txt"}
+    reenact.checkout(forked, tmp_path / "end")
+    assert (tmp_path / "end/all").read_text() == "a.txtc.txt"
+    assert (tmp_path / "end/list").read_text() == "all\nearly\nsrc/a.txt\nsrc/c.txt\nsrc/first.txt"
+    assert reenact.verify(forked).findings == []
+    # Blobs of the parent are not stored again.
+    assert not {*BlobStore(forked / "blobs")} & {*BlobStore(recorded / "blobs")}
+
+
+def test_each_step_of_a_fork_can_be_checked_out(recorded, forked):
+    """After each call there is what it made, and no more."""
+    seen = [
+        {path.removeprefix("src/") for path in files(forked, event["seq"]) if path.startswith("src/")} - {""}
+        for event in events(forked, "tool_result")
+    ]
+    assert seen == [
+        {"first.txt"},
+        {"first.txt"},
+        {"first.txt", "a.txt"},
+        {"first.txt", "a.txt", "c.txt"},
+        {"first.txt", "a.txt", "c.txt"},
+    ]
+    changed = [(change.path, change.how) for change in compare_ends(recorded, forked)]
+    assert ("src/b.txt", "removed") in changed or ("src/c.txt", "renamed") in changed
+    last = [event for event in events(forked) if event["data"].get("type") == "workspace"][-1]
+    assert last["data"]["details"]["tree"] == CaptureReader(forked).manifest.workspaceEnd
+
+
+def test_a_fork_replays_among_its_files_and_is_forked_again(recorded, forked, tmp_path):
+    """Also where its parents are gone, if it stands alone."""
+    words = ("replay", forked, "--workspace", "--", PYTHON, recorded.with_name("agent.py"))
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    family = tmp_path / "family"
+    shutil.copytree(recorded.parent, family)
+    whole = tmp_path / "whole"
+    last = [event for event in events(forked, "tool_call") if event["data"]["tool"] == "write"][-1]["seq"]
+    done = fork(family / "fork", whole, "--at", last, "--error", "TimeoutError", "--standalone")
+    assert done.returncode == 1, done.stdout  # as the agent does
+    shutil.rmtree(family)
+    assert files(whole).keys() == {"all", "early", "src/", "src/a.txt", "src/c.txt", "src/first.txt"}
+    assert reenact.verify(whole).findings == []
+    reenact.checkout(whole, tmp_path / "of-whole")
+    assert (tmp_path / "of-whole/all").read_text() == "a.txt"
+
+
+def test_a_fork_without_a_difference_has_the_files_of_its_parent(recorded, tmp_path):
+    out = tmp_path / "fork"
+    done = fork(recorded, out, "--at", seq_of(recorded, "plan"))
+    assert done.returncode == 0, done.stderr
+    assert files(out) == files(recorded)
+    assert {*BlobStore(out / "blobs")} == set()
+    assert reenact.verify(out).findings == []
+
+
+def test_an_agent_that_leaves_other_files_before_the_point_is_refused(recorded, tmp_path):
+    """The files at the point are those of the step, or there is no fork."""
+    text = AGENT.replace("for name in plan():", 'Path("extra").write_text("x")\nfor name in plan():')
+    recorded.with_name("other.py").write_text(text)
+    at = seq_of(recorded, "plan")
+    done = fork(recorded, tmp_path / "fork", "--at", at, "--set", '$[1]="c.txt"', agent="other.py")
+    assert done.returncode == 1
+    assert "before the point of the fork" in done.stderr
+    assert "extra" in done.stderr
+    assert not (tmp_path / "fork").exists()
+
+
+def test_samples_have_a_folder_each(recorded, tmp_path):
+    at, out = seq_of(recorded, "plan"), tmp_path / "samples"
+    done = fork(recorded, out, "--at", at, "--set", '$[1]="c.txt"', "--on-miss", "live", "-n", "2")
+    assert done.returncode == 0, done.stderr
+    one, two = out / "1", out / "2"
+    assert files(one) == files(two)
+    assert "src/c.txt" in files(one)
+
+
+def test_a_recording_without_files_has_none_to_fork_among(tmp_path):
+    """Which is said before anything runs."""
+    with reenact.capture(tmp_path / "a"):
+        choose()
+    with pytest.raises(reenact.UsageError, match="a: has no files; record with --workspace"):
+        reenact.fork_command(tmp_path / "a", ["true"], at=2, output=tmp_path / "f", workspace=True)
+    with pytest.raises(reenact.UsageError, match="a: has no files; record with --workspace"):
+        reenact.fork(tmp_path / "a", at=2, output=tmp_path / "f", workspace=tmp_path)
+    assert not (tmp_path / "f").exists()
+
+
+CODING = [PYTHON, "-I", str(AGENTS / "coding.py"), "Work"]
+
+
+def bash(command):
+    return Reply(tool_calls=[ToolCall("bash", {"command": command})])
+
+
+def test_an_agent_in_another_language_works_on_in_the_files_of_the_step(tmp_path):
+    """Its shell commands are really run: before the point as recorded, behind it as the new answer says."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes").write_text("one\n")
+    script = [bash("echo two >> notes; pwd"), bash("mv notes old"), Reply("Done.")]
+    other = [bash("cp notes copy; echo three >> copy; pwd"), Reply("Otherwise done.")]
+    with ScriptedProvider([*script, *other]) as provider:
+        done = run(
+            "record", "-o", tmp_path / "a", "--workspace", "--", *CODING,
+            cwd=work, ANTHROPIC_BASE_URL=provider.base_url("anthropic"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        asked = [event["seq"] for event in events(tmp_path / "a", "llm_request")]
+        done = run(
+            "fork", tmp_path / "a", "--workspace", "-o", tmp_path / "f", "--at", asked[1], "--model", "other",
+            "--on-miss", "live", "--", *CODING, cwd=tmp_path,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "Otherwise done.\n"), done.stderr
+    assert files(tmp_path / "f").keys() == {"notes", "copy"}
+    reenact.checkout(tmp_path / "f", tmp_path / "end")
+    assert (tmp_path / "end/copy").read_text() == "one\ntwo\nthree\n"
+    assert (work / "old").exists()
+    assert reenact.verify(tmp_path / "f").findings == []
+    empty = tmp_path / "elsewhere"
+    empty.mkdir()
+    done = run("replay", tmp_path / "f", "--workspace", "--", *CODING, cwd=empty, HOME=str(empty))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@reenact.tool
+def choose() -> str:
+    return "one"
+
+
+@reenact.tool
+def save(folder: str, name: str) -> str:
+    Path(folder, name).write_text(f"{name} in {folder}")
+    return f"{folder}/{name}"
+
+
+def block(folder):
+    save(folder, "zero")
+    name = choose()
+    saved = save(folder, name)
+    subprocess.run(["cp", saved, f"{folder}/copy"], check=True)
+    return saved
+
+
+def test_a_block_of_python_is_forked_among_files(tmp_path):
+    """In the folder that is given; what it does live happens there."""
+    work, mine = tmp_path / "work", tmp_path / "mine"
+    work.mkdir()
+    with reenact.capture(tmp_path / "a", workspace=work):
+        block(str(work))
+    reenact.checkout(tmp_path / "a", mine, at=1)
+    at = seq_of(tmp_path / "a", "choose")
+    with reenact.fork(
+        tmp_path / "a",
+        at=at,
+        change={"replace": "two"},
+        output=tmp_path / "f",
+        on_miss="live",
+        workspace=mine,
+    ) as run_again:
+        assert block(str(mine)) == f"{mine}/two"
+    assert run_again.manifest.status == "ok"
+    assert {path.name for path in mine.iterdir()} == {"zero", "two", "copy"}
+    assert files(tmp_path / "f").keys() == {"zero", "two", "copy"}
+    assert {path.name for path in work.iterdir()} == {"zero", "one", "copy"}
+    assert reenact.verify(tmp_path / "f").findings == []
+    third = tmp_path / "third"
+    reenact.checkout(tmp_path / "f", third, at=1)
+    with reenact.replay(tmp_path / "f", workspace=third) as replayed:
+        assert block(str(third)) == f"{third}/two"
+    assert replayed.receipt.verdict == "reproduced"
