@@ -118,10 +118,24 @@ def test_a_wrong_mark_is_said(project: Suite, option: str, message: str) -> None
     result.stdout.fnmatch_lines([message])
 
 
-def test_files_are_not_updated_but_recorded_again(project: Suite) -> None:
-    """An update would lose them, and says what to do."""
+def test_files_are_updated_with_the_calls(project: Suite) -> None:
+    """What the capture still has is answered, with what it did to files; the rest is made and recorded."""
     project.write(test_it=TEST)
-    project.run("--reenact=update").assert_outcomes(passed=1)
-    result = project.run("--reenact=update")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*has files, which an update does not record; record it again with: *"])
+    project.run("--reenact=record").assert_outcomes(passed=1)
+    result = project.run("--reenact=update", "-s")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*live:*")
+    result.stdout.fnmatch_lines(["*1 unchanged*"])
+    more = '    write(folder, "src/more.py", "1")\n    reenact_workspace.file_exists("src/app.py")\n'
+    project.write(test_it=TEST + more)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*accept it * --reenact=update*"])
+    result = project.run("--reenact=update", "-s")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*live: src/more.py*"])
+    result.stdout.no_fnmatch_line("*live: src/app.py*")
+    result.stdout.fnmatch_lines(["*1 updated*"])
+    result = project.run("-s")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*live:*")

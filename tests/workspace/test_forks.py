@@ -288,3 +288,19 @@ def test_a_block_of_python_is_forked_among_files(tmp_path):
     with reenact.replay(tmp_path / "f", workspace=third) as replayed:
         assert block(str(third)) == f"{third}/two"
     assert replayed.receipt.verdict == "reproduced"
+
+
+def test_runs_with_files_are_shadowed_among_them(recorded, tmp_path):
+    """The agent of each run begins with the files of its start, and has its own."""
+    text = AGENT.replace('write("src/first.txt", "first")', 'write("src/first.txt", "other")')
+    (tmp_path / "other.py").write_text(text)
+    report = reenact.shadow(
+        recorded, [PYTHON, str(tmp_path / "other.py")], on_miss="live", output=tmp_path / "out"
+    )
+    (made,) = report.runs
+    assert made.difference != "failed", made
+    (fork_made,) = (tmp_path / "out").iterdir()
+    reenact.checkout(fork_made, tmp_path / "end")
+    assert (tmp_path / "end/src/first.txt").read_text() == "other"
+    assert (tmp_path / "end/all").read_text() == "a.txtb.txt"
+    assert reenact.verify(fork_made).findings == []

@@ -20,23 +20,28 @@ from reenact.gateway.upstreams import upstreams_of
 @click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
 @volatile_option
+@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: Path,
     upstream: tuple[str, ...],
     port: int | None,
     volatile: tuple[VolatileRule, ...],
+    repository: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Run a recorded command again, and record only what differs.
 
     Calls that the capture in DIR still has are answered from it; others are really made, by Python processes
     and through the gateway alike. What comes of it takes the capture's place in one step when COMMAND has
-    ended as it did before; otherwise the capture stays as it was. The exit status is that of COMMAND.
+    ended as it did before; otherwise the capture stays as it was. Where the capture has files, COMMAND works
+    among them, in a new folder for which {workspace} stands. The exit status is that of COMMAND.
     """
     known = upstreams_of(os.environ, upstream)
     upstreams = {name: known[name] for name in (each.partition("=")[0] for each in upstream)}
-    report = update_command(directory, words, upstreams=upstreams, volatile=volatile, port=port)
+    report = update_command(
+        directory, words, upstreams=upstreams, volatile=volatile, port=port, repository=repository
+    )
     answered = f"{plural(report.answered, 'call')} answered from the capture"
     status = report.exit_status
     if report.outcome == "failed":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.replaying import restore_start
 
 
 class UpdateReport(msgspec.Struct, frozen=True):
@@ -47,41 +49,51 @@ def update_command(
     volatile: Sequence[VolatileRule] = (),
     port: int | None = None,
     stdout: int = 1,
+    repository: str | Path | None = None,
 ) -> UpdateReport:
     """Run the command *words* again and record only what the capture in *path* does not have.
 
     Calls that it still has are answered from it; others are really made. What comes of it takes the capture's
     place in one step when the command has ended as it did before. *upstreams* by name go before those of the
     capture. What the command prints goes to the file descriptor *stdout*.
+
+    Where the capture has files, the command works among them in a folder of its own, which begins as the
+    recorded run did, as in :func:`reenact.replay_command`; *repository* is as there.
     """
     directory, rules = Path(path), tuple(volatile)
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     reader = CaptureReader(directory)
-    if WorkspaceHistory.has_one(reader):
-        raise UsageError(
-            f"{path}: has files, which an update does not record; record it again: reenact record --workspace"
-        )
+    restoring = restore_start(reader, repository) if WorkspaceHistory.has_one(reader) else nullcontext()
     run_start, recorded = beginning(reader), reader.manifest.exitStatus
     known = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     updated = UpdatedCapture(directory)
     updated.open()
     try:
-        with handover_folder() as handover:
-            served = ServedUpdate(directory, known, updated.blobs.root, volatile=rules)
+        with handover_folder() as handover, restoring as files:
+            if files is not None:
+                rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+            served = ServedUpdate(directory, known, updated.blobs.root, volatile=rules, workspace=files)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = diverted(os.environ, gateway.address)
                 blobs = str(updated.blobs.root.absolute())
-                handover.give(ToUpdate(str(directory.absolute()), changes, blobs, rules))
+                root = str(files.root) if files is not None else None
+                handover.give(ToUpdate(str(directory.absolute()), changes, blobs, rules, root))
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                     environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
                 printed = Printed(_salt_of(reader.manifest))
-                status = run(addressed(words, gateway.address), environ, stdout=stdout, printed=printed)
+                status = run(
+                    addressed(words if files is None else files.locate(words), gateway.address),
+                    environ,
+                    stdout=stdout,
+                    printed=printed,
+                    cwd=files.cwd if files is not None else None,
+                )
             halves = _halves(directory, handover, served)
         if status != (0 if recorded is ABSENT else recorded):
             return UpdateReport(str(path), "failed", status)
-        updated.merge(halves)
+        merged = updated.merge(halves, served.half().ending.workspace_end)
         if updated.is_changed:
-            note_exit_status(updated.folder, status, printed.end())
+            note_exit_status(updated.folder, status, printed.end(), merged.workspaceEnd)
             updated.accept()
     finally:
         updated.discard()  # what was accepted is not there any more

@@ -32,14 +32,21 @@ from reenact.formats.record import ABSENT
 from reenact.recorder.sink import finished_manifest
 from reenact.replayer.source import ReplaySource
 from reenact.run.capturing import Identity
-from reenact.run.merging import Half, ending_of, merge_ends, merge_start, referred_calls, seed_again
+from reenact.run.merging import (
+    Half,
+    ending_of,
+    merge_ends,
+    merge_start,
+    referred_calls,
+    seed_again,
+    unknown_places,
+)
 from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.forked import RunIds, change_ids, ids_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
-from reenact.volatile.places import mark_places
 from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_told
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -196,28 +203,17 @@ class ForkedCapture:
         )
 
     def _new_places(self, halves: Sequence[ForkHalf]) -> dict[str, str]:
-        """By what a replay recognises folders that the first run had not, as ``cwd/1f0c…`` and the like."""
+        """Folders of this run, and of forks before it, that the first run had not."""
         above = self.reader.manifest.fork
         before = dict(above.places or {}) if above is not ABSENT else {}
-        known = {*(_decode(self.reader.line(1))["data"].get("places") or {}).values(), *before.values()}
-        marks = [mark_places(half.places, self._salt) for half in halves]
-        new = {
-            f"{name.partition('/')[0]}/{mark[:8]}": mark
-            for told in marks
-            for name, mark in told.items()
-            if mark not in known
-        }
-        return before | new
-
-    @property
-    def _salt(self) -> bytes:
-        salt = self.reader.manifest.redaction.salt
-        return bytes.fromhex(salt) if salt is not ABSENT else b""
+        first = _decode(self.reader.line(1))["data"].get("places") or {}
+        return before | unknown_places([half.places for half in halves], first | before, self.reader.manifest)
 
     def _redacted(self, change: ForkChange) -> Any:
         redaction = self.reader.manifest.redaction
+        salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
         text = encode_clean(msgspec.to_builtins(change))
-        return _decode(make_redactor(redaction.profile, self._secrets, self._salt).redact_json(text))
+        return _decode(make_redactor(redaction.profile, self._secrets, salt).redact_json(text))
 
     def _keep_blobs(self, lines: Sequence[bytes], workspace_end: str | None, *, is_whole: bool) -> None:
         """Those that its own events need, and no others."""

@@ -162,16 +162,6 @@ class _ForkRecorder(CaptureContext):
                 )
         return data
 
-    def look_before(self, call: RecordedCall, *, is_told: bool) -> None:
-        """A recorded call is made again; how the files are *is_told* where no parent tells it."""
-        if self._files is not None and call.call_id is not None:
-            (self._files.before if is_told else self._files.began)(call.call_id, call.parent)
-
-    def look_after(self, call_id: str, call: RecordedCall, *, is_left: bool = False) -> None:
-        """It has come back, or nobody waits for it any more."""
-        if self._files is not None and not call.beside:
-            self._files.after(call_id, may_write=_may_write(call) and not is_left)
-
     def derive_from(self, call: Call) -> None:
         """Only where tools cannot be seen at work is anything read from model traffic."""
 
@@ -309,9 +299,9 @@ class ForkEngine(ReplayEngine):
         """Tell how the files are before a call that is behind what the parent tells."""
         if call.is_instant or call.beside or call.outcome_seq <= self.shared:
             return
-        if call.seq > self._at and self.is_reached and _may_write(call):
+        if call.seq > self._at and self.is_reached and call.may_write:
             self._refuse_other_files(call)
-        self.recorder.look_before(call, is_told=call.seq > self.shared)
+        self.recorder.look_before(call.call_id, call.parent, is_told=call.seq > self.shared)
 
     def _refuse_other_files(self, call: RecordedCall) -> None:
         """A tool or program that is called as recorded, but among other files, is another call."""
@@ -537,11 +527,6 @@ class ForkEngine(ReplayEngine):
         return [self.resolved_new(child) for child in value] if isinstance(value, list) else value
 
 
-def _may_write(call: RecordedCall) -> bool:
-    """Whether the call may have changed files."""
-    return call.type == "tool_call" or call.name.startswith("process/")
-
-
 class ForkStep(ReplayStep):
     """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
 
@@ -650,8 +635,8 @@ class ForkStep(ReplayStep):
     def _look_after(self, *, is_left: bool = False) -> None:
         """Tell how the files are now; what is shared with the parent tells it already."""
         engine, recorded = self._engine, self._recorded
-        if engine.files is not None and not 0 < recorded.outcome_seq <= engine.shared:
-            engine.recorder.look_after(self.call_id, recorded, is_left=is_left)
+        if not recorded.beside and not 0 < recorded.outcome_seq <= engine.shared:
+            engine.recorder.look_after(self.call_id, may_write=recorded.may_write and not is_left)
 
     # Of a call that is made after all
 
@@ -714,7 +699,7 @@ class NearestStep(ReplayStep):
         if self._recorded.type == "llm_request":
             resolved = from_json(self._engine.source.reader.resolved(self._data))
             self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
-        self._engine.recorder.look_after(self.call_id, self._recorded)
+        self._engine.recorder.look_after(self.call_id, may_write=self._recorded.may_write)
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self._recorded.is_stream:

@@ -164,8 +164,9 @@ class ForkRun(ReplayRun):
         yield watched_by(self._written)
 
     def left_behind(self) -> list[str]:
-        """The files that the run has written."""
-        return self._written.left_behind()
+        """The files that the run has written, or that answered calls had."""
+        wrote = self._engine.recorded_files()
+        return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
 
     def close(self, error: BaseException | None) -> None:
         """End the run, and raise what kept it from being a fork of its recording."""

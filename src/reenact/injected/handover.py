@@ -102,6 +102,8 @@ class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
     blobs: str
     """Where payloads of new events go."""
     volatile: tuple[VolatileRule, ...] = ()
+    workspace: str | None = None
+    """The folder with the recorded files, in which the run is made again."""
 
 
 class ToFork(msgspec.Struct, frozen=True, tag="fork"):

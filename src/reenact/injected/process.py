@@ -395,7 +395,12 @@ class _Updated(_Again):
             self._first_lane,
             born.within if born is not None else None,
         )
-        self._run = UpdateRun(orders.path, volatile=orders.volatile, part=part)
+        self._run = UpdateRun(
+            orders.path,
+            volatile=orders.volatile,
+            part=part,
+            workspace=Path(orders.workspace) if orders.workspace is not None else None,
+        )
         self._run.__enter__()
         if born is None:
             self._note_start()

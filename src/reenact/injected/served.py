@@ -189,9 +189,14 @@ def _evidence(
     began_s = time.time()
     cwd = workspace.cwd if workspace is not None else None
     given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
-    places = own_places(str(workspace.root) if workspace is not None else None)
-    places |= {"cwd": str(cwd)} if cwd is not None else {}
-    return RunEvidence("any", given=given, began_s=began_s, places=places)
+    return RunEvidence("any", given=given, began_s=began_s, places=_places(workspace))
+
+
+def _places(workspace: WorkspaceFolder | None) -> dict[str, str]:
+    """The folders of the command, which begins in its *workspace* if there is one."""
+    if workspace is None:
+        return own_places()
+    return own_places(str(workspace.root)) | ({"cwd": str(workspace.cwd)} if workspace.cwd else {})
 
 
 def _asked_again(path: Path) -> LaneTest:
@@ -237,7 +242,9 @@ class ServedFork(ForkRun):
         return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
 
     def left_behind(self) -> list[str]:
-        return changed_files(self._cwd, since_s=self._began_s)
+        wrote = self.context.recorded_files()
+        written = changed_files(self._cwd, since_s=self._began_s)
+        return [*wrote, *(place for place in written if place not in wrote)]
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
@@ -277,18 +284,29 @@ class ServedUpdate(UpdateRun):
     make_engine = _DerivingUpdate
 
     def __init__(
-        self, path: Path, upstreams: Upstreams, blobs: Path, *, volatile: Sequence[VolatileRule] = ()
+        self,
+        path: Path,
+        upstreams: Upstreams,
+        blobs: Path,
+        *,
+        volatile: Sequence[VolatileRule] = (),
+        workspace: WorkspaceFolder | None = None,
     ) -> None:
-        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True)
-        super().__init__(path, volatile=volatile, part=part)
+        places = _places(workspace) if workspace is not None else None
+        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places)
+        root = workspace.root if workspace is not None else None
+        super().__init__(path, volatile=volatile, part=part, workspace=root)
         self._upstreams = upstreams
         self._began_s = time.time()
+        self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
         return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
 
     def left_behind(self) -> list[str]:
-        return changed_files(Path.cwd(), since_s=self._began_s)
+        wrote = self.context.recorded_files()
+        written = changed_files(self._cwd, since_s=self._began_s)
+        return [*wrote, *(place for place in written if place not in wrote)]
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:

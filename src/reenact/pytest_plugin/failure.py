@@ -53,8 +53,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
     lines.append(f"  capture      {shown(item_run.place, item_run.item.config)}")
     if report.when == "teardown" and not item_run.outlives_body:
         lines.append("  teardown     is recorded for fixtures that request reenact_run")
-    if item_run.files is None:  # files are not updated
-        lines.append(f"  accept it    {command(item_run.item, 'update')}")
+    lines.append(f"  accept it    {command(item_run.item, 'update')}")
     lines.append(f"  record anew  {command(item_run.item, 'record')}")
     return "\n".join(lines)
 

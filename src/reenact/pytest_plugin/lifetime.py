@@ -341,9 +341,9 @@ class UpdatedItem(ItemRun):
 
     run: UpdateRun
 
-    def __init__(self, item: pytest.Function, place: Path, options: Options) -> None:
+    def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         _refuse_shared(item, place)
-        super().__init__(item, place, update(place, redact=options.redact))
+        super().__init__(item, place, update(place, redact=options.redact, workspace=folder))
 
     def settle(self, *, is_good: bool) -> None:
         self.leave_deed("not updated")
@@ -404,12 +404,7 @@ def _open_run(
         return RecordedItem(item, place, options, folder)
     if mode != "update":
         return ReplayedItem(item, place, options, folder)
-    if folder is not None:
-        raise UsageError(
-            f"{shown(place, item.config)}: has files, which an update does not record; "
-            f"record it again with: {command(item, 'record')}"
-        )
-    return UpdatedItem(item, place, options)
+    return UpdatedItem(item, place, options, folder)
 
 
 def _make_folder(request: pytest.FixtureRequest, workspace: str | bool, capture: Path | None) -> Path:

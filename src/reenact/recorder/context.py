@@ -177,6 +177,16 @@ class CaptureContext:
         """Tell from now on how the files change, which are *tree* at the start."""
         self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn)
 
+    def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
+        """A recorded call is made again: how the files are before it *is_told*, if they are recorded."""
+        if self._files is not None and call_id is not None:
+            (self._files.before if is_told else self._files.began)(call_id, parent)
+
+    def look_after(self, call_id: str | None, *, may_write: bool) -> None:
+        """It has come back."""
+        if self._files is not None and call_id is not None:
+            self._files.after(call_id, may_write=may_write)
+
     def _record_tree(self, data: dict[str, Any]) -> None:
         try:
             self._events.append(b"state_mutation", encode_clean(data))

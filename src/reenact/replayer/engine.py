@@ -27,6 +27,7 @@ from reenact.boundary import (
     RunMode,
     Step,
     WaitFor,
+    outside,
     running_in,
 )
 from reenact.canonical import digest_of_bytes, encode_clean
@@ -582,13 +583,16 @@ class ReplayEngine:
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """What happened inside a call that is now served from the recording will not happen again."""
+        return self._events_of(call)
+
+    def _events_of(self, call: RecordedCall) -> list[int]:
         if call.type == "tool_call" and call.name in self._running_again:
             return []
         inner = self._nested.get(call.call_id or "", ())
         seqs: list[int] = []
         for nested in inner:
             nested.taken = True
-            seqs += [nested.seq, nested.outcome_seq, *self.set_aside(nested)]
+            seqs += [nested.seq, nested.outcome_seq, *self._events_of(nested)]
         return seqs
 
     # Divergences
@@ -606,11 +610,19 @@ class ReplayEngine:
         if divergence is not None:
             self._latch(divergence)
 
+    def recorded_files(self) -> list[str]:
+        """The files that the recorded run wrote, and that are among those of this one."""
+        if self.files is None:
+            return []
+        wrote = self.source.data(len(self.source.reader)).get("wrote") or ()
+        return [place for place in wrote if self.files.has_file(place)]
+
     def change_files(self, recorded: RecordedCall) -> None:
         """Do to the files what an answered call did; models and tools that run again leave nothing to do."""
         if self.files is not None and not recorded.beside:
             has_run = recorded.type == "llm_request" or recorded.name in self._running_again
-            self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
+            with outside():  # it is not the agent that writes them
+                self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Latch *divergence*; strict replay raises it."""

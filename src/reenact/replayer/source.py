@@ -99,6 +99,7 @@ class RecordedCall:
         "lane",
         "lent",
         "made_ms",
+        "may_write",
         "name",
         "never_ends",
         "opening",
@@ -142,6 +143,8 @@ class RecordedCall:
         """What it is, where it is traffic beside the run, which need not come."""
         self.is_background = head.data.background
         self.taken = False
+        self.may_write = head.type == "tool_call" or name.startswith("process/")
+        """Whether it may have changed files."""
         self.lent = False
         """Lenient replay has answered a call with it that was not recorded."""
 

@@ -182,13 +182,21 @@ def replay(
     )
 
 
-def update(path: str | Path, *, redact: Redact = None, volatile: Iterable[AnyRule] = ()) -> UpdateRun:
+def update(
+    path: str | Path,
+    *,
+    redact: Redact = None,
+    volatile: Iterable[AnyRule] = (),
+    workspace: str | Path | None = None,
+) -> UpdateRun:
     """Answer what still matches from the capture in *path*, and make and record what does not.
 
     Nothing is changed until :meth:`~reenact.run.updating.UpdateRun.accept` is called after the block. Secrets
-    registered at capture must be registered here too.
+    registered at capture must be registered here too. *workspace* is as in :func:`replay`, and must be given
+    where the capture has files.
     """
-    return UpdateRun(path, redact=redact, volatile=read_rules(volatile))
+    folder = Path(os.path.realpath(workspace)) if workspace is not None else None
+    return UpdateRun(path, redact=redact, volatile=read_rules(volatile), workspace=folder)
 
 
 Repeat: TypeAlias = Literal["auto", "once", "always", "never", "update"]

@@ -100,9 +100,9 @@ class Given:
 def changed_files(folder: Path, *, since_s: float) -> list[str]:
     """The files in *folder* that were written since then, as a recording tells them."""
     return [
-        tell_place(str(path))
+        tell_place(str(path), str(folder))
         for path in _files_in(folder)
-        if is_users_file(str(path)) and path.stat().st_mtime >= since_s
+        if is_users_file(str(path), str(folder)) and path.stat().st_mtime >= since_s
     ]
 
 

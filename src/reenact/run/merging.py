@@ -7,7 +7,8 @@ lane does, where the request that it repeats is gone, or, the first one, where t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,8 +34,11 @@ from reenact.store.blobs import BlobStore
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
+from reenact.volatile.places import mark_places
 from reenact.workspace.history import blobs_below, tree_told
 
+_LAST: Final = sys.maxsize
+"""Behind all other events at a place."""
 _decode: Final = msgspec.json.Decoder().decode
 _REFERENCE: Final = b'"$ref"'
 
@@ -47,6 +51,11 @@ class NewEvent(msgspec.Struct, frozen=True):
     """The recorded event behind which it stands."""
     instead: int = 0
     """The recorded event whose place it takes; 0 where it takes none."""
+
+    @property
+    def tells_tree(self) -> bool:
+        """Whether it says how the files are."""
+        return _tells_tree(self.line.encode())
 
 
 class Half(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +87,12 @@ class UpdateHalf(Half, frozen=True, kw_only=True):
     """In their order."""
     has_other_results: bool = False
     """Whether tasks came to something else than they had."""
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The folders that the run had of its own, where it worked among recorded files."""
 
     @property
     def has_acted(self) -> bool:
-        return bool(self.kept or self.new)
+        return bool(self.kept) or not all(new.tells_tree for new in self.new)
 
 
 class _Event(NamedTuple):
@@ -116,35 +127,43 @@ class UpdatedCapture:
         """Begin to make it."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
-    def merge(self, halves: Sequence[UpdateHalf]) -> CaptureManifest:
-        """Write the new recording, of what all processes came to."""
+    def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
+        """Write the new recording, of what all processes came to; *workspace_end* is the tree at its end."""
         lines = _renumbered(list(_Merge(self._reader, self._run, self.seed, halves).events()))
         before, ending = self._reader.manifest, ending_of(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
         is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
-        self.is_changed = is_other or not is_ended_alike
+        has_other_files = workspace_end is not None and workspace_end != before.workspaceEnd
+        self.is_changed = is_other or not is_ended_alike or has_other_files
         if is_other and self.seed.standIns is not ABSENT:
             # What the recording says of deadlines, and of what tasks came to, is of another run.
             stand_ins = msgspec.structs.replace(self.seed.standIns, deadlines=ABSENT)
             self.seed = msgspec.structs.replace(self.seed, standIns=stand_ins)
         self.answered = sum(len(half.kept) for half in halves)
-        self.asked = sum(len(half.new) for half in halves)
-        copied: set[str] = set()
+        self.asked = sum(not new.tells_tree for half in halves for new in half.new)
+        trees = [workspace_end]
         for line in lines:
             self._run.journal.write(line)
             if b'"$blob"' in line:
                 for digest in blobs_in(_decode(line)["data"]):
                     self._copy_blob(digest)
-            if b'"workspace"' in line and (tree := tree_told(_decode(line))) is not None:
-                for digest in blobs_below(self._reader.blob, tree, copied):
-                    self._copy_blob(digest)
+            if b'"workspace"' in line:
+                trees.append(tree_told(_decode(line)))
+        copied: set[str] = set()
+        for tree in filter(None, trees):
+            for digest in blobs_below(self._read_blob, tree, copied):
+                self._copy_blob(digest)
         self._run.journal.close()
+        ending = msgspec.structs.replace(ending, workspace_end=workspace_end)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
         self.manifest = finished_manifest(self.seed, ending, len(lines), self._run.journal.sha256_hex)
         self._run.finish(write_manifest(self.manifest))
         return self.manifest
+
+    def _read_blob(self, digest: str) -> bytes:
+        return (self._reader.blob if self.blobs.find_missing([digest]) else self.blobs.get)(digest)
 
     def _copy_blob(self, digest: str) -> None:
         if self.blobs.find_missing([digest]):
@@ -197,6 +216,25 @@ def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
     return encode_clean(event)
 
 
+def _tells_tree(line: bytes) -> bool:
+    """Whether the line of an event tells how the files are."""
+    return b'"workspace"' in line and tree_told(_decode(line)) is not None
+
+
+def unknown_places(
+    places: Iterable[Mapping[str, str]], known: Mapping[str, str], manifest: CaptureManifest
+) -> dict[str, str]:
+    """By what a replay recognises *places* that are not *known*, as ``cwd/1f0c…`` and the like."""
+    salt = manifest.redaction.salt
+    marks = [mark_places(each, bytes.fromhex(salt) if salt is not ABSENT else b"") for each in places]
+    return {
+        f"{name.partition('/')[0]}/{mark[:8]}": mark
+        for told in marks
+        for name, mark in told.items()
+        if mark not in known.values()
+    }
+
+
 def merge_ends(halves: Sequence[Half]) -> dict[str, Any]:
     """The event that ends the run of all processes."""
     ends = [_decode(half.end.encode()) for half in halves if half.tells_the_end]
@@ -236,9 +274,16 @@ class _Merge:
         self._seed = seed
         self._halves = halves
         self._source = ReplaySource(reader.path)
+        self._has_new = False
         self._kept = {seq: lane for half in halves for seq, lane in half.kept.items()}
         self._keep_unasked()
         self._derived = dict(self._derived_events())
+        self._trees = {
+            encode_clean(_decode(line)["data"]): seq
+            for seq in range(2, len(reader) + 1)
+            if _tells_tree(line := reader.line(seq))
+        }
+        """The recorded events that tell trees, by what they say."""
 
     def _keep_unasked(self) -> None:
         """Traffic beside the run is none of it; programs below a call that is answered do not run again."""
@@ -270,14 +315,33 @@ class _Merge:
             places = _Places(half, len(self._reader))
             for number, new in enumerate(half.new, 1):
                 line = new.line.encode()
+                if new.tells_tree:
+                    continue
                 if (same := self._same_derived(line)) is not None:
                     places.reached = max(places.reached, same)
                     events.append(((same, 0, 0), _Event(self._reader.line(same), old_seq=same)))
                 else:
                     place = places.of(new), index, number
                     events.append((place, _Event(line, new=(index, number))))
+                    self._has_new = True
+            events += self._told_trees(half, index, places)
         ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
         return [self._start(), *ordered, self._end()]
+
+    def _told_trees(
+        self, half: UpdateHalf, index: int, places: _Places
+    ) -> Iterator[tuple[tuple[int, int, int], _Event]]:
+        """The trees that a process told, where the calls are before or after which it did."""
+        for number, new in enumerate(half.new, 1):
+            if not new.tells_tree:
+                continue
+            line = new.line.encode()
+            place = places.of_tree(new, index, number)
+            same = self._trees.get(encode_clean(_decode(line)["data"]))
+            if same is not None:
+                yield place, _Event(self._reader.line(same), old_seq=same)
+            else:
+                yield place, _Event(line, new=(index, number))
 
     def _same_derived(self, line: bytes) -> int | None:
         """The recorded event that was read from the model traffic as this one was, if it says the same."""
@@ -290,7 +354,14 @@ class _Merge:
         return seq
 
     def _start(self) -> _Event:
-        return _Event(merge_start(self._reader.line(1), self._halves), old_seq=1)
+        line = merge_start(self._reader.line(1), self._halves)
+        new = [half.places for half in self._halves]
+        if self._has_new and any(new):
+            event = _decode(line)
+            known = event["data"].get("places", {})
+            event["data"]["places"] = known | unknown_places(new, known, self._reader.manifest)
+            line = encode_clean(event)
+        return _Event(line, old_seq=1)
 
     def _end(self) -> _Event:
         """The recorded end, where this run came to the same."""
@@ -327,6 +398,17 @@ class _Places:
         self._lanes: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._lane_of: dict[str, str] = {}
+        self._latest: dict[str, int] = {}
+        """Where the latest event of a call is."""
+
+    def of_tree(self, new: NewEvent, index: int, number: int) -> tuple[int, int, int]:
+        """Where a tree is told: right behind the outcome after which it was so, or before the call."""
+        details = _decode(new.line.encode())["data"]["details"]
+        after = [self._latest[call] for call in details.get("after", ()) if call in self._latest]
+        before = [self._calls[call] for call in details.get("before", ()) if call in self._calls]
+        if after or before:
+            return max(after) if after else min(before), index, number
+        return new.behind, 0 if "after" in details else _LAST, number
 
     def of(self, new: NewEvent) -> int:
         data = _decode(new.line.encode())["data"]
@@ -340,6 +422,7 @@ class _Places:
         )
         self._lane_of.setdefault(call_id, lane)
         self._calls.setdefault(call_id, place)
+        self._latest[call_id] = place
         self._lanes[lane] = place
         return place
 

@@ -9,8 +9,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -19,7 +19,7 @@ import msgspec
 
 from reenact import seams
 from reenact.boundary import Call, Instant, Lane, RunMode, Step, entered
-from reenact.errors import UsageError
+from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
@@ -44,6 +44,9 @@ from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
+from reenact.volatile.places import own_places
+from reenact.workspace.history import WorkspaceHistory
+from reenact.workspace.replaying import WorkspaceReplay
 
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
 """What the lane of something that happened inside a call has behind the call's own."""
@@ -110,6 +113,37 @@ class MatchingFirst(ReplayEngine):
         )
 
     make_recorder = CaptureContext
+
+    def record_files(self, files: WorkspaceReplay, tree: str) -> None:
+        """Work among *files*, which are *tree* at the start, and tell how they change."""
+        self.files = files
+        self.notes_each_call = True
+        self.recorder.record_files(files.scanner, tree)
+
+    def set_aside(self, call: RecordedCall) -> list[int]:
+        """A tool or program that is called as recorded, but among other files, is another call."""
+        if self.files is not None and not call.is_instant and not call.beside:
+            if call.may_write and self.files.difference_before(call.seq) is not None:
+                with self._lock:
+                    call.taken = False
+                    self.placed.pop(call.seq, None)
+                    self._awaited.remove(call)
+                raise Missed(call)
+            with self.new_events.placing(call.seq - 1):
+                self.recorder.look_before(call.call_id, call.parent)
+        return super().set_aside(call)
+
+    def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
+        """They may be others than they were."""
+
+    def change_files(self, recorded: RecordedCall) -> None:
+        try:
+            super().change_files(recorded)
+        except StoreError as error:
+            self.recorder.warn(f"event {recorded.outcome_seq}: not all it did to files was done: {error}")
+        if not recorded.beside:
+            with self.new_events.placing(recorded.outcome_seq):
+                self.recorder.look_after(recorded.call_id, may_write=recorded.may_write)
 
     def _own_names(self) -> ProcessNames:
         self.settle()
@@ -267,8 +301,19 @@ class _NewEvents:
     def start(self, seed: CaptureSeed) -> None:
         """Nothing is written before the end."""
 
+    @contextmanager
+    def placing(self, seq: int) -> Iterator[None]:
+        """What this thread tells in the block stands behind the recorded event *seq*."""
+        self.due.place = seq
+        try:
+            yield
+        finally:
+            self.due.place = None
+
     def append(self, event: bytes) -> None:
-        self._lines.append((event, self._engine.reached_seq(), getattr(self.due, "seq", 0)))
+        place = getattr(self.due, "place", None)
+        reached = self._engine.reached_seq() if place is None else place
+        self._lines.append((event, reached, getattr(self.due, "seq", 0)))
 
     def put_blob(self, data: bytes) -> str:
         return self._blobs.put(data)
@@ -281,13 +326,23 @@ class _NewEvents:
         self.ending = ending
         return self._engine.source.reader.manifest
 
-    def half(self, root: str | None, kept: dict[int, str], argv: list[str]) -> UpdateHalf:
+    def _in_recorded_words(self, line: bytes) -> str:
+        """What names the folder of restored files names the recorded one, where that is known."""
+        text = line.decode()
+        if self._engine.files is None:
+            return text
+        return self._engine.likeness.in_recorded_words(text) or text
+
+    def half(
+        self, root: str | None, kept: dict[int, str], argv: list[str], places: Mapping[str, str]
+    ) -> UpdateHalf:
         """All of it, after the end; the first event is the start, which was recorded before."""
         assert self.ending is not None
         calls = {call.seq: call for call in self._engine.source.calls}
         lane_of: dict[str, str] = {}
         new: list[NewEvent] = []
-        for number, (line, reached, due) in enumerate(self._lines[1:-1], 1):
+        for number, (told, reached, due) in enumerate(self._lines[1:-1], 1):
+            line = self._in_recorded_words(told)
             data = msgspec.json.decode(line)["data"]
             call_id = data.get("callId", "")
             is_outcome = call_id in lane_of
@@ -298,7 +353,7 @@ class _NewEvents:
                 instead = calls[due].outcome_seq if is_outcome else due
             coming = self._engine.next_kept(lane, number)
             behind = reached if coming is None else min(reached, coming - 1)
-            new.append(NewEvent(line.decode(), behind, instead))
+            new.append(NewEvent(line, behind, instead))
         has_other_results = bool(self._engine.differing_tasks())
         end = self._lines[-1][0].decode()
         return UpdateHalf(
@@ -309,6 +364,7 @@ class _NewEvents:
             ending=self.ending,
             argv=argv,
             has_other_results=has_other_results,
+            places=dict(places),
         )
 
 
@@ -322,6 +378,8 @@ class UpdatePart(msgspec.Struct, frozen=True):
     find_root: Callable[[], str] | None = None
     within: str | None = None
     is_gateway: bool = False
+    places: Mapping[str, str] | None = None
+    """The folders of the command, where this process has others."""
 
 
 class UpdateRun(Run):
@@ -339,10 +397,12 @@ class UpdateRun(Run):
         volatile: Iterable[VolatileRule] = (),
         accepts_at_end: bool = False,
         part: UpdatePart | None = None,
+        workspace: Path | None = None,
     ) -> None:
         """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does.
 
-        As a *part*, this is one of several processes, and another one merges what they came to.
+        As a *part*, this is one of several processes, and another one merges what they came to. *workspace*
+        is the folder in which it works, with the files that the recorded run began with.
         """
         super().__init__()
         self._accepts_at_end = accepts_at_end
@@ -354,6 +414,8 @@ class UpdateRun(Run):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact update {path} -- COMMAND"
             )
+        if workspace is None and WorkspaceHistory.has_one(source.reader):
+            raise UsageError(f"{path}: has files; name the folder in which the run works, as workspace=…")
         source.reader.check_blobs(source.blob_digests())
         before = source.manifest()
         _, values = profile_and_secrets(redact)
@@ -367,7 +429,10 @@ class UpdateRun(Run):
             blobs = self.updated.blobs
         else:
             blobs = BlobStore(Path(part.blobs))
-        self._evidence = RunEvidence("none", draws=Draws())
+        places = own_places(str(workspace)) if workspace is not None else None
+        if part is not None and part.places is not None:
+            places = dict(part.places)
+        self._evidence = RunEvidence("none", draws=Draws(), places=places)
         self._engine = self.make_engine(
             source,
             redactor,
@@ -379,6 +444,12 @@ class UpdateRun(Run):
             is_causal=part is not None and part.is_gateway,
             names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
         )
+        if workspace is not None:
+            history = WorkspaceHistory(source.reader)
+            files = WorkspaceReplay(
+                history, workspace, redactor.redact_bytes, self._engine.likeness.places, own=blobs
+            )
+            self._engine.record_files(files, history.start.tree)
         self._written = Written()
         self._entered = Entered(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING
@@ -403,7 +474,8 @@ class UpdateRun(Run):
         """What it came to, after the end."""
         is_gateway = self._part is not None and self._part.is_gateway
         root = None if is_gateway else self._engine.source.root
-        return self._engine.new_events.half(root, self._engine.kept_calls(), self.arguments())
+        places = self._evidence.places() if self._engine.files is not None else {}
+        return self._engine.new_events.half(root, self._engine.kept_calls(), self.arguments(), places)
 
     def __enter__(self) -> Self:
         if self.updated is not None:
@@ -439,13 +511,15 @@ class UpdateRun(Run):
         if ended is None or self.updated is None:
             self.manifest = ended
             return
-        self.manifest = self.updated.merge([self.half()])
+        half = self.half()
+        self.manifest = self.updated.merge([half], half.ending.workspace_end)
         if self._accepts_at_end:
             (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
 
     def left_behind(self) -> list[str]:
-        """The files that the run has written."""
-        return self._written.left_behind()
+        """The files that the run has written, or that answered calls had."""
+        wrote = self._engine.recorded_files()
+        return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
 
     def accept(self) -> None:
         """Put the new recording in the place of the old one, in one step, unless they are equal."""

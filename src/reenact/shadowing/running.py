@@ -44,6 +44,7 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     network: bool = False
     standalone: bool = False
     workspace: bool = False
+    """Whether it works among the recorded files; without a point it does where there are any."""
     repository: str | None = None
 
 
@@ -141,9 +142,12 @@ def do_job(job: RunJob) -> JobResult:
     # Slow to import, and only needed here.
     from reenact.commands.fork import fork_command
     from reenact.commands.replay import replay_command
+    from reenact.store.reader import CaptureReader
+    from reenact.workspace.history import WorkspaceHistory
 
     silent = os.open(os.devnull, os.O_WRONLY)
     try:
+        workspace = job.workspace or (job.at is None and WorkspaceHistory.has_one(CaptureReader(job.run)))
         if not job.output:
             report = replay_command(
                 job.run,
@@ -153,7 +157,7 @@ def do_job(job: RunJob) -> JobResult:
                 allow=job.allow,
                 network=job.network,
                 stdout=silent,
-                workspace=job.workspace,
+                workspace=workspace,
                 repository=job.repository,
             )
             if report.is_reproduced:
@@ -175,7 +179,7 @@ def do_job(job: RunJob) -> JobResult:
             allow=job.allow,
             network=job.network,
             stdout=silent,
-            workspace=job.workspace,
+            workspace=workspace,
             repository=job.repository,
         )
         return JobResult(exit_status=fork.exit_status)

@@ -134,6 +134,10 @@ class WorkspaceReplay:
                 changes = compare_trees(self._history.read_tree, before, after)
                 apply_changes(self._root, changes, self._history.content)
 
+    def has_file(self, place: str) -> bool:
+        """Whether the run has a file at *place*, a path from where the recorded one began."""
+        return not os.path.isabs(place) and (self._root / (self._history.start.cwd or "") / place).is_file()
+
     def at_end(self) -> ReplayDivergence | None:
         """How the files differ from those at the end of the recorded run, where these are known."""
         if not self._history.knows_end:

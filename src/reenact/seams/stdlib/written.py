@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.boundary import hear_audit_events
+from reenact.boundary import OUTSIDE, hear_audit_events, lane_var
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MAX_KEPT: Final = 200
@@ -41,18 +41,18 @@ class Written:
         return [tell_place(place) for place in self._places if is_users_file(place)]
 
 
-def is_users_file(place: str) -> bool:
+def is_users_file(place: str, cwd: str | None = None) -> bool:
     """Whether a file is there that is neither temporary, nor compiled code, nor part of a capture."""
-    here, temporary = (os.path.join(folder, "") for folder in (os.getcwd(), tempfile.gettempdir()))
+    here, temporary = (os.path.join(folder, "") for folder in (cwd or os.getcwd(), tempfile.gettempdir()))
     is_temporary = place.startswith(temporary) and not place.startswith(here)
     if is_temporary or _PASSED_BY in place or place.startswith(_NOT_FILES) or not os.path.isfile(place):
         return False
     return not any((folder / _CAPTURE).exists() for folder in list(Path(place).parents)[:_CAPTURE_DEPTH])
 
 
-def tell_place(place: str) -> str:
+def tell_place(place: str, cwd: str | None = None) -> str:
     """*place* below the working folder or the home folder where it is there: a replay may have others."""
-    for folder, name in ((os.getcwd(), ""), (os.path.expanduser("~"), "~/")):
+    for folder, name in ((cwd or os.getcwd(), ""), (os.path.expanduser("~"), "~/")):
         if place.startswith(folder.rstrip(os.sep) + os.sep):
             return name + os.path.relpath(place, folder)
     return place
@@ -87,5 +87,7 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _tell(place: Any) -> None:
+    if lane_var.get() is OUTSIDE:
+        return  # by us, in place of a call that was answered
     for written in _open:
         written.add(place)
