@@ -1,6 +1,7 @@
 """Folders and captures as nobody wishes for: said plainly, and the run goes on."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from reenact.store.blobs import BlobStore
 from reenact.workspace.recording import WorkspaceOrder
 from reenact.workspace.restore import restore_tree
 from reenact.workspace.scan import Scanner
-from tests.hard import HARD
+from tests.hard import HARD, say
 from tests.workspace.test_trees import Kept
 
 NOBODY = 65534
@@ -273,6 +274,7 @@ HOSTILE_LINKS = {
     "upwards": b"../../..",
     "through itself": b"a/../../..",
     "inside, and out": b"../x",
+    "through another link": b"d/e/../..",
 }
 
 
@@ -286,6 +288,65 @@ def test_a_made_up_capture_writes_nothing_through_a_link(target, tmp_path, kept)
     done = restore_tree(kept.read, kept.content, tree, tmp_path / "out", refuse_links_out=True)
     assert done.refused == ["a"]
     assert sorted(os.listdir(tmp_path / "out")) == ["f"]
+
+
+HOSTILE = {
+    "upwards": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","name":".."}',
+    "absolute": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","name":"/etc/owned"}',
+    "a path": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","name":"../owned"}',
+    "NUL": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","name":"a\\u0000b"}',
+    "UTF-8 in hex": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","nameHex":"2e2e"}',
+    "a path in hex": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","nameHex":"2f80"}',
+    "very long": b'{"blob":"%b","bytes":5,"kind":"file","mode":"644","name":"' + b"x" * 300 + b'"}',
+    "a mode of its own": b'{"blob":"%b","bytes":5,"kind":"file","mode":"4755","name":"a"}',
+    "no digest": b'{"blob":"../%b","bytes":5,"kind":"file","mode":"644","name":"a"}',
+    "an inside that is out": b'{"inside":true,"kind":"link","name":"a","target":"../owned"}',
+}
+
+
+@reenact.tool
+def nothing():
+    """A call to record."""
+
+
+@pytest.mark.parametrize("entry", HOSTILE.values(), ids=HOSTILE)
+def test_a_made_up_capture_is_refused_by_whatever_restores_it(entry, tmp_path, monkeypatch, capsys):
+    """Its digests are right, its names are not: one line, exit status 2, and nothing is written."""
+
+    def take(scanner, *, in_git=None):
+        assert in_git is not None
+        blob = scanner._put(b"owned").encode()
+        return scanner._put(join_entries([entry % blob if b"%b" in entry else entry]))
+
+    work = tmp_path / "here" / "work"
+    work.mkdir(parents=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(Scanner, "take", lambda self, in_git=None: take(self, in_git=in_git or {}))
+        with reenact.capture(tmp_path / "here/run", workspace=work):
+            nothing()
+    monkeypatch.chdir(tmp_path / "here")
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    before = sorted(tmp_path.rglob("*"))
+    for words in (
+        ["checkout", "run", "-o", "out"],
+        ["checkout", "run", "--at", "1", "-o", "out"],
+        ["replay", "run", "--workspace", "--", "true"],
+        ["fork", "run", "--workspace", "--at", "2", "-o", "out", "--", "true"],
+        ["update", "run", "--", "true"],
+    ):
+        assert main(words) == 2, words
+        said = capsys.readouterr()
+        assert (said.out, len(said.err.splitlines())) == ("", 1), said.err
+        assert "Traceback" not in said.err
+        assert sorted(tmp_path.rglob("*")) == before, words
+    if "x" * 300 not in entry.decode():
+        assert main(["verify", "run"]) != 0
+    for words in (["pack", "run", "-o", "all.pack"], ["pull", "all.pack", "-o", "copy"]):
+        main(words)  # trees are bytes to them
+        assert sorted(os.listdir(tmp_path)) == ["here", "temp"]
+        assert {*os.listdir(tmp_path / "here")} <= {"all.pack", "copy", "run", "work"}
 
 
 def git(folder, *words):
@@ -335,3 +396,47 @@ def test_a_hundred_thousand_files(tmp_path):
     assert time.monotonic() - began < 5
     assert kept.restore(tree, tmp_path / "again").files == 100_000
     assert Scanner(tmp_path / "again", kept.blobs.put).take() == tree
+    (root / "0/0/0").write_bytes(b"changed")
+    before = peak_mib()
+    for number in range(20):  # what was seen before is not kept twice
+        (root / "0/0/new").write_bytes(b"%d" % number)
+        scanner.take()
+    assert peak_mib() - before < 16
+
+
+def peak_mib():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@pytest.mark.skipif(not HARD, reason="a long one; REENACT_HARD=1")
+def test_a_run_among_a_hundred_thousand_files(tmp_path, monkeypatch):
+    """Recorded, listed, verified, checked out and replayed from the command line, in bounded memory."""
+    work = tmp_path / "work"
+    for folder in range(1000):
+        place = work / f"{folder // 100}" / f"{folder}"
+        place.mkdir(parents=True)
+        for number in range(100):
+            (place / f"{number}").write_bytes(b"%d %d" % (folder, number))
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        "import reenact\nfrom pathlib import Path\n@reenact.tool\ndef note(n):\n"
+        "    Path(f'new-{n}').write_text(str(n))\nfor n in range(3): note(n)\n"
+    )
+    monkeypatch.chdir(work)
+    took = {}
+    for words in (
+        ["record", "-o", "../run", "--workspace", "--", sys.executable, str(agent)],
+        ["files", "../run", "--diff", "1.."],
+        ["verify", "../run"],
+        ["checkout", "../run", "--at", "1", "-o", "../out"],
+        ["replay", "../run", "--workspace", "--", sys.executable, str(agent)],
+        ["fork", "../run", "--workspace", "--at", "2", "-o", "../f", "--", sys.executable, str(agent)],
+    ):
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "reenact", *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        took[words[0]] = round(time.monotonic() - began, 1)
+    say(f"100,000 files: {took}, {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024} MiB")
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 < 700

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import reenact
 from reenact.errors import FormatError, StoreError
 from reenact.formats.workspace import TreeEntry, join_entries, read_tree, write_entry
 from reenact.store.blobs import BlobStore
@@ -72,12 +73,14 @@ def state_of(root: Path) -> dict[bytes, tuple]:
     return found
 
 
-_NAMES = ["a", "b", "ü", "with space", "c.txt"]
+_NAMES = ["a", "b", "ü", "with space", "c.txt", "not \udcff utf-8"]
 _paths = st.lists(st.sampled_from(_NAMES), min_size=1, max_size=3).map("/".join)
 _operations = st.one_of(
     st.tuples(st.just("printf %s {1} > {0}"), _paths, st.sampled_from(["", "x", "long text"])),
     st.tuples(st.just("printf %s {1} >> {0}"), _paths, st.sampled_from(["x", "more"])),
-    st.tuples(st.just("truncate -s {1} {0}"), _paths, st.sampled_from(["0", "3", "10"])),
+    st.tuples(st.just("truncate -s {1} {0}"), _paths, st.sampled_from(["0", "3", "10", "200000"])),
+    st.tuples(st.just("ln -f {0} {1}"), _paths, _paths),
+    st.tuples(st.just("rmdir {0}"), _paths, st.just("")),
     st.tuples(st.just("mv {0} {1}"), _paths, _paths),
     st.tuples(st.just("chmod {1} {0}"), _paths, st.sampled_from(["644", "755", "700", "604"])),
     st.tuples(st.just("ln -s {1} {0}"), _paths, st.sampled_from(["a", "../b", "nowhere", "."])),
@@ -108,7 +111,7 @@ def test_tree_after_every_shell_command_is_restored_byte_for_byte(tmp_path_facto
     with shell:
         for form, *words in script:
             command = form.format(*map(shlex.quote, words))
-            shell.stdin.write(f"{command}\necho done\n".encode())
+            shell.stdin.write(os.fsencode(f"{command}\necho done\n"))
             shell.stdin.flush()
             assert shell.stdout.readline() == b"done\n"
             states.append((scanner.take(), state_of(root)))
@@ -125,6 +128,53 @@ def test_tree_after_every_shell_command_is_restored_byte_for_byte(tmp_path_facto
         assert state_of(target) == expected
     # A look that remembers nothing sees the same tree.
     assert Scanner(root, kept.blobs.put).take() == states[-1][0]
+
+
+@reenact.tool
+def shell_command(folder: str, number: int, words: bytes) -> int:
+    """What a coding agent's tool does; *number* makes each call another one."""
+    assert number >= 0
+    return subprocess.run(["sh", "-c", words], cwd=folder, check=False, stderr=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.parametrize("base", [None, "git"])
+@settings(
+    max_examples=rounds(3, 60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(operations=st.lists(_operations, min_size=1, max_size=10))
+def test_every_step_of_a_recorded_run_is_checked_out_byte_for_byte(tmp_path_factory, base, operations):
+    """Also where files that are as in the commit are git's."""
+    folder = tmp_path_factory.mktemp("recorded")
+    root = folder / "root"
+    (root / "a").mkdir(parents=True)
+    for name in ("a/b", "b", "c.txt"):
+        (root / name).write_text(name)
+    identity = ["-c", "user.email=a@b", "-c", "user.name=n"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", *identity, *words], cwd=root, check=True)
+    states = {}
+    with reenact.capture(folder / "run", workspace=root, workspace_base=base):
+        for number, (form, *words) in enumerate(operations):
+            shell_command(str(root), number, os.fsencode(form.format(*map(shlex.quote, words))))
+            states[number] = without_git(state_of(root))
+    results = [
+        event["seq"]
+        for event in map(json.loads, (folder / "run/events.jsonl").read_bytes().splitlines())
+        if event["type"] == "tool_result"
+    ]
+    assert reenact.verify(folder / "run").findings == []
+    for (number, expected), at in zip(states.items(), results, strict=True):
+        target = folder / f"at-{number}"
+        reenact.checkout(folder / "run", target, at=at, repository=root)
+        assert state_of(target) == expected
+    reenact.checkout(folder / "run", folder / "end", repository=root)
+    assert state_of(folder / "end") == expected
+
+
+def without_git(state):
+    return {path: facts for path, facts in state.items() if b".git" not in path.split(b"/")}
 
 
 def test_names_that_are_not_utf8_come_back(root, kept, tmp_path):

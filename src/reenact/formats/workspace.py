@@ -175,13 +175,20 @@ def _read_entry(record: _EntryRecord, file: str, path: str) -> TreeEntry:
 
 
 def is_leading_out(target: bytes, depth: int = 0) -> bool:
-    """Whether a link with *target*, so many folders below the root, leads out of its tree by its words."""
+    """Whether a link with *target*, so many folders below the root, may lead out of its tree.
+
+    A way up behind a name is taken for one that does: the name may be another link, to a folder less deep.
+    """
     if target.startswith(b"/"):
         return True
+    is_below = False
     for part in target.split(b"/"):
-        depth += -1 if part == b".." else part not in (b"", b".")
-        if depth < 0:
-            return True
+        if part == b"..":
+            depth -= 1
+            if is_below or depth < 0:
+                return True
+        else:
+            is_below |= part not in (b"", b".")
     return False
 
 
