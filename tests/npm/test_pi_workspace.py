@@ -23,6 +23,10 @@ SCRIPT = [
     ),
     Reply("The list is sorted."),
 ]
+OTHERWISE = [
+    Reply(tool_calls=[ToolCall("bash", {"command": "sort -r list.txt > reversed.txt; rm link"})]),
+    Reply("The list is reversed."),
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def recorded(tmp_path_factory):
     options = ["--provider", "reenact", "--model", "scripted", "--no-session", "-p", "Sort the list."]
     words = ["--port", port, "--workspace", "--", shutil.which("node"), pi / "dist" / "cli.js", *options]
     environment = {"PI_CODING_AGENT_DIR": str(folder / "agent"), "PI_OFFLINE": "1"}
-    with ScriptedProvider(SCRIPT) as model:
+    with ScriptedProvider([*SCRIPT, *OTHERWISE]) as model:
         base_url = model.base_url("anthropic")
         done = run(
             *["record", "-o", folder / "run", *words],
@@ -49,9 +53,9 @@ def recorded(tmp_path_factory):
             ANTHROPIC_BASE_URL=base_url,
             **environment,
         )
+        assert (done.returncode, done.stdout) == (0, "The list is sorted.\n"), done.stderr
+        yield folder, words, environment
         model.assert_finished()
-    assert (done.returncode, done.stdout) == (0, "The list is sorted.\n"), done.stderr
-    return folder, words, environment
 
 
 def test_the_files_of_pi_are_there_step_by_step(recorded):
@@ -78,3 +82,27 @@ def test_pi_is_replayed_elsewhere_with_an_empty_home(recorded):
     assert (done.returncode, done.stdout) == (0, "The list is sorted.\n"), done.stderr
     assert "reproduced, 3 calls answered from the capture" in done.stderr
     assert list((folder / "elsewhere").iterdir()) == []
+
+
+def test_pi_is_forked_among_the_files_of_a_step(recorded):
+    """Its shell goes on where the files of the step are, does something else, and replays so elsewhere."""
+    folder, words, environment = recorded
+    every = map(json.loads, CaptureReader(folder / "run").lines())
+    second = [event["seq"] for event in every if event["type"] == "llm_request"][1]
+    options = ["--at", second, "--temperature", "0.5", "--on-miss", "live", "-o", folder / "fork"]
+    done = run(*["fork", folder / "run", *options, *words], cwd=folder / "elsewhere", **environment)
+    assert (done.returncode, done.stdout) == (0, "The list is reversed.\n"), done.stderr
+    done = run("checkout", folder / "fork", "-o", folder / "of-fork", cwd=folder)
+    assert sorted(path.name for path in (folder / "of-fork").iterdir()) == [
+        "README",
+        "list.txt",
+        "reversed.txt",
+    ]
+    assert (folder / "of-fork" / "reversed.txt").read_text() == "two\none\n"
+    done = run(
+        *["replay", folder / "fork", *words],
+        cwd=folder / "elsewhere",
+        HOME=str(folder / "home"),
+        **environment,
+    )
+    assert (done.returncode, done.stdout) == (0, "The list is reversed.\n"), done.stderr
