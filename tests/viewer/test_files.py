@@ -17,6 +17,9 @@ from tests.viewer.recordings import HOSTILE
 PICTURE = os.environ.get("REENACT_PICTURE_OF_FILES")
 
 
+SECRET = "sk-ant-api03-" + "a1B2c3D4e5" * 9
+
+
 @reenact.tool
 def shell(command: str, folder: str) -> None:
     """A tool that really runs."""
@@ -39,6 +42,11 @@ def run(tmp_path_factory):
         shell("sed -i 's/30/31/' src/shop/prices.py; mv docs/old.md docs/new.md", str(work))
         shell("printf 'def test(): pass\\n' > src/test_shop.py; chmod 700 README.md", str(work))
         shell("rm -r docs", str(work))
+        (work / "keys.ini").write_text(f"[model]\nkey = {SECRET}\n")
+        shell(
+            "printf '\\000\\001' > logo.bin; seq 300000 > long.txt; sed -i 's/31/32/' src/shop/prices.py",
+            str(work),
+        )
         for number, text in enumerate(HOSTILE):
             (work / f"{number} {text.replace('/', '∕')}"[:80]).write_text(text)
         (Path(os.fsencode(work).decode()) / os.fsdecode(b"not \xff utf-8")).write_text("x")
@@ -95,6 +103,26 @@ def test_the_tree_and_the_diff_are_shown(page, served):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.screenshot(path=f"{PICTURE}-{scheme}.png")
+
+
+def test_binary_large_and_redacted_files_are_told(page, served):
+    """By their sizes, and with placeholders in the place of secrets; the secret itself is nowhere."""
+    opened(page, served.url, "run/shop/files")
+    changes = page.get_by_role("region", name="Changes")
+    shown = []
+    for button in page.locator(".moment").all():
+        button.click()
+        shown.append(changes.inner_text())
+        if "keys.ini" in shown[-1]:
+            expect(page.get_by_role("region", name="File tree")).to_contain_text("secrets hidden")
+        if PICTURE and "logo.bin" in shown[-1]:
+            page.set_viewport_size({"width": 1280, "height": 720})
+            page.screenshot(path=f"{PICTURE}-kinds.png")
+    told = "\n".join(shown)
+    assert "key = [" in told or "key = <" in told or "{{" in told, told[:2000]
+    assert SECRET not in page.content() + told
+    assert "binary or large: none, 2 bytes" in told
+    assert "binary or large: none, 1,988,895 bytes" in told
 
 
 def test_hostile_files_are_text(page, served):
