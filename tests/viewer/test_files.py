@@ -119,7 +119,7 @@ def test_binary_large_and_redacted_files_are_told(page, served):
             page.set_viewport_size({"width": 1280, "height": 720})
             page.screenshot(path=f"{PICTURE}-kinds.png")
     told = "\n".join(shown)
-    assert "key = [" in told or "key = <" in told or "{{" in told, told[:2000]
+    assert "+key = " in told
     assert SECRET not in page.content() + told
     assert "binary or large: none, 2 bytes" in told
     assert "binary or large: none, 1,988,895 bytes" in told

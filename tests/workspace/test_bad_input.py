@@ -376,6 +376,7 @@ def test_repositories_within_and_worktrees_are_folders(tmp_path, kept):
     assert found["x.tmp"] == "ignored"
 
 
+@pytest.mark.timeout(3000)
 @pytest.mark.skipif(not HARD, reason="a long one; REENACT_HARD=1")
 def test_a_hundred_thousand_files(tmp_path):
     """Recorded, listed and restored, in a time that is no surprise."""
@@ -408,6 +409,7 @@ def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+@pytest.mark.timeout(3000)
 @pytest.mark.skipif(not HARD, reason="a long one; REENACT_HARD=1")
 def test_a_run_among_a_hundred_thousand_files(tmp_path, monkeypatch):
     """Recorded, listed, verified, checked out and replayed from the command line, in bounded memory."""
