@@ -12,7 +12,7 @@ import msgspec
 
 from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from reenact.providers.meaning import Provider
-from reenact.providers.reading import objects_of, read_frames, text_of
+from reenact.providers.reading import object_of, objects_of, read_frames, text_of
 
 _FOLDS: Final = {
     "anthropic": anthropic.fold,
@@ -113,7 +113,7 @@ def _chat_chunks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     head["object"] = "chat.completion.chunk"
     for place, choice in enumerate(objects_of(body, "choices")):
         index = choice.get("index", place)
-        delta = dict(choice.get("message") or {})
+        delta = {**object_of(choice, "message")}
         if isinstance(delta.get("tool_calls"), list):
             delta["tool_calls"] = [
                 {"index": number, **call} for number, call in enumerate(objects_of(delta, "tool_calls"))
