@@ -32,6 +32,17 @@ WITH_NEIGHBOUR = {
     "keygen": ["keygen", "-o"],
     "seal": ["seal", "run", "--key", "signer", "-o"],
 }
+AGENT = ["--", PYTHON, "agent.py"]
+FOLDERS = {
+    "capture": ["convert", "log.jsonl", "--to", "capture", "-o"],
+    "checkout": ["checkout", "with-files", "-o"],
+    "fork": ["fork", "run", "--at", "2", "--set", '$="other"', *AGENT, "-o"],
+    "samples": ["fork", "run", "--at", "2", "--set", '$="other"', "-n", "1", *AGENT, "-o"],
+    "index": ["index", "run", "-o"],
+    "pull": ["pull", "runs.pack"],
+    "record": ["record", *AGENT, "-o"],
+    "shadow": ["shadow", "run", *AGENT, "-o"],
+}
 
 
 @reenact.tool
@@ -51,6 +62,9 @@ def made(tmp_path_factory):
         ["keygen", "-o", "signer"],
         ["seal", "run", "--key", "signer"],
         ["test", "--init", "run"],
+        ["record", "--workspace", "-o", "with-files", "--", PYTHON, "agent.py"],
+        ["convert", "run", "--to", "replay-log", "-o", "log.jsonl"],
+        ["pack", "run", "-o", "runs.pack"],
     ):
         done = run(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
@@ -64,7 +78,10 @@ def place(made, monkeypatch):
 
 
 def words_of(name, target):
-    words = [*(WRITING | WITH_NEIGHBOUR)[name], str(target)]
+    words = [*(WRITING | WITH_NEIGHBOUR | FOLDERS)[name], str(target)]
+    if "--" in words:  # the command comes last
+        place = words.index("--")
+        words = [*words[:place], *words[place + 3 :], *words[place : place + 3]]
     return [*words, "--", PYTHON, "agent.py"] if name == "receipt" else words
 
 
@@ -149,3 +166,27 @@ def test_the_receipt_of_the_library_is_written_through(place, tmp_path):
     with reenact.replay(tmp_path / "run", receipt=null):
         search("bees")
     assert stat.S_ISCHR(os.lstat(null).st_mode)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_link_to_an_empty_folder_is_followed(name, place, tmp_path):
+    """It stays a link, and the folder keeps its permissions."""
+    (tmp_path / "folder").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("folder")
+    assert main(words_of(name, tmp_path / "link")) == 0
+    assert (tmp_path / "link").is_symlink()
+    assert [*(tmp_path / "folder").iterdir()]
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
+    assert {*tmp_path.iterdir()} == {tmp_path / "link", tmp_path / "folder"}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_what_is_no_folder_is_refused_at_once(name, place, tmp_path, capsys):
+    """Before the command starts, which would write a file."""
+    null, nowhere = device(tmp_path / "null", NULL), tmp_path / "nowhere"
+    nowhere.symlink_to("not/there")
+    for target in (null,) if name == "checkout" else (null, nowhere):  # it makes the folder of the link
+        assert main(words_of(name, target)) in (2, 3)
+        assert capsys.readouterr().err.startswith(f"reenact: {target}: ")
+    assert stat.S_ISCHR(os.lstat(null).st_mode)
+    assert {*tmp_path.iterdir()} == {null, nowhere}

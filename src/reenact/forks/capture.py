@@ -46,7 +46,7 @@ from reenact.store.blobs import BlobStore
 from reenact.store.forked import RunIds, change_ids, ids_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
-from reenact.store.rundir import BLOBS, RunDir
+from reenact.store.rundir import BLOBS, RunDir, become_folder, refuse_taken
 from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_told
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -90,10 +90,10 @@ class ForkedCapture:
         """*secrets* are hidden in what is told of the change, as in every event."""
         self._secrets = secrets
         self._parent = parent.absolute()
-        self.place = place.absolute()
+        self.place = Path(os.path.realpath(place)) if place.is_symlink() else place.absolute()
         self._plan = plan
         self._is_standalone = standalone
-        _refuse_taken(place)
+        refuse_taken(place)
         self.reader = reader
         identity = Identity.new()
         self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)
@@ -236,10 +236,10 @@ class ForkedCapture:
 
     def accept(self) -> None:
         """Put it in its place, which is still free."""
-        _refuse_taken(self.place)
+        refuse_taken(self.place)
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(self.folder, self.place)
+            become_folder(self.folder, self.place)
         except OSError as error:
             raise StoreError(f"{self.place}: cannot be written: {error.strerror}") from error
 
@@ -258,13 +258,6 @@ def _seed_of(parent: CaptureManifest, capture_id: str, run_id: str) -> CaptureSe
     return msgspec.structs.replace(
         seed_again(parent), captureId=capture_id, runId=run_id, createdAt=now_ms, extra={}
     )
-
-
-def _refuse_taken(place: Path) -> None:
-    if place.is_dir() and not any(place.iterdir()):
-        return
-    if place.exists() or place.is_symlink():
-        raise StoreError(f"{place}: is there already; fork into another directory")
 
 
 def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:

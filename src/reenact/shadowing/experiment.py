@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from reenact.check.kinds import find_runs
-from reenact.errors import Diverged, ReenactError, StoreError, UsageError
+from reenact.errors import Diverged, ReenactError, UsageError
 from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
@@ -34,6 +34,7 @@ from reenact.shadowing.outcomes import (
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
 from reenact.shadowing.statistics import compare_pairs, pass_power_k
 from reenact.store.reader import CaptureReader
+from reenact.store.rundir import refuse_taken
 from reenact.suite.settings import Price, project_prices
 
 Agent: TypeAlias = Callable[[Path], object]
@@ -141,7 +142,7 @@ class _Experiment:
         self._scratch: TemporaryDirectory[str] | None = None
         self._output = None if output is None else Path(output)
         if self._output is not None:
-            _refuse_taken(self._output)
+            refuse_taken(self._output)
 
     def __enter__(self) -> _Experiment:
         if self._output is None:
@@ -285,11 +286,6 @@ class _Experiment:
         return read_outcome(output, self._judging, self._prices)
 
 
-def _refuse_taken(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{folder}: is there already; name a new folder")
-
-
 def words_for(words: Sequence[str], path: Path) -> list[str]:
     """The command for the run in *path*, with the words of the recorded one that it asks for."""
     if not any(_WORD.search(word) for word in words):
@@ -409,7 +405,7 @@ def fork_samples(
     if samples < 1:
         raise UsageError("samples: must be at least 1")
     make_plan(ReplaySource(parent), at, read, on_miss)
-    _refuse_taken(folder)
+    refuse_taken(folder)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
     known = project_prices(Path.cwd()) if prices is None else prices
     digits = len(str(samples))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -543,19 +544,36 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
 
 @contextmanager
 def build_folder(path: Path) -> Iterator[Path]:
-    """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone."""
+    """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone.
+
+    A link to an empty folder is followed.
+    """
     was_there = path.exists()
     make_empty_folder(path)
-    temp = path.parent / f"{TEMP_PREFIX}{os.getpid()}-{path.name}"
+    folder = Path(os.path.realpath(path))
+    temp = folder.parent / f"{TEMP_PREFIX}{os.getpid()}-{folder.name}"
     try:
         temp.mkdir()
         yield temp
-        os.replace(temp, path)
+        become_folder(temp, folder)
     except BaseException:
         shutil.rmtree(temp, ignore_errors=True)
         if not was_there:
             path.rmdir()
         raise
+
+
+def become_folder(temp: Path, path: Path) -> None:
+    """Make *temp* the folder *path*, which is new, or empty and keeps its permissions."""
+    with suppress(FileNotFoundError):
+        temp.chmod(stat.S_IMODE(path.stat().st_mode))
+    os.replace(temp, path)
+
+
+def refuse_taken(folder: Path) -> None:
+    """Raise where *folder* is anything but new or empty, such as a file, a device or a link to nowhere."""
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{folder}: is there already; name a new folder")
 
 
 def _describe(path: Path, names: list[str]) -> str:
