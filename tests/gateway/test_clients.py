@@ -58,6 +58,13 @@ OUTSIDE = [
     "/up/..;/secret",
     "/up/%2e%2e%3bx=1/secret",
     "/up/%c0%ae%c0%ae/secret",
+    "/up/..#",
+    "/up/a/..#x/..",
+    "/up/..%23/secret",
+    "/up/..%3fx/secret",
+    "/up/..%00/secret",
+    "/up/.%09./secret",
+    "/up/%20../secret",
 ]
 
 
