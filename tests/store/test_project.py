@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reenact.errors import FormatError
-from reenact.store.project import append_to_project, find_project_file, read_project
+from reenact.errors import FormatError, StoreError
+from reenact.store.project import append_to_project, find_project_file, project_file_to_write, read_project
 
 
 def test_the_nearest_one_upwards_is_found(tmp_path: Path) -> None:
@@ -80,3 +80,27 @@ def test_the_user_may_name_the_file(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("REENACT_PROJECT")
     monkeypatch.setenv("SUDO_UID", "65534")
     assert find_project_file(tmp_path) == file
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("given_away", ["file", "folder", "link"])
+def test_nothing_is_written_that_would_be_ignored(given_away, tmp_path) -> None:
+    """A link of somebody else's may lead to any file of ours."""
+    file = tmp_path / "reenact.toml"
+    assert project_file_to_write(tmp_path) == file
+    if given_away == "file":
+        file.write_text("[test]\n")
+    elif given_away == "link":
+        file.symlink_to("elsewhere")
+    os.chown(tmp_path if given_away == "folder" else file, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(
+        StoreError, match=r"would belong to somebody else .* with REENACT_PROJECT"
+    ):
+        project_file_to_write(tmp_path)
+
+
+def test_a_pipe_is_no_project_file(tmp_path) -> None:
+    """Whoever reads one waits for ever."""
+    os.mkfifo(tmp_path / "reenact.toml")
+    with pytest.raises(StoreError, match="is no regular file; remove it"):
+        project_file_to_write(tmp_path)

@@ -24,7 +24,7 @@ from reenact.gateway.lane import is_of_gateway
 from reenact.injected.subject import subject
 from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_beside, project_rules
-from reenact.store.project import PROJECT_FILE, append_to_project, find_project_file
+from reenact.store.project import append_to_project, project_file_to_write
 from reenact.store.rundir import make_empty_folder
 from reenact.volatile.alignment import AlignedCall, aligned
 from reenact.volatile.defaults import DEFAULTS
@@ -96,7 +96,8 @@ def doctor_command(
     What a replay of the last recording would mind gets rules, and a strict replay proves them. Rules that are
     proved are added to the nearest ``reenact.toml``, or a new one here. The recordings are folders in *path*.
     """
-    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_file_to_write(Path.cwd())  # what is wrong with it is said before anything runs
+    project_rules(Path.cwd())
     project_beside(Path.cwd())
     now = datetime.now().astimezone()
     folder = Path("runs") / f"doctor-{subject(words)}-{now:%Y%m%d-%H%M%S}" if path is None else Path(path)
@@ -147,7 +148,7 @@ def _examine(
         proof = replay("strict", rules)
         if proof.is_good or rules == before:
             break
-    file = find_project_file(Path.cwd()) or Path(PROJECT_FILE).absolute()
+    file = project_file_to_write(Path.cwd())
     if proof.is_good and rules:
         append_to_project(file, "\n".join(rule.to_toml() for rule in rules))
     source = ReplaySource(captures[-1], beside_hosts=project_beside(Path.cwd()))

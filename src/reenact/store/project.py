@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from reenact.canonical import JsonValue
-from reenact.errors import FormatError
+from reenact.errors import FormatError, StoreError
 from reenact.store.outfile import write_output
 
 PROJECT_FILE: Final = "reenact.toml"
@@ -37,22 +39,48 @@ def find_project_file(start: Path) -> Path | None:
     return None
 
 
+def project_file_to_write(start: Path) -> Path:
+    """The file that is read in *start*, or a new one there; raises where that would be ignored."""
+    if (found := find_project_file(start)) is not None:
+        return found
+    file = start.absolute() / PROJECT_FILE
+    if file.exists() and not file.is_file():
+        raise StoreError(f"{file}: is no regular file; remove it")
+    if not _belong_to_us([start, file] if os.path.lexists(file) else [start]):
+        raise StoreError(
+            f"{file}: would belong to somebody else and be ignored; name another with {PROJECT_VARIABLE}"
+        )
+    return file
+
+
 def _is_ours(file: Path) -> bool:
-    """Whether it and its folder belong to us or to root; under ``sudo`` also to who called it."""
-    trusted = {os.geteuid(), _ROOT}
-    caller = os.environ.get("SUDO_UID", "")
-    if os.geteuid() == _ROOT and caller.isdecimal():
-        trusted.add(int(caller))
-    try:
-        is_ours = {os.lstat(file).st_uid, os.stat(file).st_uid, os.stat(file.parent).st_uid} <= trusted
-    except OSError:
-        is_ours = False
+    """Whether it and its folder belong to us."""
+    is_ours = _belong_to_us([file, file.parent])
     if not is_ours and file not in _warned:
         _warned.add(file)
         log.warning(
             "%s: belongs to somebody else and is ignored; use it with %s=%s", file, PROJECT_VARIABLE, file
         )
     return is_ours
+
+
+def _belong_to_us(paths: Iterable[Path]) -> bool:
+    """Whether *paths*, and what they lead to, are ours or root's; under ``sudo`` also who called it."""
+    trusted = {os.geteuid(), _ROOT}
+    caller = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == _ROOT and caller.isdecimal():
+        trusted.add(int(caller))
+    try:
+        owners = {found.st_uid for path in paths for found in _path_and_target(path)}
+    except OSError:
+        return False
+    return owners <= trusted
+
+
+def _path_and_target(path: Path) -> Iterator[os.stat_result]:
+    yield os.lstat(path)
+    with suppress(FileNotFoundError):  # a link may lead to what is yet to be made
+        yield os.stat(path)
 
 
 def read_project(file: Path) -> dict[str, JsonValue]:
