@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import queue
 import selectors
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -483,6 +484,70 @@ def test_a_coroutine_driven_by_hand(tmp_path: Path) -> None:
             return end.value
 
     assert twice(tmp_path / "run", agent) == 42
+
+
+WAITS: dict[str, Callable[[threading.Event], Any]] = {
+    "an event": lambda done: done.wait(0.3),
+    "a thread": lambda done: _started(done.wait).join(0.3),
+    "a job": lambda done: _waited_for_job(done, lambda job: job.result(timeout=0.3)),
+    "jobs": lambda done: _waited_for_job(done, lambda job: list(as_completed([job], timeout=0.3))),
+}
+
+
+def _started(function: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    return thread
+
+
+def _waited_for_job(done: threading.Event, wait: Callable[[Any], Any]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(done.wait)
+        try:
+            wait(job)
+        except TimeoutError:
+            pass
+        finally:
+            done.set()
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_what_ended_a_wait_and_never_comes(wait: str, tmp_path: Path) -> None:
+    """Its deadline passes, although it did not when it was recorded: nobody else would ever end it."""
+
+    def agent(has_worker: bool) -> Callable[[reenact.Run], None]:
+        def run(run: reenact.Run) -> None:
+            done = threading.Event()
+            if has_worker:
+                _started(lambda: (work("in time"), done.set()))
+            WAITS[wait](done)
+            work("afterwards")
+
+        return run
+
+    captured(tmp_path / "run", agent(has_worker=True))
+    with pytest.raises(reenact.Diverged, match="never called"):
+        replayed(tmp_path / "run", agent(has_worker=False))
+
+
+def test_a_wait_beside_a_thread_that_never_rests(tmp_path: Path) -> None:
+    """Who computes for ever keeps nobody waiting for longer than the stall limit."""
+
+    def agent(has_worker: bool) -> Callable[[reenact.Run], None]:
+        def run(run: reenact.Run) -> None:
+            done, is_over = threading.Event(), threading.Event()
+            _started(lambda: [hashlib.sha256(bytes(1 << 22)).digest() for _ in iter(is_over.is_set, True)])
+            if has_worker:
+                _started(lambda: (work("in time"), done.set()))
+            done.wait(0.3)
+            is_over.set()
+            work("afterwards")
+
+        return run
+
+    captured(tmp_path / "run", agent(has_worker=True))
+    with pytest.raises(reenact.Diverged, match="never called"):
+        replayed(tmp_path / "run", agent(has_worker=False))
 
 
 def test_a_deadlocked_agent_is_its_own_fault_but_told(tmp_path: Path) -> None:

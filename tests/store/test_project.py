@@ -93,9 +93,7 @@ def test_nothing_is_written_that_would_be_ignored(given_away, tmp_path) -> None:
     elif given_away == "link":
         file.symlink_to("elsewhere")
     os.chown(tmp_path if given_away == "folder" else file, 65534, 65534, follow_symlinks=False)
-    with pytest.raises(
-        StoreError, match=r"would belong to somebody else .* with REENACT_PROJECT"
-    ):
+    with pytest.raises(StoreError, match=r"would belong to somebody else .* with REENACT_PROJECT"):
         project_file_to_write(tmp_path)
 
 

@@ -47,6 +47,8 @@ _MOST_EXTRA_SLEEPS: Final = 10
 """So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
+_ASKED_ROUNDS: Final = 20
+"""So long time goes on after a thread has asked whether it may give up; it asks again before that."""
 
 
 class Turns:
@@ -101,6 +103,8 @@ class Turns:
         self._moving: dict[Lane, MovingThread | StartingJob | float] = {}
         """Threads that run since a delivery or since their start; since when, until one is looked at."""
         self._loops: dict[object, Loop] = {}
+        self._asked_rounds = 0
+        """For how many rounds yet somebody waits for nothing but that everything is quiet."""
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -426,6 +430,8 @@ class Turns:
         """Whether nothing else is going to happen, so that a deadline may pass that did not before."""
         with self._lock:
             self._look_around()
+            self._asked_rounds = _ASKED_ROUNDS
+            self._start_ticker()
             return self._is_idle()
 
     def let_time_pass(self) -> None:
@@ -634,8 +640,8 @@ class Turns:
             return False
         if self._timeline.next > self._timeline.last and self._timeline.due_act() is None:
             return True
-        quiet_since_s = max(self._stirred_s, self._timeline.late_at_s())
-        return self._clock.now_s - quiet_since_s > _IDLE_S and not self._others_run()
+        quiet_s = self._clock.now_s - max(self._stirred_s, self._timeline.late_at_s())
+        return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._others_run())
 
     def _may_act(self, act: Act) -> bool:
         if self._timeline.next > act.seq or act.left <= 0:
@@ -773,6 +779,8 @@ class Turns:
                 if self._timers:
                     self._fire_idle_timer()
                 is_idle = not (self._queue or self._endless or self._early or self._acting or self._timers)
+                is_idle = is_idle and not self._asked_rounds
+                self._asked_rounds = max(0, self._asked_rounds - 1)
                 pause_s = _ROUND_S if self._at_rest() else _LOOK_S
             if is_idle:
                 self._wake.wait()
