@@ -1,6 +1,7 @@
 """Small captures that would become very large when read: refused, in bounded time and memory."""
 
 import json
+import os
 import tracemalloc
 
 import pytest
@@ -12,6 +13,7 @@ from reenact.formats.capture import NO_MODEL, CaptureSeed, Redaction, seed_codec
 from reenact.recorder.sink import Ending, finished_manifest
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir
+from tests.hard import rounds
 
 SEED = CaptureSeed(
     version=1,
@@ -110,17 +112,45 @@ VERBS = {
     "diff": ["diff", "{run}", "{run}"],
     "stats": ["stats", "{run}"],
     "view": ["view", "{run}", "--full", "--html", "{out}"],
+    "verify": ["verify", "{run}"],
+    "tree": ["show", "{run}", "--tree"],
+    "index": ["index", "{run}", "-o", "{out}"],
+    "query": ["query", "select * from events", "{run}", "--json"],
+    "pack": ["pack", "{run}", "-o", "{out}.pack"],
+    "push": ["push", "{run}", "file://{out}"],
+    "init": ["test", "--init", "{run}", "{out}"],
+    **{to: ["export", "{run}", "--to", to, "-o", "{out}"] for to in ("atif", "har", "otlp", "parquet")},
+    "sft": ["export", "{run}", "--to", "sft", "-o", "{out}"],
 }
+SLOW_BOMB = "references with items"
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("name", ["blobs within blobs", "references with items"])
+@pytest.mark.parametrize("name", ["blobs within blobs", *rounds((), (SLOW_BOMB,))])
 @pytest.mark.timeout(60)
 def test_no_verb_goes_off(verb, name, tmp_path, capsys):
     """Each says what is wrong, or does without the payload."""
     written(tmp_path / "run", *BOMBS[name])
     words = [word.format(run=tmp_path / "run", out=tmp_path / "out") for word in VERBS[verb]]
     assert main(words) in (0, 1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["show", "publish", "diff", "query"])
+def test_no_verb_expands_references_with_items(verb, tmp_path, capsys):
+    test_no_verb_goes_off(verb, SLOW_BOMB, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("file", ["events.jsonl", "manifest.json"])
+@pytest.mark.timeout(60)
+def test_a_planted_pipe_keeps_nobody_waiting(verb, file, tmp_path, capsys):
+    """What is no regular file is not read: nobody may ever write into it."""
+    written(tmp_path / "run", [], [lambda _: {"messages": []}])
+    (tmp_path / "run" / file).unlink()
+    os.mkfifo(tmp_path / "run" / file)
+    words = [word.format(run=tmp_path / "run", out=tmp_path / "out") for word in VERBS[verb]]
+    assert main(words) in (0, 1, 2, 3)
     assert "Traceback" not in capsys.readouterr().err
 
 

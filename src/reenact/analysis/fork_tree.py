@@ -13,6 +13,7 @@ import msgspec
 from reenact.errors import ReenactError
 from reenact.formats.capture import CaptureManifest, Fork, read_manifest
 from reenact.formats.record import ABSENT
+from reenact.store.paths import open_inside
 from reenact.store.rundir import MANIFEST
 from reenact.suite.verdict import shorten
 
@@ -174,6 +175,7 @@ def _runs_around(way_up: list[_Generation]) -> Iterator[Path]:
 
 def _read_manifest(path: Path) -> CaptureManifest | None:
     try:
-        return read_manifest((path / MANIFEST).read_bytes(), file=str(path / MANIFEST))
+        with open_inside(path, MANIFEST) as stream:
+            return read_manifest(stream.read(), file=str(path / MANIFEST))
     except (ReenactError, OSError):
         return None

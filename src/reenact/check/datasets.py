@@ -17,9 +17,10 @@ import msgspec
 
 from reenact.check.findings import Finding, VerifyReport
 from reenact.check.kinds import DATASET_SCHEMA, PARQUET_MAGIC, dataset_files
-from reenact.errors import FormatError, ReenactError, UsageError
+from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.lines import read_lines
 from reenact.progress import Progress
+from reenact.store.paths import open_inside
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import RunDir
@@ -294,8 +295,9 @@ class _Checking:
         found: dict[str, list[Path]] = {}
         for manifest in sorted((self._runs or Path()).rglob("manifest.json")):
             try:
-                value = msgspec.json.decode(manifest.read_bytes())
-            except (OSError, ValueError):
+                with open_inside(manifest.parent, manifest.name) as stream:
+                    value = msgspec.json.decode(stream.read())
+            except (StoreError, OSError, ValueError):
                 continue
             if isinstance(value, dict) and isinstance(value.get("captureId"), str):
                 found.setdefault(value["captureId"], []).append(manifest.parent)

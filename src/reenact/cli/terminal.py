@@ -62,7 +62,7 @@ def status_of(error: BaseException) -> int:
     """The exit status that *error* means."""
     if isinstance(error, CheckFailed | Diverged):
         return DIFFERS
-    if isinstance(error, FormatError | StoreError | OSError | RecursionError | click.FileError):
+    if isinstance(error, FormatError | StoreError | OSError | RecursionError | MemoryError | click.FileError):
         return INVALID
     if isinstance(error, UsageError | click.ClickException):
         return WRONG_USAGE
@@ -73,6 +73,8 @@ def message_of(error: BaseException) -> str:
     """What the user reads: the place first, the remedy last."""
     if isinstance(error, RecursionError):
         return "the input holds values that are nested too deeply to be read"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory to read the input"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, click.UsageError) and error.ctx is not None:

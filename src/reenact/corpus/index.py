@@ -531,10 +531,9 @@ class _Version(msgspec.Struct, frozen=True):
 def read_corpus(folder: Path) -> CorpusManifest:
     """The manifest of the corpus in *folder*; :class:`FormatError` where it is not one that we can read."""
     file = folder / MANIFEST
-    try:
-        text = file.read_bytes()
-    except FileNotFoundError:
-        raise StoreError(f"{folder}: is no corpus; make one with: reenact index RUNS -o {folder}") from None
+    if not file.is_file():  # reading a pipe would wait for ever
+        raise StoreError(f"{folder}: is no corpus; make one with: reenact index RUNS -o {folder}")
+    text = file.read_bytes()
     remedy = "make it anew with: reenact index --full"
     try:
         found = msgspec.json.decode(text, type=_Version)

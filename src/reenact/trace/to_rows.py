@@ -83,10 +83,8 @@ class Chat(NamedTuple):
 def find_seal(run: Path) -> str:
     """The digest of the seal beside *run*; empty where there is none."""
     home = run.absolute()
-    try:
-        return f"sha256:{sha256((home.parent / f'{home.name}{SEAL_SUFFIX}').read_bytes()).hexdigest()}"
-    except FileNotFoundError:
-        return ""
+    seal = home.parent / f"{home.name}{SEAL_SUFFIX}"
+    return f"sha256:{sha256(seal.read_bytes()).hexdigest()}" if seal.is_file() else ""
 
 
 def row_source(reader: CaptureReader, first: int, last: int, place: RowPlace) -> RowSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
+from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import CaptureReader, References
 from reenact.store.rundir import (
     EVENTS,
@@ -383,8 +385,9 @@ _read_data: Final = msgspec.json.Decoder(_EventData).decode
 
 
 def _read_file(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(fd, "rb", buffering=0) as stream:
+    with open(os.open(path, OPEN_FILE), "rb", buffering=0) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError("not a regular file")
         return stream.readall()
 
 
