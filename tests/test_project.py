@@ -634,3 +634,16 @@ def test_the_long_form_has_the_time_it_takes() -> None:
     suite = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["timeout"]
     (given,) = re.findall(r"-o timeout=(\d+)", line)
     assert int(given) > 10 * suite
+
+
+def test_every_generator_has_its_long_form_run() -> None:
+    """What tries more in the long form is one of its parts."""
+    text = (ROOT / "Makefile").read_text()
+    parts = re.search(r"^HARD := ((?:.*\\\n)*.*)", text, re.MULTILINE)
+    assert parts is not None
+    named = [ROOT / part for part in parts[1].replace("\\\n", " ").split()]
+    assert [part for part in named if not part.exists()] == []
+    asks = re.compile(r"from tests\.hard import|REENACT_HARD")
+    longer = [file for file in (ROOT / "tests").rglob("test_*.py") if asks.search(file.read_text())]
+    left_out = [file for file in longer if not {file, *file.parents} & {*named}]
+    assert left_out == [ROOT / "tests/test_project.py"]

@@ -3,7 +3,7 @@
 A program is a tree of nodes, drawn from a seed. It runs once while it is recorded, and again in replay at
 another pace, on another schedule, with tasks put around its tasks or taken away and with pools of another
 size: no difference may be found. Then one real difference is planted, which must be.
-``REENACT_PROGRAMS=5000`` runs as many of each kind instead of a few.
+``make test-hard`` runs many of each kind, ``REENACT_PROGRAMS=5000`` so many; ``REENACT_SEED`` says which.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from typing import Any
 import pytest
 
 import reenact
+from tests.hard import SEED, rounds
 from tests.replayer.programs import ShufflingLoop
 
-PROGRAMS = int(os.environ.get("REENACT_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("REENACT_PROGRAMS") or rounds(40, 600))
+FIRST = (SEED - 1) * 100_000
 SHARDS = 4
 ASYNC_KINDS = ("gather", "as_completed", "task_queue", "locked", "in_thread", "in_executor")
 SYNC_KINDS = ("threads", "thread_queue", "pool", "job_queue", "thread_locked")
@@ -329,7 +331,7 @@ def replay(program: Node, schedule: Schedule, path: Path, *, is_plain: bool = Fa
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_an_unchanged_program_is_the_same(shard: int) -> None:
     """Whatever its schedule: every call gets its own outcome, and no difference is found."""
-    for seed in range(shard, PROGRAMS, SHARDS):
+    for seed in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):
         rng = random.Random(seed)
         program = draw_program(rng, is_plain=seed % 3 == 0)
         then, now = draw_schedules(rng, is_same_shape=seed % 3 != 0)
@@ -368,7 +370,7 @@ CHANGES: dict[str, Callable[[Node], tuple[Node, ...]]] = {
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_a_planted_difference_is_always_found(shard: int) -> None:
     """Another argument, a call missing, a call twice, results that another order brought."""
-    for seed in range(shard, PROGRAMS, SHARDS):
+    for seed in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):
         rng = random.Random(-1 - seed)
         program = draw_program(rng)
         leaves = [node for node in walk(program) if not node.children]
