@@ -272,6 +272,15 @@ def test_the_table_of_versions_is_what_is_tested():
             assert re.search(rf"^{name}(\[[\w,]+\])?=={re.escape(version)} ", pins, re.M), (name, lock)
 
 
+def test_the_site_shows_every_example():
+    """Its tool takes a language and a title; other words would cost the block and what follows."""
+    understood = re.compile(r'\s*```+(?:[\w-]+(?: title="[^"]+")?)?')
+    for path in (ROOT / "docs").rglob("*.md"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        fences = [line for line in lines if line.lstrip().startswith("```")]
+        assert [line for line in fences if not understood.fullmatch(line)] == [], path
+
+
 def test_the_site_has_every_page():
     """The tool that makes it knows them all."""
     text = (ROOT / "mkdocs.yml").read_text()

@@ -39,7 +39,7 @@ def golden_files(folder, pattern="*.json"):
 def examples(page, kind):
     """The fenced blocks of a page of ``docs/formats`` that are marked as a *kind*."""
     text = (ROOT / "docs" / "formats" / page).read_text(encoding="utf-8")
-    return [block.encode() for block in re.findall(rf"^```\w+ {kind}\n(.*?)^```$", text, re.M | re.S)]
+    return [block.encode() for block in re.findall(rf'^```\w+ title="{kind}"\n(.*?)^```$', text, re.M | re.S)]
 
 
 law = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -19,7 +19,7 @@ from tests.suite.test_replayed import replayed
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "assertions.md").read_text()
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL))
-EXAMPLE = re.compile(r"^Run: (.*)\n```yaml assertion\n(.*?)```", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r'^Run: (.*)\n```yaml title="assertion"\n(.*?)```', re.MULTILINE | re.DOTALL)
 
 
 def trace_of_run(name, folder=None):
@@ -59,7 +59,7 @@ def test_every_parameter_is_named(kind):
 
 def test_the_function_of_ones_own_works(tmp_path):
     """The page's Python, loaded from a file."""
-    (source,) = re.findall(r"```python own-assertion\n(.*?)```", PAGE, re.DOTALL)
+    (source,) = re.findall(r'```python title="own-assertion"\n(.*?)```', PAGE, re.DOTALL)
     file = tmp_path / "orders.py"
     file.write_text(source)
     assertion = Assertion(id="a", type="mentions_order", params={"number": 1234})
