@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,8 +50,15 @@ needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv
 class Ran:
     """How a program without seams fared within the fence."""
 
-    def __init__(self, path: Path, code: str, *words: str, environ: Mapping[str, str] = os.environ) -> None:
-        fence = Fence(environ)
+    def __init__(
+        self,
+        path: Path,
+        code: str,
+        *words: str,
+        environ: Mapping[str, str] = os.environ,
+        models: Iterable[str] = (),
+    ) -> None:
+        fence = Fence(environ, models=models)
         with (path / "out").open("w+b") as out:
             command = [sys.executable, "-I", "-c", code, *words]
             self.status = run(command, os.environ, stdout=out, fence=fence)
@@ -232,6 +240,27 @@ def test_a_proxy_on_this_machine_is_no_way_out(tmp_path: Path, server: int) -> N
         assert ran.notes == [f"{PROGRAM} was refused a connection to 127.0.0.1:{server}"]
     odd = {"http_proxy": "http://[oops", "all_proxy": "socks5://elsewhere:1080", "ftp_proxy": "http://x:y"}
     assert Ran(tmp_path, CONNECTING, "AF_INET", "127.0.0.1", str(server), environ=odd).said == "hello\n"
+
+
+def test_a_model_on_this_machine_is_not_asked(tmp_path: Path, server: int) -> None:
+    """What it says is in the recording; a program that asks it past the gateway would ask it live."""
+    ran = Ran(
+        tmp_path, CONNECTING, "AF_INET", "127.0.0.1", str(server), models=[f"http://localhost:{server}/v1"]
+    )
+    assert ran.status != 0
+    assert ran.notes == [f"{PROGRAM} was refused a connection to 127.0.0.1:{server}"]
+
+
+def test_a_server_of_the_command_is_reached_where_a_model_could_be(tmp_path: Path) -> None:
+    """Nobody listened there before, so it is none that is live."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    code = f"""
+import socket
+with socket.create_server(("127.0.0.1", {port})) as server, socket.create_connection(("127.0.0.1", {port})):
+    print("reached")
+"""
+    assert Ran(tmp_path, code, models=[f"http://127.0.0.1:{port}"]).said == "reached\n"
 
 
 def test_what_stays_within_the_process_goes_on(tmp_path: Path) -> None:

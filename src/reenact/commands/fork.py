@@ -102,7 +102,8 @@ def fork_command(
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = beginning(capture.reader)
     led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
-    fence = None if network or on_miss == "live" else Fence(os.environ, read_allow(allow).addresses)
+    is_open = network or on_miss == "live"
+    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
     salt = _salt_of(capture.reader)
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they are not found from there

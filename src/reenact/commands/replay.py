@@ -92,14 +92,15 @@ def replay_command(
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
     run_start = beginning(reader)
-    fence = None if network else Fence(os.environ, read_allow(allowed).addresses)
+    upstreams = upstreams_of(os.environ) | (run_start.upstreams or {})
+    fence = None if network else Fence(os.environ, read_allow(allowed).addresses, upstreams.values())
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they are not found from there
     restoring = restore_start(reader, repository) if workspace else nullcontext()
     with handover_folder() as handover, restoring as files:
         served = ServedReplay(
             Path(directory),
-            upstreams_of(os.environ) | (run_start.upstreams or {}),
+            upstreams,
             policy=policy,
             on_unmatched=on_unmatched,
             volatile=rules,

@@ -2,14 +2,15 @@
 
 Python has a guard within, which knows every call. Other programs, and what libraries do past Python, are
 stopped at the kernel, where that can hold system calls up. The servers of this machine may be asked, because
-tools of such programs really run in replay; but not those that ask further: name servers and proxies.
+tools of such programs really run in replay; but not those that ask further, name servers and proxies, nor
+the models that the command was led to.
 """
 
 from __future__ import annotations
 
 import select
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EFAULT, ENETUNREACH
 from ipaddress import IPv4Address, IPv6Address
@@ -30,7 +31,7 @@ from reenact.injected.held_calls import (
     handed_over,
     is_known_machine,
 )
-from reenact.replayer.egress import is_loopback
+from reenact.replayer.egress import is_loopback, listening_ports
 
 _LOOKUPS_PORT: Final = 53
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
@@ -66,13 +67,20 @@ class Target(NamedTuple):
 class Fence:
     """See the module's docstring; *environ* names the proxies that the command knows.
 
-    What is *allowed* by host and port may be reached; to find such a host, names may be looked up.
+    What is *allowed* by host and port may be reached; to find such a host, names may be looked up. Those of
+    *models* (base URLs) that listen on this machine now may not: what they say is in the recording.
     """
 
-    def __init__(self, environ: Mapping[str, str], allowed: Collection[tuple[str, int]] = ()) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        allowed: Collection[tuple[str, int]] = (),
+        models: Iterable[str] = (),
+    ) -> None:
         self._allowed = {(found, port) for host, port in allowed for found in _addresses_of(host)}
         self._may_look_up = any(not is_loopback(host) for host, _ in allowed)
-        self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ)})
+        live_models = listening_ports().intersection(_ports_here(models))
+        self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ), *live_models})
         self._refused: Counter[tuple[str, str]] = Counter()
         self.stands = False
         """Whether the command was within it."""
@@ -164,11 +172,16 @@ def _program(pid: int) -> str:
 
 def _proxies_here(environ: Mapping[str, str]) -> Iterator[int]:
     """The ports of proxies on this machine; whoever asks them gets out."""
-    for name in _PROXIES:
-        for value in filter(None, (environ.get(name), environ.get(name.upper()))):
-            try:
-                proxy = urlsplit(value if "//" in value else f"//{value}")
-                if proxy.port is not None and is_loopback(proxy.hostname or ""):
-                    yield proxy.port
-            except ValueError:
-                continue
+    named = (environ.get(each) for name in _PROXIES for each in (name, name.upper()))
+    return _ports_here(value if "//" in value else f"//{value}" for value in filter(None, named))
+
+
+def _ports_here(urls: Iterable[str]) -> Iterator[int]:
+    """The ports of those of *urls* that lead to this machine."""
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            if parts.port is not None and is_loopback(parts.hostname or ""):
+                yield parts.port
+        except ValueError:
+            continue

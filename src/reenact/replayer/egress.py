@@ -230,6 +230,12 @@ def listens(pid: int, port: int) -> bool:
     return any(row[9] in sockets and row[3] == _LISTENING and _remote(row[1]).port == port for row in rows)
 
 
+def listening_ports() -> set[int]:
+    """The ports of this machine on which anybody listens."""
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
+    return {_remote(row[1]).port for row in rows if row[3] == _LISTENING}
+
+
 def _tree(pid: int) -> Iterator[int]:
     yield pid
     with suppress(OSError, ValueError):
