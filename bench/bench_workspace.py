@@ -42,12 +42,12 @@ def figures() -> Iterator[Figure]:
 
         look_s, git_s = _fastest(scanner.take, ask_git, ROUNDS)
         yield Figure("look at 10,000 files, unchanged", look_s, "git status", git_s, TimesAsLong(1.5))
-        changed_s = min(_time(scanner.take, _change(root, number)) for number in range(ROUNDS))
+        changed_s, rested_s = _fastest_changed(scanner, root)
         yield Figure(
             "look at 10,000 files, ten changed",
             changed_s,
             "unchanged and 20 ms",
-            look_s + CHANGE_S,
+            rested_s + CHANGE_S,
             TimesAsLong(1),
         )
         restored, copied = count(), count()
@@ -88,6 +88,17 @@ def _change(root: Path, number: int) -> Callable[[], None]:
             (folder / "file0.py").write_text(f"changed = {number}, {place}\n")
 
     return change
+
+
+def _fastest_changed(scanner: Scanner, root: Path) -> tuple[float, float]:
+    """A look that finds ten changed files, and one that finds none, in turns."""
+    times = []
+    for number in range(ROUNDS):
+        changed_s = _time(scanner.take, _change(root, number))
+        time.sleep(0.1)  # what is younger than the clock's grain is read twice
+        scanner.take()
+        times.append((changed_s, _time(scanner.take)))
+    return min(one for one, _ in times), min(other for _, other in times)
 
 
 def _time(act: Callable[[], object], prepare: Callable[[], None] = lambda: None) -> float:
