@@ -1,9 +1,11 @@
 """Forks among the files of their step: ``fork --workspace`` and ``fork(workspace=…)``."""
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -304,3 +306,86 @@ def test_runs_with_files_are_shadowed_among_them(recorded, tmp_path):
     assert (tmp_path / "end/src/first.txt").read_text() == "other"
     assert (tmp_path / "end/all").read_text() == "a.txtb.txt"
     assert reenact.verify(fork_made).findings == []
+
+
+def recorded_block(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    with reenact.capture(tmp_path / "a", workspace=work):
+        block(str(work))
+    mine = tmp_path / "mine"
+    reenact.checkout(tmp_path / "a", mine, at=1)
+    return tmp_path / "a", mine
+
+
+def test_what_the_nearest_call_did_to_files_is_done(tmp_path):
+    """Nothing is made for real, and the fork says as which call it was answered."""
+    path, mine = recorded_block(tmp_path)
+    at = seq_of(path, "choose")
+    with reenact.fork(
+        path, at=at, change={"replace": "two"}, output=tmp_path / "f", on_miss="nearest", workspace=mine
+    ):
+        block(str(mine))
+    assert {found.name for found in mine.iterdir()} == {"zero", "one", "copy"}
+    assert files(tmp_path / "f").keys() == {"zero", "one", "copy"}
+    assert any("answeredAs" in event["data"] for event in events(tmp_path / "f"))
+
+
+def test_a_tool_among_other_files_is_missing_where_misses_fail(tmp_path):
+    """With the difference of the files, and without a fork."""
+    path, mine = recorded_block(tmp_path)
+
+    def careless(folder):
+        save(folder, "zero")
+        name = choose()
+        Path(folder, "zero").write_text("changed")
+        save(folder, name)
+
+    with (
+        pytest.raises(reenact.Diverged, match=r"not as they were before this call: changed zero.*on-miss"),
+        reenact.fork(path, at=seq_of(path, "choose"), output=tmp_path / "f", workspace=mine),
+    ):
+        careless(str(mine))
+    assert not (tmp_path / "f").exists()
+
+
+async def save_all(folder, names):
+    async def later(name):
+        await asyncio.sleep(0)
+        return save(folder, name)
+
+    return await asyncio.gather(*(later(name) for name in names))
+
+
+def in_tasks(folder):
+    return asyncio.run(save_all(folder, [choose(), *"abcdefgh"]))
+
+
+def in_threads(folder):
+    names = [choose(), *"abcdefgh"]
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda name: save(folder, name), names))
+
+
+@pytest.mark.parametrize("agent", [in_tasks, in_threads])
+def test_calls_side_by_side_are_forked_among_files(agent, tmp_path):
+    """What the recording has is put in place, what it has not is made; the end has both, and replays."""
+    work, mine, third = (tmp_path / name for name in ("work", "mine", "third"))
+    work.mkdir()
+    with reenact.capture(tmp_path / "a", workspace=work):
+        agent(str(work))
+    reenact.checkout(tmp_path / "a", mine, at=1)
+    change = {"replace": "two"}
+    with reenact.fork(
+        tmp_path / "a", at=2, change=change, output=tmp_path / "f", on_miss="live", workspace=mine
+    ):
+        agent(str(mine))
+    expected = {"two", *"abcdefgh"}
+    assert {found.name for found in mine.iterdir()} == expected
+    assert files(tmp_path / "f").keys() == expected
+    assert reenact.verify(tmp_path / "f").findings == []
+    reenact.checkout(tmp_path / "f", third, at=1)
+    with reenact.replay(tmp_path / "f", workspace=third) as replayed:
+        agent(str(third))
+    assert replayed.receipt.verdict == "reproduced"
+    assert {found.name for found in third.iterdir()} == expected
