@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import LARGE_BYTES, ForeignSource, Importer, Losses, Runs
 from reenact.importers.turns import TranscriptTurns
 
+_STEPS: Final = ("steps",)
+_INNER: Final = ("subagent_trajectories",)
 _TRAJECTORY: Final = frozenset({
     "schema_version", "session_id", "trajectory_id", "agent", "steps", "notes", "final_metrics",
     "continued_trajectory_ref", "extra", "subagent_trajectories",
@@ -20,6 +22,10 @@ _STEP: Final = frozenset({
 })  # fmt: skip
 _CALL: Final = frozenset({"tool_call_id", "function_name", "arguments", "extra"})
 _RESULT: Final = frozenset({"source_call_id", "content", "subagent_trajectory_ref", "extra"})
+_METRICS: Final = frozenset({
+    "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "prompt_token_ids",
+    "completion_token_ids", "logprobs", "extra",
+})  # fmt: skip
 _USAGE: Final = {
     "prompt_tokens": "inputTokens",
     "completion_tokens": "outputTokens",
@@ -36,38 +42,89 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    document = source.document()
-    if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
-        raise FormatError("expected an object with steps", file=source.name)
     run = runs.open()
     run.missing("requests as they were sent")
-    version = str(document.get("schema_version"))
+    turns = TranscriptTurns(run)
+    lost: Losses = []
+    if source.path.stat().st_size > LARGE_BYTES:
+        told = _read_stream(source, run, turns, lost)
+    else:
+        told = source.document(lost)
+        if isinstance(told, dict) and isinstance(told.get("steps"), list):
+            _import_trajectory(run, turns, told, "0")
+    if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
+        reason, line = lost[0] if lost else ("expected an object with steps", None)
+        raise FormatError(reason, file=source.name, line=line)
+    for reason, line in lost:
+        run.lose(reason, line)
+    version = str(told.get("schema_version"))
     if _KNOWN.fullmatch(version) is None:
         run.lose(f"version {version!r} is not known; it was read as 1.8")
-    turns = TranscriptTurns(run)
-    _import_trajectory(run, turns, document, "0")
     turns.finish()
+
+
+def _read_stream(
+    source: ForeignSource, run: RunBuilder, turns: TranscriptTurns, lost: Losses
+) -> dict[str, Any]:
+    """A large one, step by step; what stands behind the steps is noted behind them."""
+    told: dict[str, Any] = {}
+    steps = inner = 0
+    for path, line, value, is_item in source.members([_STEPS, _INNER], lost):
+        if not is_item:
+            told |= {path[0]: value} if path else {}
+            if path == _STEPS:
+                run.note("trajectory", _about(told))
+        elif path == _STEPS:
+            steps += 1
+            _try_step(run, turns, value, _model_of(told), "0", steps, line)
+        else:
+            _import_inner(run, turns, value, "0", inner)
+            inner += 1
+    run.check_fields("trajectory", told, _TRAJECTORY)
+    run.note("end of the trajectory", _about(told))
+    return told
+
+
+def _about(told: dict[str, Any]) -> dict[str, Any]:
+    names = ("agent", "session_id", "notes", "final_metrics", "extra")
+    return {key: told[key] for key in names if key in told}
+
+
+def _model_of(told: dict[str, Any]) -> Any:
+    agent = told.get("agent")
+    return agent.get("model_name") if isinstance(agent, dict) else None
 
 
 def _import_trajectory(run: RunBuilder, turns: TranscriptTurns, told: dict[str, Any], lane: str) -> None:
     run.check_fields("trajectory", told, _TRAJECTORY)
-    agent = told.get("agent")
-    named = {
-        key: told[key] for key in ("agent", "session_id", "notes", "final_metrics", "extra") if key in told
-    }
-    run.note("trajectory", named, lane=lane)
-    model = agent.get("model_name") if isinstance(agent, dict) else None
+    run.note("trajectory", _about(told), lane=lane)
     for number, step in enumerate(told["steps"], 1):
-        try:
-            _import_step(run, turns, step, model, lane)
-        except (LookupError, TypeError, AttributeError) as error:
-            run.lose(f"step {number} of lane {lane} cannot be read: {error}")
+        _try_step(run, turns, step, _model_of(told), lane, number)
     inner = told.get("subagent_trajectories")
     for number, each in enumerate(inner if isinstance(inner, list) else ()):
-        if isinstance(each, dict) and isinstance(each.get("steps"), list):
-            _import_trajectory(run, turns, each, f"{lane}.{number}")
-        else:
-            run.lose(f"trajectory {number + 1} below lane {lane} has no steps")
+        _import_inner(run, turns, each, lane, number)
+
+
+def _import_inner(run: RunBuilder, turns: TranscriptTurns, told: Any, lane: str, number: int) -> None:
+    if isinstance(told, dict) and isinstance(told.get("steps"), list):
+        _import_trajectory(run, turns, told, f"{lane}.{number}")
+    else:
+        run.lose(f"trajectory {number + 1} below lane {lane} has no steps")
+
+
+def _try_step(
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    step: Any,
+    model: Any,
+    lane: str,
+    number: int,
+    line: int | None = None,
+) -> None:
+    try:
+        _import_step(run, turns, step, model, lane)
+    except (LookupError, TypeError, AttributeError) as error:
+        run.lose(f"step {number} of lane {lane} cannot be read: {error}", line)
 
 
 def _import_step(
@@ -80,6 +137,8 @@ def _import_step(
         turns.say(role, message, time_ms, lane)
         _import_results(run, turns, step, time_ms, lane)
         return
+    if isinstance(metrics := step.get("metrics"), dict):
+        run.check_fields("metrics", metrics, _METRICS)
     calls = step.get("tool_calls") or []
     for call in calls:
         run.check_fields("tool_call", call, _CALL)
@@ -100,7 +159,7 @@ def _import_step(
             reasoning=str(step.get("reasoning_content") or ""),
             tools=tools,
             model=step.get("model_name") or model,
-            usage=usage_counts(step.get("metrics"), _USAGE),
+            usage=usage_counts(metrics, _USAGE),
             time_ms=time_ms,
             lane=lane,
         )
@@ -113,6 +172,7 @@ def _import_results(
     run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], time_ms: float | None, lane: str
 ) -> None:
     observation = step.get("observation") or {}
+    run.check_fields("observation", observation, {"results"})
     for result in observation.get("results") or []:
         run.check_fields("result", result, _RESULT)
         own = result.get("source_call_id")

@@ -69,6 +69,8 @@ class ToolRequest(msgspec.Struct, frozen=True):
     name: str
     arguments: JsonValue
     id: str | None = None
+    line: int | None = None
+    """Where a source tells of it."""
 
     def to_json(self) -> dict[str, JsonValue]:
         # In canonical order, so that an answer can be written as it is.

@@ -36,6 +36,15 @@ _BLOCKS: Final = frozenset({
     "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document",
     "server_tool_use", "web_search_tool_result", "fallback",
 })  # fmt: skip
+_BLOCK: Final = frozenset({
+    "type", "text", "citations", "cache_control", "thinking", "signature", "data", "id", "name", "input",
+    "caller", "tool_use_id", "content", "is_error", "source", "title", "context",
+})  # fmt: skip
+_COUNTS: Final = frozenset({
+    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
+    "cache_creation", "output_tokens_details", "server_tool_use", "service_tier", "inference_geo",
+    "iterations", "speed",
+})  # fmt: skip
 _USAGE: Final = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
@@ -107,7 +116,7 @@ class _Reading:
             return
         run.check_fields("message", message, _MESSAGE)
         if kind == "assistant":
-            self._answer(entry, message, time_ms, lane)
+            self._answer(line, entry, message, time_ms, lane)
         else:
             self._said(line, message, time_ms, lane)
 
@@ -139,11 +148,12 @@ class _Reading:
         return self._sidechains[agent]
 
     def _answer(
-        self, entry: dict[str, Any], message: dict[str, Any], time_ms: float | None, lane: str
+        self, line: int, entry: dict[str, Any], message: dict[str, Any], time_ms: float | None, lane: str
     ) -> None:
         texts, reasoning, tools = [], [], []
         for block in _blocks(message.get("content")):
             kind = block.get("type")
+            self._run.check_fields("block", block, _BLOCK)
             if kind not in _BLOCKS:
                 self._run.unknown("content", [str(kind)])
             if kind == "text":
@@ -151,7 +161,11 @@ class _Reading:
             elif kind == "thinking":
                 reasoning.append(str(block.get("thinking") or ""))
             elif kind == "tool_use":
-                tools.append(ToolRequest(str(block.get("name")), block.get("input"), _id(block.get("id"))))
+                own = _id(block.get("id"))
+                tools.append(ToolRequest(str(block.get("name")), block.get("input"), own, line))
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            self._run.check_fields("usage", usage, _COUNTS)
         is_error = entry.get("isApiErrorMessage") is True
         if message.get("model") == "<synthetic>" and not is_error:
             self._run.note("synthetic message", {"text": "\n".join(texts)}, time_ms=time_ms, lane=lane)
@@ -163,7 +177,7 @@ class _Reading:
             tools=tools,
             provider="anthropic",
             model=message.get("model"),
-            usage=usage_counts(message.get("usage"), _USAGE),
+            usage=usage_counts(usage, _USAGE),
             stop_reason=message.get("stop_reason"),
             error="\n".join(texts) if is_error else None,
             time_ms=time_ms,
@@ -174,6 +188,7 @@ class _Reading:
         blocks = _blocks(message.get("content"))
         for block in blocks:
             if block.get("type") == "tool_result":
+                self._run.check_fields("block", block, _BLOCK)
                 self.turns.result(
                     str(block.get("tool_use_id")),
                     block.get("content"),

@@ -60,8 +60,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if reading.repeated:
-        run.note("history of the session it was forked from", {"items": reading.repeated})
-        run.missing("the history of the session it was forked from, which is cut")
+        run.note("history that is told again", {"items": reading.repeated})
+        run.missing("history that is told again, as of the session it was forked from, which is cut")
     if run.is_empty:
         raise FormatError("there is no conversation in it", file=source.name)
 
@@ -146,7 +146,8 @@ class _Reading:
         own = item.get("call_id") or item.get("id")
         if kind in _CALLS and isinstance(own, str):
             if own in self._seen:
-                return  # repeated by a fork, or by a session that was resumed
+                self.repeated += 1  # by a fork, or by a session that was resumed
+                return
             self._seen.add(own)
         if kind == "message" and item.get("role") != "assistant":
             self._is_answering = False
@@ -157,7 +158,7 @@ class _Reading:
         elif kind == "reasoning":
             self._answer(time_ms, reasoning=text_of(item.get("summary")) or text_of(item.get("content")))
         elif kind in _CALLS:
-            self._answer(time_ms, tools=[_tool_of(item)])
+            self._answer(time_ms, tools=[_tool_of(item, line)])
         elif kind in _OUTPUTS:
             self._is_answering = False
             self._output(line, item, time_ms)
@@ -180,19 +181,20 @@ class _Reading:
         content = output.get("content", output) if isinstance(output, dict) else output
         own = str(item.get("call_id") or item.get("id"))
         if own in self._seen and f"{own}=" in self._seen:
+            self.repeated += 1
             return
         self._seen.add(f"{own}=")
         self.turns.result(own, content, is_error=is_error, time_ms=time_ms, line=line)
 
 
-def _tool_of(item: dict[str, Any]) -> ToolRequest:
+def _tool_of(item: dict[str, Any], line: int) -> ToolRequest:
     arguments = item.get("arguments", item.get("input", item.get("action")))
     if isinstance(arguments, str) and item.get("type") != "custom_tool_call":
         with suppress(ValueError):
             arguments = read_value(arguments.encode("utf-8", "surrogatepass")) if arguments else {}
     own = item.get("call_id") or item.get("id")
     name = str(item.get("name") or str(item.get("type")).removesuffix("_call"))
-    return ToolRequest(name, arguments, own if isinstance(own, str) else None)
+    return ToolRequest(name, arguments, own if isinstance(own, str) else None, line)
 
 
 IMPORTER: Final = Importer(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
 from reenact.importers.turns import TranscriptTurns
 
 _SESSION: Final = frozenset({
@@ -20,6 +20,8 @@ _CALL: Final = frozenset({
     "id", "name", "args", "result", "status", "timestamp", "agentId", "displayName", "description",
     "resultDisplay", "renderOutputAsMarkdown",
 })  # fmt: skip
+_THOUGHT: Final = frozenset({"subject", "description", "timestamp"})
+_TOKENS: Final = frozenset({"input", "output", "cached", "thoughts", "tool", "total"})
 _USAGE: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -44,7 +46,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         for line, entry in source.objects(run.lose):
             run.attempt(line, reading.entry, line, entry)
     else:
-        document = source.document()
+        lost: Losses = []
+        document = source.document(lost)
+        for reason, line_number in lost:
+            run.lose(reason, line_number)
         if not isinstance(document, dict):
             raise FormatError("expected an object", file=source.name)
         reading.session(document)
@@ -130,11 +135,16 @@ class _Reading:
             if isinstance(thoughts, list)
             else []
         )
+        for thought in told:
+            self._run.check_fields("thought", thought, _THOUGHT)
+        tokens = message.get("tokens")
+        if isinstance(tokens, dict):
+            self._run.check_fields("tokens", tokens, _TOKENS)
         tools = []
         for number, call in enumerate(calls):
             self._run.check_fields("toolCall", call, _CALL)
             tools.append(
-                ToolRequest(str(call.get("name")), call.get("args"), _call_id(message, call, number))
+                ToolRequest(str(call.get("name")), call.get("args"), _call_id(message, call, number), line)
             )
         self._turns.answer(
             str(message.get("id")),
@@ -143,7 +153,7 @@ class _Reading:
             tools=tools,
             provider="gemini",
             model=message.get("model"),
-            usage=usage_counts(message.get("tokens"), _USAGE),
+            usage=usage_counts(tokens, _USAGE),
             time_ms=time_ms,
         )
         for number, call in enumerate(calls):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder
-from reenact.importers.importing import ForeignSource, Importer, Runs, read_value, whole_items
+from reenact.importers.importing import LARGE_BYTES, ForeignSource, Importer, Losses, Runs
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
+_ENTRIES: Final = ("log", "entries")
 _LOG: Final = frozenset({"version", "creator", "browser", "pages", "entries", "comment"})
 _ENTRY: Final = frozenset({
     "pageref", "startedDateTime", "time", "request", "response", "cache", "timings", "serverIPAddress",
@@ -28,6 +28,7 @@ _RESPONSE: Final = frozenset({
     "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize",
     "bodySize", "comment",
 })  # fmt: skip
+_HEADER: Final = frozenset({"name", "value", "comment"})
 _POST_DATA: Final = frozenset({"mimeType", "params", "text", "encoding", "comment"})
 _CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encoding", "comment"})
 _VERSIONS: Final = {"h2": "HTTP/2", "http/2.0": "HTTP/2", "h3": "HTTP/3", "http/3.0": "HTTP/3"}
@@ -39,40 +40,63 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    text = source.read().removeprefix(b"\xef\xbb\xbf")
-    lost: list[tuple[str, int | None]] = []
-    try:
-        document = read_value(text)
-        log = document["log"]
-        entries = log["entries"]
-        if not isinstance(log, dict) or not isinstance(entries, list):
-            raise TypeError
-    except json.JSONDecodeError as error:
-        log, entries = {}, whole_items(text, "entries")
-        if not entries:
-            raise FormatError(f"no JSON: {error.msg}", file=source.name, line=error.lineno) from None
-        lost.append((f"the rest is no JSON: {error.msg}", error.lineno))
-    except (LookupError, TypeError):
-        raise FormatError("no HAR: expected log.entries", file=source.name) from None
-    except ValueError as error:
-        raise FormatError(f"no JSON: {error}", file=source.name) from None
     run = runs.open()
-    for reason, line in lost:
-        run.lose(reason, line)
-    run.check_fields("log", log, _LOG)
-    if log and str(log.get("version")) not in ("1.1", "1.2"):
-        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2")
     run.missing("boundaries of streamed chunks", "tasks that made the calls")
-    # A file lists what came by page; what was asked first comes first.
-    order = sorted(range(len(entries)), key=lambda each: (_started(entries[each]), each))
-    for number in order:
-        try:
-            _import_entry(run, entries[number], number)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            run.lose(f"entry {number + 1} cannot be read: {error}")
+    entries = _Entries(run, is_large=source.path.stat().st_size > LARGE_BYTES)
+    log: dict[str, Any] = {}
+    lost: Losses = []
+    for path, line, value, is_item in source.members([_ENTRIES], lost):
+        if is_item:
+            entries.add(value, line)
+        elif len(path) == 2:
+            log[path[1]] = value
+        elif path and path != ("log",):
+            run.unknown("", path)
+    if not isinstance(log.get("entries"), list) or (lost and not entries.count):
+        reason, at = lost[0] if lost else ("no HAR: expected log.entries", None)
+        raise FormatError(reason, file=source.name, line=at)
+    for reason, at in lost:
+        run.lose(reason, at)
+    run.check_fields("log", log, _LOG)
+    if str(log.get("version")) not in ("1.1", "1.2") and not lost:
+        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2")
+    entries.finish()
 
 
-def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int) -> None:
+class _Entries:
+    """A file lists what came by page; what was asked first comes first, unless the file is large."""
+
+    def __init__(self, run: RunBuilder, *, is_large: bool) -> None:
+        self._run = run
+        self._is_large = is_large
+        self._kept: list[tuple[float, int, int, Any]] = []
+        self._latest_ms = 0.0
+        self.count = 0
+
+    def add(self, entry: Any, line: int) -> None:
+        self.count += 1
+        started_ms = _started(entry)
+        if not self._is_large:
+            self._kept.append((started_ms, self.count, line, entry))
+            return
+        if started_ms < self._latest_ms:
+            self._run.missing("the order of requests, which a large file does not list by their times")
+        self._latest_ms = max(self._latest_ms, started_ms)
+        _try_entry(self._run, entry, self.count, line)
+
+    def finish(self) -> None:
+        for _, number, line, entry in sorted(self._kept, key=lambda each: each[:2]):
+            _try_entry(self._run, entry, number, line)
+
+
+def _try_entry(run: RunBuilder, entry: Any, number: int, line: int) -> None:
+    try:
+        _import_entry(run, entry, number, line)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        run.lose(f"entry {number} cannot be read: {error}", line)
+
+
+def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int) -> None:
     request, response = entry["request"], entry["response"]
     run.check_fields("entry", entry, _ENTRY)
     run.check_fields("request", request, _REQUEST)
@@ -82,19 +106,19 @@ def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int) -> None:
     if not isinstance(url, str) or not isinstance(status, int):
         raise ValueError("it has no address or no status")
     if not url.startswith(("http://", "https://")):
-        run.lose(f"entry {number + 1}: only HTTP can be imported, not {url.partition(':')[0]}")
+        run.lose(f"entry {number}: only HTTP can be imported, not {url.partition(':')[0]}", line)
         return
     if status == 0:
-        run.lose(f"entry {number + 1}: {request['method']} {url} was never answered")
+        run.lose(f"entry {number}: {request['method']} {url} was never answered", line)
         return
     content = response.get("content") or {}
     run.check_fields("content", content, _CONTENT)
     body = _content_of(content)
     if body is None:
         if _tells_size(response, content):
-            run.lose(f"entry {number + 1}: the body of {url} was not saved")
+            run.lose(f"entry {number}: the body of {url} was not saved", line)
         body = b""
-    headers = _without_wire(_pairs(response.get("headers")), len(body))
+    headers = _without_wire(_pairs(run, response.get("headers")), len(body))
     version = str(response.get("httpVersion") or "HTTP/1.1")
     named = _VERSIONS.get(
         version.lower(), version.upper() if version.lower().startswith("http/") else "HTTP/1.1"
@@ -104,7 +128,7 @@ def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int) -> None:
     sent = Sent(
         str(request["method"]).upper(),
         url.partition("#")[0],
-        _pairs(request.get("headers")),
+        _pairs(run, request.get("headers")),
         _post(run, request),
     )
     run.exchange(sent, head, body, is_decoded=True)
@@ -147,7 +171,9 @@ def _from_base64(text: str) -> bytes:
         raise ValueError(f"a body is no base64: {error}") from None
 
 
-def _pairs(headers: Any) -> Pairs:
+def _pairs(run: RunBuilder, headers: Any) -> Pairs:
+    for each in headers or ():
+        run.check_fields("header", each, _HEADER)
     found = [(str(each["name"]), str(each["value"])) for each in headers or ()]
     return [(name, value) for name, value in found if not name.startswith(":")]  # of HTTP/2's own
 

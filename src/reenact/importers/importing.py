@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from glob import escape
@@ -27,6 +27,7 @@ from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.capture import Fidelity, ImportedSource
 from reenact.formats.lines import MAX_LINE_BYTES, read_text_blocks
 from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
+from reenact.importers.json_stream import BrokenJson, JsonMember, JsonPath, close_cut_text, read_members
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.redaction import default_profile, environment_secrets
 from reenact.run.capturing import Identity
@@ -47,6 +48,10 @@ _BUILT_IN: Final = (
 _HEAD_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 64 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
+MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
+"""What is read as a whole is no larger: decoded it takes several times as much memory."""
+LARGE_BYTES: Final = 32 * 1024 * 1024
+"""From here on a document is read item by item, as it stands in the file, in constant memory."""
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
 })  # fmt: skip
@@ -76,22 +81,20 @@ def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def whole_items(text: bytes, *names: str) -> list[Any]:
-    """The items before the place where a JSON text was cut off, of the first list with one of the *names*."""
-    decode = json.JSONDecoder().raw_decode
-    read = text.decode("utf-8", "replace")
-    place = next((read.find(f'"{name}"') for name in names if f'"{name}"' in read), -1)
-    place = read.find("[", place) + 1 if place >= 0 else 0
-    found = []
-    while place > 0:
-        while place < len(read) and read[place] in " \t\r\n,":
-            place += 1
-        try:
-            value, place = decode(read, place)
-        except (ValueError, RecursionError):
-            break
-        found.append(value)
-    return found
+Losses = list[tuple[str, int | None]]
+"""What could not be read of a source, and on which line, before there is a run to tell."""
+
+
+_NO_UTF8: Final = "there are bytes that are no UTF-8; each became the character U+FFFD"
+
+
+def _odd_line(text: bytes) -> int | None:
+    """The first line with bytes that are no UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return text.count(b"\n", 0, error.start) + 1
+    return None
 
 
 class ForeignSource:
@@ -155,8 +158,14 @@ class ForeignSource:
         return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
 
     def read(self, below: str = "") -> bytes:
-        """The whole of it, or of a file in the folder."""
-        text = self._place(below).read_bytes()
+        """The whole of it, or of a file in the folder; one that is too large for that is refused."""
+        place = self._place(below)
+        if (size_bytes := place.stat().st_size) > MAX_WHOLE_BYTES:
+            raise FormatError(
+                f"has {size_bytes} bytes; such a file is read as a whole, up to {MAX_WHOLE_BYTES}; split it",
+                file=below or self.name,
+            )
+        text = place.read_bytes()
         self._files[below] = len(text), sha256(text).hexdigest()
         self._progress(len(text))
         return text
@@ -193,9 +202,14 @@ class ForeignSource:
         for number, text in self.lines(lose, below):
             try:
                 value = read_value(text, self._note_odd)
-            except ValueError:
+            except json.JSONDecodeError:
                 lose("the line is no JSON; the file may have been cut off here", number)
                 continue
+            except ValueError as error:
+                lose(f"the line is no JSON: {error}", number)
+                continue
+            if not self.is_json and _odd_line(text) is not None:
+                lose(_NO_UTF8, number)
             if isinstance(value, dict):
                 yield number, value
             else:
@@ -208,15 +222,43 @@ class ForeignSource:
         """What belongs to it beside itself."""
         return [self._place(below) for below in self._files if below]
 
-    def document(self) -> Any:
-        """The one JSON value of the file; :class:`FormatError` with the line where it is none."""
+    def document(self, lost: Losses) -> Any:
+        """The one JSON value of the file; :class:`FormatError` with the line where it is none.
+
+        Of one that was cut off, what stands before in its lists; that goes to *lost*.
+        """
+        text = self.read().removeprefix(_BOM)
+        if (odd := _odd_line(text)) is not None:
+            lost.append((_NO_UTF8, odd))
         try:
-            text = self.read().removeprefix(_BOM)
             return read_value(text)
         except json.JSONDecodeError as error:
-            raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
+            found = None
+            if error.msg == "Extra data":
+                found = error.doc[: error.pos]
+            elif error.pos:
+                found = close_cut_text(error.doc[: error.pos])
+            if found is None:
+                raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
+            lost.append((f"the rest is no JSON: {error.msg}", error.lineno))
         except ValueError as error:
             raise FormatError(f"no JSON: {error}", file=self.name) from None
+        try:
+            return json.loads(found)
+        except (ValueError, RecursionError):
+            reason, line = lost[-1]
+            raise FormatError(reason, file=self.name, line=line) from None
+
+    def members(self, lists: Collection[JsonPath], lost: Losses) -> Iterator[JsonMember]:
+        """The members of a JSON document in constant memory, its *lists* item by item.
+
+        The place from which on it is no JSON goes to *lost*.
+        """
+        with self.stream() as stream:
+            try:
+                yield from read_members(stream, lists, lambda line: lost.append((_NO_UTF8, line)))
+            except BrokenJson as error:
+                lost.append((f"the rest is no JSON: {error}", error.line))
 
     @cached_property
     def seed(self) -> bytes:
@@ -702,7 +744,23 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
         runs.lose(f"cannot be read further: {type(error).__name__}: {error}")
 
 
+_CODED: Final = {
+    b"\x1f\x8b": "is compressed with gzip; unpack it first",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
+    b"BZh": "is compressed with bzip2; unpack it first",
+    b"\xfd7zXZ": "is compressed with xz; unpack it first",
+    b"\xff\xfe": "is text in UTF-16; write it as UTF-8 first",
+    b"\xfe\xff": "is text in UTF-16; write it as UTF-8 first",
+}
+"""By how a file begins."""
+
+
 def _unrecognised(path: Path) -> str:
     if path.stat().st_size == 0:
         return "is empty"
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    for mark, reason in _CODED.items():
+        if head.startswith(mark):
+            return reason
     return "is of no format that can be imported; name it with --from if it is"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import iso_ms, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
 from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer, value_of
 
 _KINDS: Final = (
@@ -48,11 +48,11 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    lost: list[tuple[str, int | None]] = []
+    lost: Losses = []
     if isinstance(source.first_line, dict):
         told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
     else:
-        document = source.document()
+        document = source.document(lost)
         listed = first_of(document, "data", "traces") if isinstance(document, dict) else document
         told = listed if isinstance(listed, list) else [document]
     spans = []
@@ -96,7 +96,7 @@ def _span_of(told: dict[str, Any], trace: str | None) -> Span:
         started_ms=iso_ms(first_of(told, "startTime", "start_time")),
         ended_ms=iso_ms(first_of(told, "endTime", "end_time")),
         error=str(told.get("statusMessage") or "error") if is_error else None,
-        unknown=sorted(told.keys() - _KNOWN),
+        unknown=[f"attribute.{name}" for name in sorted(told.keys() - _KNOWN)],
     )
     if span.kind == "model":
         span.model = str(first_of(told, "model", "providedModelName") or "unknown")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import iso_ms
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
 from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer
 
 _KNOWN: Final = frozenset({
@@ -27,11 +27,11 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    lost: list[tuple[str, int | None]] = []
+    lost: Losses = []
     if isinstance(source.first_line, dict):
         told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
     else:
-        document = source.document()
+        document = source.document(lost)
         listed = document.get("runs", [document]) if isinstance(document, dict) else document
         if not isinstance(listed, list):
             raise FormatError("expected a list of runs", file=source.name)
@@ -64,7 +64,7 @@ def _span_of(told: dict[str, Any]) -> Span:
         started_ms=iso_ms(told.get("start_time")),
         ended_ms=iso_ms(told.get("end_time")),
         error=str(told["error"]) if told.get("error") else None,
-        unknown=sorted(told.keys() - _KNOWN),
+        unknown=[f"attribute.{name}" for name in sorted(told.keys() - _KNOWN)],
     )
     inputs, outputs = told.get("inputs") or {}, told.get("outputs") or {}
     if span.kind == "model":

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
 from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})
@@ -19,6 +19,15 @@ _PARTS: Final = frozenset({
     "text", "reasoning", "tool", "step-start", "step-finish", "file", "snapshot", "patch", "agent", "subtask",
     "compaction", "retry",
 })  # fmt: skip
+_PART: Final = frozenset({
+    "id", "sessionID", "messageID", "type", "text", "time", "metadata", "synthetic", "ignored", "tool",
+    "callID", "state", "snapshot", "reason", "cost", "tokens", "mime", "filename", "url", "source", "hash",
+    "files", "name", "prompt", "description", "agent", "auto", "attempt", "error", "command",
+})  # fmt: skip
+_STATE: Final = frozenset({
+    "status", "input", "output", "title", "metadata", "time", "error", "attachments", "raw",
+})  # fmt: skip
+_TOKENS: Final = frozenset({"input", "output", "reasoning", "cache", "total"})
 _USAGE: Final = {"input": "inputTokens", "output": "outputTokens", "reasoning": "reasoningTokens"}
 
 
@@ -27,11 +36,14 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    document = source.document()
+    lost: Losses = []
+    document = source.document(lost)
     messages = document.get("messages") if isinstance(document, dict) else None
     if not isinstance(messages, list):
         raise FormatError("expected an object with messages", file=source.name)
     run = runs.open()
+    for reason, line in lost:
+        run.lose(reason, line)
     run.missing("requests as they were sent", "instructions and tools of the model")
     run.check_fields("", document, _TOP)
     info = document.get("info")
@@ -57,6 +69,10 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, 
     for part in parts:
         if part.get("type") not in _PARTS:
             run.unknown("part", [str(part.get("type"))])
+        run.check_fields("part", part, _PART)
+        for name, known in (("state", _STATE), ("tokens", _TOKENS)):
+            if isinstance(part.get(name), dict):
+                run.check_fields(name, part[name], known)
     if info.get("role") == "user":
         texts = [part for part in parts if part.get("type") == "text"]
         others = [part for part in parts if part.get("type") != "text"]

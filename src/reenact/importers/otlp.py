@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.importing import ForeignSource, Importer, Runs, whole_items
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
 from reenact.importers.spans import (
     Span,
     SpanKind,
@@ -61,6 +61,15 @@ _KNOWN: Final = frozenset({
 })  # fmt: skip
 
 
+_NUMBER: Final = re.compile(r"\.\d+\.")
+_SPAN: Final = frozenset({
+    "traceid", "spanid", "parentspanid", "tracestate", "flags", "name", "kind", "starttimeunixnano",
+    "endtimeunixnano", "attributes", "droppedattributescount", "events", "droppedeventscount", "links",
+    "droppedlinkscount", "status",
+})  # fmt: skip
+"""Without underscores and capitals, which writers choose differently."""
+
+
 def _recognises(source: ForeignSource) -> bool:
     head = source.head.lstrip()
     if head.startswith((b"{", b"[")):
@@ -77,12 +86,16 @@ def _looks_like_protobuf(head: bytes) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    lost: list[tuple[str, int | None]] = []
+    lost: Losses = []
     if not source.head.lstrip().startswith((b"{", b"[")):
+        requests: list[Any] = []
         try:
-            requests: Any = list(_protobuf_requests(source.read()))
+            for request in _protobuf_requests(source.read()):
+                requests.append(request)  # noqa: PERF402 — those before a broken one are kept
         except (ValueError, IndexError, struct.error) as error:
-            raise FormatError(f"no OTLP: {error}", file=source.name) from None
+            if not requests:
+                raise FormatError(f"no OTLP: {error}", file=source.name) from None
+            lost.append((f"the rest is no OTLP: {error}", None))
     elif isinstance(source.first_line, dict):
         requests = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
     else:
@@ -90,19 +103,12 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     import_spans(runs, (span for request in requests for span in _spans_of(request, lost)), lost)
 
 
-def _whole_document(source: ForeignSource, lost: list[tuple[str, int | None]]) -> dict[str, Any]:
-    try:
-        document = source.document()
-    except FormatError as error:
-        found = whole_items(source.read(), "resourceSpans", "resource_spans")
-        if not found:
-            raise
-        lost.append((error.reason, error.line))
-        return {"resourceSpans": found}
+def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
+    document = source.document(lost)
     return {"resourceSpans": document} if isinstance(document, list) else document
 
 
-def _spans_of(request: Any, lost: list[tuple[str, int | None]]) -> Iterator[Span]:
+def _spans_of(request: Any, lost: Losses) -> Iterator[Span]:
     for resource in _list(request, "resourceSpans", "resource_spans"):
         for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
             for span in _list(scope, "spans"):
@@ -119,6 +125,7 @@ def _list(told: Any, *names: str) -> list[Any]:
 
 def _span_of(told: dict[str, Any]) -> Span:
     attributes = _attributes(told.get("attributes"))
+    odd = [f"span.{name}" for name in told if name.replace("_", "").lower() not in _SPAN]
     for event in _list(told, "events"):
         _take_event(attributes, event)
     kind = _kind_of(attributes, str(told.get("name")))
@@ -143,9 +150,10 @@ def _span_of(told: dict[str, Any]) -> Span:
         span.result = value_of(first_of(attributes, "gen_ai.tool.call.result", "output.value"))
     else:
         span.details = attributes
+        span.unknown = odd
         return span
     indexed = (name for name in attributes if name not in _KNOWN and _INDEXED.fullmatch(name) is None)
-    span.unknown = [re.sub(r"\.\d+\.", ".N.", name) for name in indexed]
+    span.unknown = [*odd, *(f"attribute.{re.sub(_NUMBER, '.N.', name)}" for name in indexed)]
     return span
 
 

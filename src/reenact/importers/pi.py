@@ -21,6 +21,11 @@ _NOTED: Final = frozenset({
     "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message",
     "label", "session_info",
 })  # fmt: skip
+_BLOCK: Final = frozenset({
+    "type", "text", "textSignature", "thinking", "thinkingSignature", "redacted", "id", "name", "arguments",
+    "thoughtSignature",
+})  # fmt: skip
+_COUNTS: Final = frozenset({"input", "output", "cacheRead", "cacheWrite", "totalTokens", "cost", "reasoning"})
 _USAGE: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -99,7 +104,7 @@ class _Reading:
     ) -> None:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            self._answer(own, message, time_ms, lane)
+            self._answer(line, own, message, time_ms, lane)
         elif role == "toolResult":
             self.turns.result(
                 str(message.get("toolCallId")),
@@ -120,11 +125,13 @@ class _Reading:
             said = message.get("summary") or _plain(content)
             self.turns.say("user", said, time_ms, lane)
 
-    def _answer(self, own: str, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
+    def _answer(self, line: int, own: str, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
         texts, reasoning, tools = [], [], []
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             kind = block.get("type") if isinstance(block, dict) else None
+            if isinstance(block, dict):
+                self._run.check_fields("block", block, _BLOCK)
             if kind == "text":
                 texts.append(text_of(block))
             elif kind == "thinking":
@@ -132,9 +139,12 @@ class _Reading:
             elif kind == "toolCall":
                 called = block.get("id")
                 named = called if isinstance(called, str) else None
-                tools.append(ToolRequest(str(block.get("name")), block.get("arguments"), named))
+                tools.append(ToolRequest(str(block.get("name")), block.get("arguments"), named, line))
             else:
                 self._run.unknown("content", [str(kind)])
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            self._run.check_fields("usage", usage, _COUNTS)
         failed = message.get("errorMessage") if message.get("stopReason") in ("error", "aborted") else None
         self.turns.answer(
             own,
@@ -143,7 +153,7 @@ class _Reading:
             tools=tools,
             provider=str(message.get("provider") or "unknown"),
             model=message.get("model"),
-            usage=usage_counts(message.get("usage"), _USAGE),
+            usage=usage_counts(usage, _USAGE),
             stop_reason=message.get("stopReason"),
             error=str(failed) if failed else None,
             time_ms=time_ms,

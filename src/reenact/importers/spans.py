@@ -84,7 +84,7 @@ class _Writing:
         if is_beginning:
             run.tool_call(span.span_id, span.name, span.arguments, time_ms=span.started_ms)
             return
-        run.unknown("attribute", span.unknown)
+        run.unknown("", span.unknown)
         if span.kind == "tool":
             result = span.result if span.error is None else span.error
             run.tool_result(span.span_id, result, is_error=span.error is not None, time_ms=span.ended_ms)

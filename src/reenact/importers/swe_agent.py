@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.importers.importing import ForeignSource, Importer, Losses, Runs, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _TRAJ: Final = frozenset({
@@ -43,7 +43,8 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    document = source.document()
+    lost: Losses = []
+    document = source.document(lost)
     if not isinstance(document, dict):
         raise FormatError("expected an object", file=source.name)
     is_mini = isinstance(document.get("messages"), list) and "trajectory" not in document
@@ -51,6 +52,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if not isinstance(entries, list):
         raise FormatError("there is neither a trajectory nor a conversation in it", file=source.name)
     run = runs.open()
+    for reason, line in lost:
+        run.lose(reason, line)
     run.missing("requests as they were sent")
     run.check_fields("", document, _MINI if is_mini else _TRAJ)
     info = document.get("info")

@@ -1,4 +1,4 @@
-"""TranscriptTurns put together from the entries of a transcript, lane by lane.
+"""Turns put together from the entries of a transcript, lane by lane.
 
 Transcripts tell an answer in pieces, and results of its tools between them. A turn is held until the next one
 begins, so that a model call comes before the calls that it asked for, and these before their results.
@@ -152,7 +152,7 @@ class TranscriptTurns:
         )
         for tool in tools:
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, lane=lane):
-                self._run.lose(f"a tool call is told twice: {tool.id}")
+                self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
         for told in answer.results:
             self._emit_result(told)
             said.time_ms = told.time_ms if told.time_ms is not None else said.time_ms
@@ -171,7 +171,8 @@ class TranscriptTurns:
         if text:
             self._run.note("rest of an answer", {"text": text}, time_ms=time_ms, lane=lane)
         for tool in map(self._named, tools):
-            self._run.tool_call(str(tool.id), tool.name, tool.arguments, time_ms=time_ms, lane=lane)
+            if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, time_ms=time_ms, lane=lane):
+                self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
 
     def finish(self) -> None:
         """The transcript is at its end; what was said and never answered is a note."""
@@ -185,7 +186,7 @@ class TranscriptTurns:
         if tool.id is not None:
             return tool
         self._unnamed += 1
-        return ToolRequest(tool.name, tool.arguments, f"call-{self._unnamed}")
+        return ToolRequest(tool.name, tool.arguments, f"call-{self._unnamed}", tool.line)
 
     def _emit_result(self, told: _Result) -> None:
         self._run.tool_result(

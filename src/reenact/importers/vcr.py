@@ -22,17 +22,15 @@ from yaml.composer import Composer
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder
-from reenact.importers.importing import ForeignSource, Importer, Runs, read_value, whole_items
+from reenact.importers.importing import LARGE_BYTES, ForeignSource, Importer, Losses, Runs
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
 _VERSION: Final = 1
-_LARGE_BYTES: Final = 32 * 1024 * 1024
-"""From here on a cassette is read interaction by interaction: slower, but in constant memory."""
 _INTERACTIONS: Final = ("interactions", "http_interactions")
 _YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
 _ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
-_MEMBER: Final = re.compile(rb"^[A-Za-z_]+:", re.MULTILINE)
+_MEMBER: Final = re.compile(rb"^[^\s#-]", re.MULTILINE)
 _OTHER_PROTOCOLS: Final = ("grpc_interactions", "ws_interactions", "websocket_interactions")
 _TOP: Final = frozenset({*_INTERACTIONS, *_OTHER_PROTOCOLS, "version", "recorded_with", "metadata"})
 _INTERACTION: Final = frozenset({"request", "response", "recorded_at"})
@@ -42,6 +40,10 @@ _KINDS: Final = ("json", "text", "binary", "none")
 _RESPONSE: Final = frozenset(
     {"body", "headers", "status", "parsed_body", "protocol", "http_version", "status_code", "url", "uri"}
 )
+
+
+_Numbered = list[tuple[int, int | None, Any]]
+"""Interactions with their numbers, and where that is known their lines."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two
@@ -103,11 +105,17 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    is_yaml = not source.head.lstrip().startswith((b"{", b"["))
-    if is_yaml and source.path.stat().st_size > _LARGE_BYTES:
+    is_large = source.path.stat().st_size > LARGE_BYTES
+    if source.head.lstrip().startswith((b"{", b"[")):
+        _read_json(source, runs, is_large=is_large)
+        return
+    if is_large:
         _read_stream(source, runs)
         return
     text = source.read()
+    if len(_YAML_LIST.findall(text)) > 1:  # of members with one name a parser keeps the last
+        _read_stream(source, runs)
+        return
     try:
         document, lost = _parse(text, source.name)
     except RecursionError:
@@ -117,8 +125,40 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.lose(reason, line)
     _check_members(run, document, is_whole=not lost)
     interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
-    for number, interaction in _in_order(interactions if isinstance(interactions, list) else []):
+    numbered: _Numbered = [(number, None, each) for number, each in enumerate(interactions or (), 1)]
+    for number, _, interaction in _in_order(numbered):
         _try_interaction(run, number, interaction)
+    if run.is_empty and numbered:
+        raise FormatError("there is no interaction in it that can be read", file=source.name)
+
+
+def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
+    """Interactions as they stand in the file; those of a small one as they were made."""
+    run = runs.open()
+    members: dict[str, Any] = {}
+    numbered: _Numbered = []
+    lost: Losses = []
+    number = 0
+    # Before version 1 a cassette was the list alone.
+    for path, line, value, is_item in source.members([*((name,) for name in _INTERACTIONS), ()], lost):
+        if not is_item:
+            members |= {path[0]: value} if path else {"version": 0, "interactions": []} if value == [] else {}
+            continue
+        number += 1
+        if is_large:
+            _try_interaction(run, number, value, line)
+        else:
+            numbered.append((number, line, value))
+    if not number and (lost or not any(isinstance(members.get(name), list) for name in _INTERACTIONS)):
+        reason, at = lost[0] if lost else ("expected an object with interactions", None)
+        raise FormatError(f"no cassette: {reason}", file=source.name, line=at)
+    for reason, at in lost:
+        run.lose(reason, at)
+    _check_members(run, members, is_whole=not lost)
+    for number, at, interaction in _in_order(numbered):
+        _try_interaction(run, number, interaction, at)
+    if run.is_empty and number:
+        raise FormatError("there is no interaction in it that can be read", file=source.name)
 
 
 def _check_members(run: RunBuilder, document: dict[str, Any], *, is_whole: bool) -> None:
@@ -135,11 +175,11 @@ def _check_members(run: RunBuilder, document: dict[str, Any], *, is_whole: bool)
     run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
 
 
-def _try_interaction(run: RunBuilder, number: int, interaction: Any) -> None:
+def _try_interaction(run: RunBuilder, number: int, interaction: Any, line: int | None = None) -> None:
     try:
         _import_interaction(run, interaction)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        run.lose(f"interaction {number} cannot be read: {error}")
+        run.lose(f"interaction {number} cannot be read: {error}", line)
 
 
 class _StreamLoader(Composer, _Loader):
@@ -192,30 +232,19 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
     _check_members(run, members, is_whole=is_whole)
 
 
-def _in_order(interactions: list[Any]) -> list[tuple[int, Any]]:
-    """With their numbers, as they were made: cassetter sorts them by address, and tells the times."""
-    numbered = list(enumerate(interactions, 1))
-    times = [_time_ms(each.get("recorded_at")) if isinstance(each, dict) else None for each in interactions]
-    if all(time is not None for time in times):
-        numbered.sort(key=lambda each: times[each[0] - 1] or 0)
-    return numbered
+def _in_order(numbered: _Numbered) -> _Numbered:
+    """As they were made: cassetter sorts interactions by address, and tells the times."""
+    times = {
+        number: _time_ms(each.get("recorded_at")) if isinstance(each, dict) else None
+        for number, _, each in numbered
+    }
+    if any(time is None for time in times.values()):
+        return numbered
+    return sorted(numbered, key=lambda each: times[each[0]] or 0)
 
 
-_Lost = list[tuple[str, int | None]]
-
-
-def _parse(text: bytes, name: str) -> tuple[dict[str, Any], _Lost]:
-    """The cassette, and what of it could not be read."""
-    if text.lstrip().startswith((b"{", b"[")):
-        try:
-            return _as_document(read_value(text)), []
-        except json.JSONDecodeError as error:
-            found = whole_items(text, *_INTERACTIONS)
-            if not found:
-                raise FormatError(f"no JSON: {error.msg}", file=name, line=error.lineno) from None
-            return {"version": _VERSION, "interactions": found}, [(f"no JSON: {error.msg}", error.lineno)]
-        except ValueError as error:
-            raise FormatError(f"no JSON: {error}", file=name) from None
+def _parse(text: bytes, name: str) -> tuple[dict[str, Any], Losses]:
+    """A cassette in YAML, and what of it could not be read."""
     try:
         # libyaml takes bytes; a decoded text would be copied for each look ahead.
         return _as_document(yaml.load(text, _Loader)), []
@@ -237,7 +266,7 @@ def _as_document(value: Any) -> dict[str, Any]:
     return {str(name): child for name, child in value.items()}
 
 
-def _yaml_items(text: bytes) -> tuple[dict[str, Any], _Lost]:
+def _yaml_items(text: bytes) -> tuple[dict[str, Any], Losses]:
     """What can be read of a damaged YAML list, item by item."""
     began = _YAML_LIST.search(text)
     first = _ITEM.search(text, began.end()) if began else None
@@ -245,9 +274,9 @@ def _yaml_items(text: bytes) -> tuple[dict[str, Any], _Lost]:
         return {"interactions": []}, []
     mark = b"\n" + text[first.start() : first.end()]
     items: list[Any] = []
-    lost: _Lost = []
+    lost: Losses = []
     line = text.count(b"\n", 0, first.start()) + 1
-    # Below the list other members may stand, at the beginning of their lines.
+    # Below the list other members may stand, or what is left of them, at the beginning of their lines.
     after = _MEMBER.search(text, first.end())
     for part in _split_before(text[first.start() : after.start() if after else len(text)], mark):
         try:

@@ -1,0 +1,249 @@
+"""What other tools wrote, changed as files get changed: what can be read is read, each loss has its line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reenact
+from reenact.importers import importing
+from tests.hard import HARD
+from tests.importers.test_importing import entry, har
+
+FIXTURES = Path(__file__).parent / "fixtures"
+STEPS = [
+    {"step_id": 1, "source": "user", "message": "How many files are here?"},
+    {
+        "step_id": 2,
+        "source": "agent",
+        "message": "I look.",
+        "tool_calls": [{"tool_call_id": "t1", "function_name": "ls", "arguments": {}}],
+        "observation": {"results": [{"source_call_id": "t1", "content": "one.txt, a file"}]},
+    },
+    {"step_id": 3, "source": "agent", "message": "There is one file."},
+]
+ATIF = {
+    "schema_version": "ATIF-v1.4",
+    "session_id": "s",
+    "agent": {"name": "a", "version": "1"},
+    "steps": STEPS,
+}
+INTERACTIONS = [
+    {
+        "request": {"method": "GET", "uri": f"https://x.test/{number}", "headers": {}, "body": None},
+        "response": {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": "a file"}},
+    }
+    for number in range(3)
+]
+DOCUMENTS: dict[str, str] = {
+    "atif.json": json.dumps(ATIF, indent=1),
+    "cassette.json": json.dumps({"version": 1, "interactions": INTERACTIONS}, indent=1),
+    "x.har": har(*(entry(f"https://x.test/{'a' * number}", "a file") for number in range(1, 4))),
+}
+LINES = ["claude-code/*.jsonl", "codex/*.jsonl", "gemini-cli/*.jsonl", "pi/*.jsonl"]
+WHOLE = ["opencode.json", "mini-swe-agent-tools.traj.json", "otlp-genai.json", "cassetter.yaml"]
+SOURCES = [*LINES, *WHOLE, *DOCUMENTS]
+
+
+def text_of(name: str) -> bytes:
+    if name in DOCUMENTS:
+        return DOCUMENTS[name].encode()
+    [path] = FIXTURES.glob(name)
+    return path.read_bytes()
+
+
+def imported(tmp_path: Path, text: bytes, name: str = "it") -> Any:
+    (tmp_path / name).write_bytes(text)
+    report = reenact.import_runs(tmp_path / name, tmp_path / f"{name}-runs")
+    for run in report.runs:
+        assert reenact.verify(run.path).is_good
+        assert reenact.diff(run.path, run.path).equal
+        assert reenact.convert(run.path, "trace").data
+    return report
+
+
+def calls_in(report: Any) -> list[tuple[int, ...]]:
+    counts = [run.counts for run in report.runs]
+    return [(each.model_calls, each.tool_calls, each.tool_results, each.requests) for each in counts]
+
+
+def losses_in(report: Any) -> list[tuple[str, int]]:
+    return [(loss.reason, loss.line) for run in report.runs for loss in run.losses]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+        lambda text: text + b"\n\n  \n",
+    ],
+    ids=["byte order mark", "CRLF", "empty lines behind"],
+)
+def test_what_editors_and_checkouts_do_to_a_file_changes_nothing(tmp_path, name, change):
+    """Whatever it is called: the format is found by content."""
+    before = imported(tmp_path, text_of(name), "before")
+    after = imported(tmp_path, change(text_of(name)), "after.txt")
+    assert (calls_in(after), after.verdict) == (calls_in(before), "whole")
+    os.symlink(tmp_path / "before", tmp_path / "link")
+    linked = reenact.import_runs(tmp_path / "link", tmp_path / "linked")
+    assert calls_in(linked) == calls_in(before)
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name != "cassetter.yaml"])
+def test_bytes_that_are_no_text_are_a_loss_with_its_line(tmp_path, name):
+    """They become replacement characters, and nobody takes that for the whole."""
+    text = text_of(name).replace(b" file", b" f\xefle")
+    assert text != text_of(name)
+    report = imported(tmp_path, text)
+    first = next(number for number, line in enumerate(text.split(b"\n"), 1) if b"\xef" in line)
+    reason, line = losses_in(report)[0]
+    assert ("no UTF-8" in reason, line, report.verdict) == (True, first, "partly")
+
+
+@pytest.mark.parametrize("name", [*LINES, *DOCUMENTS, "opencode.json", "otlp-genai.json"])
+@pytest.mark.parametrize("share", [0.6, 0.8, 0.99])
+def test_of_a_file_that_was_cut_off_the_beginning_is_read(tmp_path, name, share):
+    """No call more than the whole has, and the line of the cut."""
+    text = text_of(name).rstrip()
+    cut = text[: int(len(text) * share)]
+    before, after = imported(tmp_path, text, "before"), imported(tmp_path, cut, "cut")
+    assert (len(after.runs), after.verdict) == (1, "partly")
+    assert all(part <= whole for part, whole in zip(calls_in(after)[0], calls_in(before)[0], strict=True))
+    [line] = {line for reason, line in losses_in(after) if "no JSON" in reason}
+    assert abs(line - (cut.count(b"\n") + 1)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("claude-code/*.jsonl", gzip.compress, "is compressed with gzip; unpack it first"),
+        ("x.har", lambda text: text.decode().encode("utf-16"), "is text in UTF-16; write it as UTF-8 first"),
+        ("x.har", lambda _: b"", "is empty"),
+        ("x.har", lambda _: b" \n\n", "is of no format that can be imported"),
+        ("pi/*.jsonl", lambda text: text[:20], "is of no format that can be imported"),
+    ],
+)
+def test_what_cannot_be_read_at_all_is_refused_with_the_reason(tmp_path, name, change, said):
+    """In one line, with what to do."""
+    report = imported(tmp_path, change(text_of(name)))
+    assert (report.verdict, said in report.failed[0].reason) == ("nothing", True)
+
+
+def with_field(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {**{key: with_field(child) for key, child in value.items()}, "zz_new": 1}
+    return [with_field(child) for child in value] if isinstance(value, list) else value
+
+
+UNKNOWN = {
+    "claude-code/*.jsonl": {"entry.zz_new", "message.zz_new", "block.zz_new", "usage.zz_new"},
+    "codex/*.jsonl": {"line.zz_new", "item.zz_new"},
+    "gemini-cli/*.jsonl": {"session.zz_new", "message.zz_new", "toolCall.zz_new", "tokens.zz_new"},
+    "pi/*.jsonl": {"entry.zz_new", "message.zz_new", "block.zz_new", "usage.zz_new"},
+    "opencode.json": {"zz_new", "message.zz_new", "info.zz_new", "part.zz_new", "state.zz_new"},
+    "otlp-genai.json": {"span.zz_new"},
+    "atif.json": {
+        "trajectory.zz_new", "step.zz_new", "tool_call.zz_new", "observation.zz_new", "result.zz_new",
+    },
+    "cassette.json": {"zz_new", "interaction.zz_new", "request.zz_new", "response.zz_new"},
+    "x.har": {"zz_new", "log.zz_new", "entry.zz_new", "request.zz_new", "response.zz_new", "content.zz_new"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_field_of_tomorrow_is_counted_and_named(tmp_path, name):
+    """In entries, messages and their parts alike; as often as it is there."""
+    text = text_of(name).decode()
+    values = [json.loads(line) for line in (text.splitlines() if name in LINES else [text])]
+    report = imported(tmp_path, "\n".join(json.dumps(with_field(value)) for value in values).encode())
+    unknown = report.runs[0].unknown
+    assert UNKNOWN[name] <= unknown.keys()
+    assert calls_in(report) == calls_in(imported(tmp_path, text.encode(), "before"))
+
+
+def test_calls_that_are_told_twice_have_their_lines(tmp_path):
+    """Of a transcript whose lines stand in it twice."""
+    text = text_of("claude-code/*.jsonl")
+    report = imported(tmp_path, text + text)
+    count = text.count(b"\n")
+    assert {reason.partition(":")[0] for reason, _ in losses_in(report)} == {
+        "a tool call is told twice",
+        "a second result",
+    }
+    assert all(line > count for _, line in losses_in(report))
+
+
+def test_a_cassette_with_two_lists_loses_none(tmp_path):
+    """Of two members with one name a parser of YAML keeps one."""
+    text = text_of("cassetter.yaml")
+    once = imported(tmp_path, text, "once")
+    [(models, _, _, requests)] = calls_in(imported(tmp_path, text + b"\n" + text, "twice"))
+    assert [(models / 2, 0, 0, requests / 2)] == calls_in(once)
+
+
+def test_history_that_is_told_again_is_told(tmp_path):
+    """A rollout that repeats its items has each of them once, and says that it has cut them."""
+    text = text_of("codex/*.jsonl")
+    once, report = imported(tmp_path, text, "once"), imported(tmp_path, text + text)
+    assert [each[1:3] for each in calls_in(report)] == [each[1:3] for each in calls_in(once)]
+    assert any("told again" in missing for missing in report.runs[0].missing)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_large_document_is_read_item_by_item(tmp_path, monkeypatch, name):
+    """With the same calls as a small one, and the same losses."""
+    text = text_of(name)
+    for given in (text, text[: int(len(text) * 0.9)]):
+        small = imported(tmp_path, given, "small")
+        for module in ("atif", "har", "vcr"):
+            monkeypatch.setattr(f"reenact.importers.{module}.LARGE_BYTES", 0)
+        large = imported(tmp_path, given, "large")
+        monkeypatch.undo()
+        assert calls_in(large) == calls_in(small)
+        assert [line for _, line in losses_in(large)] == [line for _, line in losses_in(small)]
+        for run in (*small.runs, *large.runs):
+            shutil.rmtree(run.path)
+
+
+def test_a_document_that_is_too_large_to_be_read_whole_is_refused(tmp_path, monkeypatch):
+    """Before memory is gone, with what to do."""
+    monkeypatch.setattr(importing, "MAX_WHOLE_BYTES", 1000)
+    report = imported(tmp_path, text_of("opencode.json"), "it.json")
+    assert report.failed[0].reason.endswith("such a file is read as a whole, up to 1000; split it")
+
+
+CHANGES: dict[str, Callable[[list[bytes], int], list[bytes]]] = {
+    "a line is gone": lambda lines, at: lines[:at] + lines[at + 1 :],
+    "a line is there twice": lambda lines, at: lines[: at + 1] + lines[at:],
+    "a line is cut": lambda lines, at: [*lines[:at], lines[at][: len(lines[at]) // 2], *lines[at + 1 :]],
+    "two lines have changed places": lambda lines, at: [
+        *lines[:at], *lines[at : at + 2][::-1], *lines[at + 2 :],
+    ],
+    "a line of another tool": lambda lines, at: [*lines[:at], b'{"type":"user","role":"x"}', *lines[at:]],
+    "a line is nested deep": lambda lines, at: [*lines[:at], b"[" * 5000 + b"]" * 5000, *lines[at:]],
+    "a huge number": lambda lines, at: [
+        *lines[:at], lines[at].replace(b"1", b"1" * 400, 1), *lines[at + 1 :],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_transcript_with_one_line_changed_is_read(tmp_path, name, change):
+    """At every line in the long form, at a few in the short one; calls are never invented."""
+    lines = text_of(name).split(b"\n")[:-1]
+    whole = calls_in(imported(tmp_path, text_of(name), "whole"))[0]
+    for at in range(1, len(lines)) if HARD else (len(lines) // 2,):
+        report = imported(tmp_path, b"\n".join(CHANGES[change](lines, at)), f"it{at}")
+        for found in calls_in(report):
+            assert found[1] <= whole[1]
+            assert found[2] <= whole[2]
