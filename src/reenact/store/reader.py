@@ -27,6 +27,8 @@ from reenact.store.rundir import RunDir, RunState
 _decode: Final = msgspec.json.Decoder().decode
 _DOLLAR: Final = ord("$")
 _CACHED_VALUES: Final = 16
+_MAPPED_BYTES: Final = 64 * 1024 * 1024
+"""So much of a log is in memory while its lines are looked for."""
 _MAX_DEPTH: Final = 8
 """So many references may stand within each other; a recorder writes two."""
 _MAX_PLACES: Final = 16
@@ -329,10 +331,17 @@ class CaptureReader(EventReader):
 
 
 def _line_starts(text: bytes | mmap.mmap) -> array[int]:
-    """Where each line starts, and at the end where the next one would."""
+    """Where each line starts, and at the end where the next one would.
+
+    Of a large log only a part is in memory at a time.
+    """
     starts = array("Q", [0])
-    end = text.find(b"\n")
-    while end >= 0:
-        starts.append(end + 1)
-        end = text.find(b"\n", end + 1)
+    at, size_bytes = 0, len(text)
+    for limit in range(_MAPPED_BYTES, size_bytes + _MAPPED_BYTES, _MAPPED_BYTES):
+        while (end := text.find(b"\n", at, limit)) >= 0:
+            at = end + 1
+            starts.append(at)
+        if isinstance(text, mmap.mmap) and size_bytes > _MAPPED_BYTES:
+            start = limit - _MAPPED_BYTES
+            text.madvise(mmap.MADV_DONTNEED, start, min(limit, size_bytes) - start)
     return starts
