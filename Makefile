@@ -90,9 +90,11 @@ test-ray: $(READY)
 # The tools that write what `import` reads, each run for real (a gigabyte, with the agents from npm); and Hugging
 # Face's reader of what `export` writes. They are kept apart, because some of them are pytest plugins too.
 PRODUCERS := $(VENV)/producers
-$(PRODUCERS): $(READY) requirements/producers.txt
+$(PRODUCERS): $(READY) requirements/producers.txt requirements/trl.in
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PRODUCERS) \
 	  -r requirements/producers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(PRODUCERS) \
+	  -r requirements/trl.in
 	touch $(PRODUCERS)
 
 test-producers: $(READY) $(PRODUCERS)

@@ -207,3 +207,44 @@ def test_datasets_are_loaded_as_they_are_written(tmp_path):
         assert load(tmp_path / "cache", str(tmp_path / to)) == {
             name: rows for name, rows in every.items() if rows
         }
+
+
+TRAIN = """
+import json, sys
+from datasets import load_dataset
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+from trl.data_utils import apply_chat_template, is_conversational, maybe_extract_prompt
+words = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?")
+tokenizer.chat_template = sys.argv[2]
+rows = list(load_dataset("json", data_files=sys.argv[1], cache_dir=sys.argv[3])["train"])
+told = [apply_chat_template(row, tokenizer, tools=row["tools"]) for row in rows if is_conversational(row)]
+prompts = [maybe_extract_prompt(row)["prompt"] == row["prompt"] for row in rows if "chosen" in row]
+print(json.dumps([len(rows), told, prompts]))
+"""
+TEMPLATE = (
+    "{% for tool in tools or [] %}({{ tool.function.name }}){% endfor %}"
+    "{% for each in messages %}<{{ each.role }}>{{ each.content or '' }}"
+    "{% for call in each.tool_calls or [] %}[{{ call.function.name }} {{ call.function.arguments | tojson }}]"
+    "{% endfor %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def test_trl_takes_the_rows_as_they_are(tmp_path):
+    """Its own functions put them into a chat template: chats, and pairs with one prompt, tools and all."""
+    if not (Path(FOLDER) / "trl").exists():
+        pytest.skip("trl is not installed; make test-producers does it")
+    tools = [function("look", place={"type": "string"})]
+    ask(tmp_path / "runs" / "good", "21", [ToolCall("look", {"place": "here"})], 2, tools=tools)
+    ask(tmp_path / "runs" / "bad", "No idea", [], -1, tools=tools)
+    asked = "(look)<user>How warm is it?"
+    good, bad = '<assistant>I look.[look {"place": "here"}]<tool>21<assistant>21', "<assistant>No idea"
+    told = {}
+    for to in ("sft", "preference"):
+        reenact.export_runs(tmp_path / "runs", to, tmp_path / f"{to}.jsonl")
+        told[to] = run_here(TRAIN, str(tmp_path / f"{to}.jsonl"), TEMPLATE, str(tmp_path / "cache"))
+    count, chats, _ = told["sft"]
+    assert (count, sorted(chat["text"] for chat in chats)) == (2, sorted([asked + good, asked + bad]))
+    pair = {"prompt": f"{asked}<assistant>", "chosen": good[11:], "rejected": bad[11:]}
+    assert told["preference"] == [1, [pair], [True]]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -499,8 +500,12 @@ def iso_ms(time: JsonValue) -> float | None:
 
 def _date_ms(head: Head) -> float | None:
     date = header_value(head.headers, "date")
-    if not date:
-        return None
+    return _parsed_date_ms(date) if date else None
+
+
+@lru_cache(maxsize=64)
+def _parsed_date_ms(date: str) -> float | None:
+    # Many answers come within one second.
     try:
         return parsedate_to_datetime(date).timestamp() * 1000
     except (ValueError, OverflowError, TypeError):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from glob import escape
 from hashlib import blake2b, sha256
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
@@ -440,10 +441,16 @@ class ImportReport(msgspec.Struct, frozen=True):
         return "whole" if not self.failed and all(run.is_whole for run in self.runs) else "partly"
 
 
+@lru_cache(maxsize=4)
+def _plugins(find: Callable[..., EntryPoints], path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 — its key
+    """What installed packages name; looking through all of them takes as long as importing a small file."""
+    return find(group=PLUGINS)
+
+
 def importers() -> dict[str, Importer]:
     """Every importer by its name: those of other packages first, then ours, in the order they are asked."""
     found: dict[str, Importer] = {}
-    for point in entry_points(group=PLUGINS):
+    for point in _plugins(entry_points, tuple(sys.path)):
         try:
             made = point.load()
         except Exception as error:
