@@ -258,6 +258,7 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     members: dict[str, Any] = {}
     count, is_whole = 0, False
+    lost: tuple[str, int | None] = ("there is no interaction in it that can be read", None)
     with source.stream() as stream:
         loader = _StreamLoader(stream)
         try:
@@ -278,11 +279,12 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
-            run.lose(f"no YAML behind this: {reason}", None if mark is None else mark.line + 1)
+            lost = f"no YAML behind this: {reason}", None if mark is None else mark.line + 1
+            run.lose(*lost)
         finally:
             loader.dispose()
     if run.is_empty:
-        raise FormatError("there is no interaction in it that can be read", file=source.name)
+        raise FormatError(lost[0], file=source.name, line=lost[1])
     _check_members(run, members, is_whole=is_whole)
 
 
