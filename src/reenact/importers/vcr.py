@@ -77,8 +77,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             return self._build(node)
         finally:
             self._built = {}
-            self.constructed_objects = {}
-            self.recursive_objects = {}
+            self.constructed_objects: dict[yaml.Node, Any] = {}
+            self.recursive_objects: dict[yaml.Node, Any] = {}
 
     def _build(self, node: Any) -> Any:
         if type(node) is yaml.ScalarNode:
