@@ -361,13 +361,13 @@ def current_lane() -> Lane | None:
     if lane.owner != me:
         owned = _owned.get(me)
         if owned is None:
-            lane = _claimed(lane, me)
+            lane = _claim(lane, me)
         elif owned.owner != lane.owner:  # else it runs in the owner's name, maybe inside a call
             lane = owned
-    return lane if lane.context in open_runs else _outliving(lane)
+    return lane if lane.context in open_runs else _lane_after_run(lane)
 
 
-def _claimed(lane: Lane, me: int) -> Lane:
+def _claim(lane: Lane, me: int) -> Lane:
     """*lane*, if its task runs before its creator could say so, as eager tasks do; else its loose child."""
     if lane.owner != UNCLAIMED:
         return lane.loose()
@@ -385,7 +385,7 @@ def _stray_lane() -> Lane | None:
     return roots[0].loose() if len(roots) == 1 else None
 
 
-def _outliving(lane: Lane) -> Lane | None:
+def _lane_after_run(lane: Lane) -> Lane | None:
     """The lane of code whose run is over: it joins the one that is open now.
 
     Where there is none it is as without us, but what a replay left behind must not go live.

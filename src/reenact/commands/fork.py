@@ -23,7 +23,13 @@ from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, ToFork
-from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.launch import (
+    handover_folder,
+    injecting,
+    route_through_gateway,
+    run,
+    substitute_address,
+)
 from reenact.injected.output import Printed
 from reenact.injected.processes import beginning
 from reenact.injected.served import ServedFork
@@ -130,7 +136,7 @@ def fork_command(
                 workspace=files,
             )
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = diverted(os.environ, gateway.address)
+                environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToFork(
                     str(directory.absolute()),
                     changes,
@@ -147,7 +153,7 @@ def fork_command(
                     environ = injecting(environ, handover, "replay", salt)
                 printed = Printed(salt)
                 status = run(
-                    addressed(words if files is None else files.locate(words), gateway.address),
+                    substitute_address(words if files is None else files.locate(words), gateway.address),
                     environ,
                     stdout=stdout,
                     printed=printed,

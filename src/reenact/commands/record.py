@@ -20,7 +20,13 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, ToRecord
-from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.launch import (
+    handover_folder,
+    injecting,
+    route_through_gateway,
+    run,
+    substitute_address,
+)
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedCapture
 from reenact.injected.subject import subject
@@ -126,7 +132,7 @@ def record_command(
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(new.absolute())))
                 scanner = served.begin_files(files, blobs, handover.file_index)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = diverted(os.environ, gateway.address)
+                environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
                     str(new.absolute()),
                     redact,
@@ -139,7 +145,7 @@ def record_command(
                 handover.give(orders)
                 printed = Printed(identity.salt)
                 status = run(
-                    addressed(words, gateway.address, files.root if files is not None else None),
+                    substitute_address(words, gateway.address, files.root if files is not None else None),
                     injecting(environ, handover, "capture", identity.salt),
                     printed=printed,
                 )

@@ -20,7 +20,13 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, Replayed, ToReplay
-from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.launch import (
+    handover_folder,
+    injecting,
+    route_through_gateway,
+    run,
+    substitute_address,
+)
 from reenact.injected.output import Printed, differing_line
 from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
@@ -109,7 +115,7 @@ def replay_command(
             workspace=files,
         )
         with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-            environ, changes = diverted(os.environ, gateway.address)
+            environ, changes = route_through_gateway(os.environ, gateway.address)
             orders = ToReplay(
                 str(Path(directory).absolute()),
                 policy,
@@ -124,7 +130,7 @@ def replay_command(
                 environ = injecting(environ, handover, "replay", _salt_of(reader))
             printed = Printed(_salt_of(reader))
             status = run(
-                addressed(words if files is None else files.locate(words), gateway.address),
+                substitute_address(words if files is None else files.locate(words), gateway.address),
                 environ,
                 stdout=stdout,
                 printed=printed,

@@ -16,7 +16,13 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, ToUpdate
-from reenact.injected.launch import addressed, diverted, handover_folder, injecting, run
+from reenact.injected.launch import (
+    handover_folder,
+    injecting,
+    route_through_gateway,
+    run,
+    substitute_address,
+)
 from reenact.injected.output import Printed
 from reenact.injected.processes import beginning
 from reenact.injected.served import ServedUpdate
@@ -74,7 +80,7 @@ def update_command(
                 rules += tuple(project_rules(Path.cwd()))  # they are not found from there
             served = ServedUpdate(directory, known, updated.blobs.root, volatile=rules, workspace=files)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = diverted(os.environ, gateway.address)
+                environ, changes = route_through_gateway(os.environ, gateway.address)
                 blobs = str(updated.blobs.root.absolute())
                 root = str(files.root) if files is not None else None
                 handover.give(ToUpdate(str(directory.absolute()), changes, blobs, rules, root))
@@ -82,7 +88,7 @@ def update_command(
                     environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
                 printed = Printed(_salt_of(reader.manifest))
                 status = run(
-                    addressed(words if files is None else files.locate(words), gateway.address),
+                    substitute_address(words if files is None else files.locate(words), gateway.address),
                     environ,
                     stdout=stdout,
                     printed=printed,

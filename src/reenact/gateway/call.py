@@ -53,8 +53,8 @@ class ForwardedCall:
         """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
         await self._body.next_piece()
         is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
-        response = await self._sent_in_pieces(client()) if is_streamed else None
-        exchange = await self._opened(response)
+        response = await self._send_in_pieces(client()) if is_streamed else None
+        exchange = await self._ensure_open(response)
         if not exchange.live:
             return exchange, exchange.head, AsyncStream(exchange, None)
         if response is None:
@@ -64,14 +64,14 @@ class ForwardedCall:
         exchange.began(head)
         return exchange, head, AsyncStream(exchange, response.stream)
 
-    async def _sent_in_pieces(self, client: httpx2.AsyncClient) -> httpx2.Response | None:
+    async def _send_in_pieces(self, client: httpx2.AsyncClient) -> httpx2.Response | None:
         """``None`` where it failed before the request was whole.
 
         The upstream has not had it then, so it may be sent anew, whole, and what goes wrong then is the
         call's outcome. Servers hang up on requests they refuse; who is still writing may miss the reason.
         """
         method, url, headers, length = self._head
-        body = self._body.passed_on(self._opened)
+        body = self._body.passed_on(self._ensure_open)
         try:
             with outside():
                 request = httpx2.Request(method, url, headers=[*headers, *length], content=body)
@@ -87,7 +87,7 @@ class ForwardedCall:
         sent = instead or self._head.above(await self._body.whole())
         return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
 
-    async def _opened(self, response: httpx2.Response | None = None) -> Exchange:
+    async def _ensure_open(self, response: httpx2.Response | None = None) -> Exchange:
         """The exchange, recorded as soon as the request is whole; a *response* may be there before that."""
         if self._exchange is None:
             try:

@@ -58,7 +58,7 @@ def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
     return found | {ADDRESS_VARIABLE: address}
 
 
-def led_below(
+def lead_below(
     address: str, environ: Mapping[str, str] | None, *, is_whole: bool = True
 ) -> Mapping[str, str] | None:
     """The environment of a program that a recorded process starts, leading to the gateway at *address*.

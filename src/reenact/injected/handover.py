@@ -181,7 +181,7 @@ class Handover:
 
     def replays(self) -> dict[int, Replayed]:
         """What each process's replay came to."""
-        return {pid: _replayed(text) for pid, text in self._found("replayed").items()}
+        return {pid: _read_replayed(text) for pid, text in self._found("replayed").items()}
 
     def goes_on_diverged(self, patience_s: float) -> bool:
         """Whether a process has ended as diverged, and *patience_s* later others still run."""
@@ -266,6 +266,6 @@ class Handover:
         return {int(path.name.rpartition("-")[2]): path.read_bytes() for path in paths}
 
 
-def _replayed(text: bytes) -> Replayed:
+def _read_replayed(text: bytes) -> Replayed:
     stored = msgspec.json.decode(text, type=_ReplayedText)
     return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)), stored.root)

@@ -88,14 +88,14 @@ def injecting(
     }
 
 
-def diverted(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
+def route_through_gateway(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
     """*base* with what leads programs to the gateway at *address*, and with what there was before."""
     changes = variables(address, base)
     before = json.dumps({name: base.get(name) for name in changes})
     return {**base, **changes, BEFORE_VARIABLE: before}, Diverted(address)
 
 
-def addressed(command: Sequence[str], address: str, workspace: str | None = None) -> list[str]:
+def substitute_address(command: Sequence[str], address: str, workspace: str | None = None) -> list[str]:
     """*command* with the gateway's *address*, and the *workspace*, where its arguments ask for them."""
     words = [word.replace("{gateway}", address) for word in command]
     return words if workspace is None else [word.replace("{workspace}", workspace) for word in words]
@@ -120,10 +120,10 @@ def run(
     """
     heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
-        _signals_passed_on() as passed_on_to,
+        _pass_signals_on() as passed_on_to,
         heard as output,
         _around_child(fence) as enter,
-        _kept_input(keep_input) as stdin,
+        _keep_input(keep_input) as stdin,
     ):
         child_stdout = None if output == 1 else output
         try:
@@ -139,7 +139,7 @@ def run(
 
 
 @contextmanager
-def _kept_input(copy: Path | None) -> Iterator[int | None]:
+def _keep_input(copy: Path | None) -> Iterator[int | None]:
     """What a child reads instead of our standard input; ``None`` where it may have that itself."""
     if copy is None or not _is_pipe(_STDIN):
         yield None
@@ -193,7 +193,7 @@ def _ending(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) ->
 
 
 @contextmanager
-def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+def _pass_signals_on() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Pass what would end us on to the children in the list: they decide, and we tell how it went."""
     children: list[subprocess.Popen[bytes]] = []
 

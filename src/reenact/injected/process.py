@@ -27,7 +27,7 @@ from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES
 from reenact.gateway.lane import BELOW
-from reenact.gateway.upstreams import led_below, variables
+from reenact.gateway.upstreams import lead_below, variables
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
@@ -105,7 +105,7 @@ def divert_programs_below(diverted: Diverted, before: str | None) -> None:
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
-    lead_programs(None, partial(led_below, diverted.address, is_whole=False))
+    lead_programs(None, partial(lead_below, diverted.address, is_whole=False))
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
@@ -124,10 +124,10 @@ def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
             end_run(getattr(sys, "last_value", None))
 
     atexit.register(end)
-    os._exit = _ending_first(end, os._exit)  # type: ignore[assignment]  # mypy wants the very function
+    os._exit = _end_first(end, os._exit)  # type: ignore[assignment]  # mypy wants the very function
 
 
-def _ending_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+def _end_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
     def _exit(status: int) -> NoReturn:
         try:
             end()
@@ -157,7 +157,7 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
     global _seed
     _seed = seed
     handover = Handover(Path(folder))
-    with _failing_closed(handover):
+    with _fail_closed(handover):
         _begin(handover, Born(root, within))
 
 
@@ -202,7 +202,7 @@ def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
 
 
 @contextmanager
-def _failing_closed(handover: Handover) -> Iterator[None]:
+def _fail_closed(handover: Handover) -> Iterator[None]:
     """A child that could not begin is named; in a replay it does not run."""
     try:
         yield
@@ -231,7 +231,7 @@ class _Process:
 
     def bear(self, born: Born) -> None:
         forget_runs()
-        with _failing_closed(self._handover):
+        with _fail_closed(self._handover):
             _seed_chance(self._handover, born)  # a fork draws anew
             part = _part(self._orders, self._handover, born)
             at_the_end(part.end)

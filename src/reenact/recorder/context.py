@@ -580,7 +580,7 @@ class CaptureContext:
                     return
                 if error is None and step.recorded_pieces is None and step.exact is None:
                     # In one go, as nearly every answer can be written.
-                    whole = data | _model_answered(step) | {"response": step.answer}
+                    whole = data | _model_facts(step) | {"response": step.answer}
                     text = self._payloads.whole(whole, "response", is_json=step.call.is_json)
             if text is None:
                 self._put_outcome(data, step, error)
@@ -610,7 +610,7 @@ class CaptureContext:
             data["ok"] = error is None
         elif kind != "llm":
             data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
-        facts = _model_answered(step) if kind == "llm" else step.facts
+        facts = _model_facts(step) if kind == "llm" else step.facts
         if facts:
             data |= self._payloads.members(facts)
         if error is not None:
@@ -654,7 +654,7 @@ class CaptureContext:
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
-def _model_answered(step: CaptureStep) -> dict[str, Any]:
+def _model_facts(step: CaptureStep) -> dict[str, Any]:
     """What is known of a model's answer; an outcome repeats of its call what is not said anew."""
     if step.facts.keys() >= _UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts

@@ -78,7 +78,7 @@ def join_parts(path: Path) -> bool:
             for digest in (blobs := RunDir(part.path).blobs):
                 run.blobs.put(blobs.get(digest))
         logs = [main, *missing]
-        lines = [*_renumbered(logs)]
+        lines = [*_renumber(logs)]
         _commit(run, lines, _manifest(logs), [part.path.name for part in parts])
         _finish_join(run)
     return True
@@ -247,7 +247,7 @@ class _Log:
         return argv | {"ended": self.one("run_end") is not None}
 
 
-def _renumbered(logs: list[_Log]) -> Iterator[bytes]:
+def _renumber(logs: list[_Log]) -> Iterator[bytes]:
     """The events of all, by time; one beginning, and one end where it is known."""
     starts = [start for log in logs if (start := log.one("run_start"))]
     began = {name: value for start in starts[::-1] for name, value in start.data.items()}

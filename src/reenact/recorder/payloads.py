@@ -109,7 +109,7 @@ class Payloads:
             hashes = {"inputHash": digest, "requestHash": digest}
             return encode_clean(rest | hashes | {"request": self.stored(text)})
         text = self._redactor.redact_json(object_text(data, is_json=is_json))
-        return text if len(text) <= self._threshold_bytes else encode_clean(self._stored_members(text))
+        return text if len(text) <= self._threshold_bytes else encode_clean(self._store_members(text))
 
     def members(self, data: dict[str, Any], *, is_json: bool = False) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""
@@ -117,9 +117,9 @@ class Payloads:
         text = self._redactor.redact_json(plain)
         if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
             return {**data}
-        return self._stored_members(text) if len(text) > self._threshold_bytes else _decode_members(text)
+        return self._store_members(text) if len(text) > self._threshold_bytes else _decode_members(text)
 
-    def _stored_members(self, text: bytes) -> dict[str, Any]:
+    def _store_members(self, text: bytes) -> dict[str, Any]:
         members: dict[str, Any] = _decode_members(text)
         return members | {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
@@ -157,16 +157,16 @@ class Payloads:
         if pieces and all(isinstance(piece, bytes) for piece in pieces):
             return to_ordered_text(self._redactor.redact_chunks(pieces))
         if pieces and all(isinstance(piece, str) for piece in pieces):
-            return self._redactor.redact_ordered_json(to_ordered_text(self._redacted_strings(pieces)))
-        lines = self._redacted_lines([_piece_text(piece) for piece in pieces])
+            return self._redactor.redact_ordered_json(to_ordered_text(self._redact_strings(pieces)))
+        lines = self._redact_lines([_piece_text(piece) for piece in pieces])
         return self._redactor.redact_ordered_json(b"[%b]" % b",".join(lines))
 
-    def _redacted_strings(self, pieces: list[str]) -> list[str]:
+    def _redact_strings(self, pieces: list[str]) -> list[str]:
         chunks = [piece.encode("utf-8", "surrogatepass") for piece in pieces]
         redacted = self._redactor.redact_chunks(chunks)
         return pieces if redacted == chunks else [chunk.decode("utf-8", "replace") for chunk in redacted]
 
-    def _redacted_lines(self, texts: list[bytes]) -> list[bytes]:
+    def _redact_lines(self, texts: list[bytes]) -> list[bytes]:
         """JSON texts redacted as the lines of one stream, as far as they stay JSON texts that way."""
         lines = self._redactor.redact_chunks([text + b"\n" for text in texts])
         try:

@@ -77,12 +77,12 @@ def base64_edits(
     """
     for run in _RUN.finditer(text):
         if is_suspect(_BREAKS.sub("", run[0])):
-            new = _rewritten(run[0], redact)
+            new = _rewrite(run[0], redact)
             if new != run[0]:
                 yield narrowed(run.start(), run[0], new) if new[:1] != "<" else Edit(*run.span(), new)
 
 
-def _rewritten(run: str, redact: Callable[[str], str]) -> str:
+def _rewrite(run: str, redact: Callable[[str], str]) -> str:
     line_end = _BREAKS.search(run)
     joined = _BREAKS.sub("", run)
     for skipped in range(4):

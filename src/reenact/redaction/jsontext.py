@@ -74,7 +74,7 @@ def scalars(text: str, start: int, end: int) -> Iterator[Scalar]:
         elif token["number"]:
             yield Scalar(*token.span(), token[0], tuple(path), is_string=False)
         elif (body := token["body"]) is not None:
-            value = _unescaped(body)
+            value = _unescape(body)
             is_name = token["colon"] is not None
             if is_name:
                 path[-1] = value
@@ -105,7 +105,7 @@ def _step(path: list[str | int], mark: str) -> None:
         path[-1] = last + 1
 
 
-def _unescaped(body: str) -> str:
+def _unescape(body: str) -> str:
     value: str = json.loads(f'"{body}"', strict=False) if "\\" in body else body
     return value
 

@@ -248,7 +248,7 @@ def _name(core: str, *anchors: str) -> Trigger:
     return Trigger(tuple(anchor.encode() for anchor in anchors), _Name(core), lowered=True)
 
 
-def _joined(words: Sequence[str], last: str) -> Iterator[Trigger]:
+def _join_words(words: Sequence[str], last: str) -> Iterator[Trigger]:
     for word in words:
         yield _name(f"{word}[_-]?{last}", f"{word}_{last}", f"{word}-{last}", f"{word}{last}")
 
@@ -279,8 +279,8 @@ _OPTION_NAME: Final = (
 
 _NAMES: Final[tuple[Trigger, ...]] = (
     *(_name(word, word) for word in PLAIN_CORES if word != "token"),
-    *_joined(KEY_WORDS, "key"),
-    *_joined(AUTH_WORDS, "auth"),
+    *_join_words(KEY_WORDS, "key"),
+    *_join_words(AUTH_WORDS, "auth"),
     _name("passw(?:or)?d", "passw"),
     # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these.
     _name(

@@ -75,11 +75,11 @@ class Redactor:
         return self._redact_json(text, canonical.encode_ordered) if self.is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
-        return self._counted(text, encode(self._text.redact_value(None, _decode(text))))
+        return self._count_changes(text, encode(self._text.redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:
         """Running text: messages of errors, lines of logs, diagnostics."""
-        return self._counted(text, self._text.redact(text))
+        return self._count_changes(text, self._text.redact(text))
 
     def redact_bytes(self, data: bytes) -> bytes:
         """A body as it went over the wire; what is text in binary data is found too."""
@@ -96,7 +96,7 @@ class Redactor:
         pieces = _decode_chunks(chunks)
         text = "".join(pieces)
         redacted, cuts = self._redact_stream(text, list(accumulate(map(len, pieces))))
-        if self._counted(text, redacted) is text:
+        if self._count_changes(text, redacted) is text:
             return list(chunks)
         return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
 
@@ -110,9 +110,9 @@ class Redactor:
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
         """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
         redacted = self._text.redact_arguments(arguments)
-        return [self._counted(old, new) for old, new in zip(arguments, redacted, strict=True)]
+        return [self._count_changes(old, new) for old, new in zip(arguments, redacted, strict=True)]
 
-    def _counted(self, before: AnyStr, after: AnyStr) -> AnyStr:
+    def _count_changes(self, before: AnyStr, after: AnyStr) -> AnyStr:
         """*after*, or *before* itself if they are equal."""
         replaced = _count_replaced(before, after)
         if not replaced:

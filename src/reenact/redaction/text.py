@@ -148,7 +148,7 @@ class TextRules:
     def _redact_number(self, name: str | None, text: str) -> str:
         if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
             return self.placeholders.of(text)
-        return apply(text, in_order(self._registered(text)))
+        return apply(text, in_order(self._redact_registered(text)))
 
     def _redact_object(self, name: str | None, value: dict[str, Json], *, in_header: bool) -> Json:
         if _is_tagged_scalar(value):
@@ -235,7 +235,7 @@ class TextRules:
         """A value JSON does not know: bytes stay bytes, anything else becomes the text that stands for it."""
         text = cast(str, value["value"])
         if value[TAG] in _TAGGED_BYTES:
-            return value | {"value": _redacted_bytes(text, redact)}
+            return value | {"value": _redact_bytes(text, redact)}
         new = redact(text)
         return value if new == text else new
 
@@ -281,10 +281,10 @@ class TextRules:
         """The rules for plain text, the surest first."""
         yield self._in_base64
         yield lambda text: percent_edits(text, self.redact)
-        yield self._registered
+        yield self._redact_registered
         if self.by_name:
             yield lambda text: urls_in_text(text, lambda url: url_edits(url, self.placeholders))
-        yield self._shaped
+        yield self._redact_shapes
         if self.by_name:
             found_by: tuple[Callable[[str, Placeholders], Iterator[Edit]], ...] = (
                 scheme_edits,
@@ -302,15 +302,15 @@ class TextRules:
         return base64_edits(text, self.is_base64_suspect, self._redact_decoded)
 
     def _redact_decoded(self, text: str) -> str:
-        for stage in (self._registered, self._shaped):
+        for stage in (self._redact_registered, self._redact_shapes):
             text = apply(text, in_order(stage(text), placeholder_spans(text)))
         return text
 
-    def _registered(self, text: str) -> Iterator[Edit]:
+    def _redact_registered(self, text: str) -> Iterator[Edit]:
         for start, end, secret in self.registered.find(text):
             yield Edit(start, end, self.placeholders.of(secret))
 
-    def _shaped(self, text: str) -> Iterator[Edit]:
+    def _redact_shapes(self, text: str) -> Iterator[Edit]:
         for start, end in self.shapes.find(text):
             yield Edit(start, end, self.placeholders.of(text[start:end]))
 
@@ -338,7 +338,7 @@ def _is_tagged_scalar(value: dict[str, Json]) -> bool:
     return kind in (*_TAGGED_BYTES, *_TAGGED_SCALARS) and isinstance(value.get("value"), str)
 
 
-def _redacted_bytes(text: str, redact: Callable[[str], str]) -> str:
+def _redact_bytes(text: str, redact: Callable[[str], str]) -> str:
     try:
         plain = b64decode(text, validate=True).decode("utf-8", "surrogateescape")
     except binascii.Error:

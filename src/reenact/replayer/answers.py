@@ -39,7 +39,7 @@ class Substitution:
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._names = dict(names)
         forms = sorted(self._names, key=len, reverse=True)
-        self._found = re.compile("|".join(map(_bounded, forms))) if forms else None
+        self._found = re.compile("|".join(map(_bound, forms))) if forms else None
 
     def in_value(self, value: Any) -> Any:
         """A payload with every name replaced; itself where it has none."""
@@ -76,7 +76,7 @@ class Substitution:
             if not any(other.start < edit.end and edit.start < other.end for other in whole)
         ]
         edits = sorted({*whole, *apart})
-        return _applied(pieces, text, edits) if edits else pieces
+        return _apply(pieces, text, edits) if edits else pieces
 
     def _edits(self, fragments: list[_Fragment]) -> Iterator[AnswerEdit]:
         """What has to be changed in a text that consists of *fragments*."""
@@ -134,7 +134,7 @@ def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Ite
         yield AnswerEdit(start + begin - before, start + end - before, new)
 
 
-def _applied(pieces: list[str], text: str, edits: list[AnswerEdit]) -> list[str]:
+def _apply(pieces: list[str], text: str, edits: list[AnswerEdit]) -> list[str]:
     """*text* with *edits*, cut into pieces at the same places."""
     whole: list[str] = []
     position = 0
@@ -161,7 +161,7 @@ def _mover(edits: list[AnswerEdit]) -> Callable[[int], int]:
     return moved
 
 
-def _bounded(name: str) -> str:
+def _bound(name: str) -> str:
     """A short name is one only where it stands alone."""
     if name.startswith(("/", "\\/", "%2F", "~", "file://")):
         return bounded(name)

@@ -35,13 +35,13 @@ def audited() -> Iterator[None]:
     """Raise the missing events until left; enter it once at a time."""
     with ExitStack() as undo:
         for name, event in _SENDERS.items():
-            undo.callback(_replace(socket.socket, name, _announcing(getattr(socket.socket, name), event)))
+            undo.callback(_replace(socket.socket, name, _announce(getattr(socket.socket, name), event)))
         if sys.platform != "win32":
             undo.callback(
-                _replace(_posixsubprocess, "fork_exec", _announcing_spawn(_posixsubprocess.fork_exec))
+                _replace(_posixsubprocess, "fork_exec", _announce_spawn(_posixsubprocess.fork_exec))
             )
         for module in _interpreters():
-            undo.callback(_replace(module, "create", _announcing_interpreter(module.create)))
+            undo.callback(_replace(module, "create", _announce_interpreter(module.create)))
         yield
 
 
@@ -52,7 +52,7 @@ def _interpreters() -> Iterator[ModuleType]:
             yield import_module(name)
 
 
-def _announcing_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
+def _announce_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(create)
     def announced(*arguments: Any, **options: Any) -> Any:
         sys.audit(NEW_INTERPRETER)
@@ -61,7 +61,7 @@ def _announcing_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
     return announced
 
 
-def _announcing(method: Callable[..., Any], event: str) -> Callable[..., Any]:
+def _announce(method: Callable[..., Any], event: str) -> Callable[..., Any]:
     @wraps(method)
     def announced(sock: socket.socket, *arguments: Any) -> Any:
         # sendmsg names a destination in its fourth argument only, the others in their last.
@@ -72,7 +72,7 @@ def _announcing(method: Callable[..., Any], event: str) -> Callable[..., Any]:
     return announced
 
 
-def _announcing_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
+def _announce_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
     @wraps(fork_exec)
     def announced(argv: Any, executables: Any, *rest: Any) -> int:
         sys.audit(WORKER, executables[0], argv, None, None)

@@ -42,7 +42,7 @@ class Connect:
     @property
     def target(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return _shown(f"{host}:{self.port}")
+        return _describe(f"{host}:{self.port}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ConnectLocal:
 
     @property
     def target(self) -> str:
-        return _shown(self.path)
+        return _describe(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Lookup:
 
     @property
     def target(self) -> str:
-        return _shown(self.host)
+        return _describe(self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Spawn:
 
     @property
     def target(self) -> str:
-        return _shown(shlex.join(self.argv))
+        return _describe(shlex.join(self.argv))
 
 
 Egress: TypeAlias = Connect | ConnectLocal | Lookup | Spawn
@@ -187,7 +187,7 @@ def _texts(argv: object) -> tuple[str, ...]:
     return tuple(_text(word) for word in argv)
 
 
-def _shown(text: str) -> str:
+def _describe(text: str) -> str:
     """*text* on one line, escaped where a terminal could be fooled, cut where it is too long."""
     if len(text) > MAX_TARGET_CHARACTERS:
         text = text[: MAX_TARGET_CHARACTERS - 1] + "…"

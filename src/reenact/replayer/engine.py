@@ -261,7 +261,7 @@ class ReplayEngine:
             recorded = early.recorded
         found = recorded or self.stand_in(lane, key, text)
         if isinstance(found, ReplayDivergence):
-            return self._unmatched_instant(instant, lane, found, produce)
+            return self._answer_unmatched_instant(instant, lane, found, produce)
         self.turns.happened([found.seq, *self.set_aside(found)])
         data = self.source.data(found.seq)
         answers = self.likeness.answers
@@ -269,7 +269,7 @@ class ReplayEngine:
             raise rebuild(answers.in_value(self.source.reader.resolved(data["error"])))
         return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
 
-    def _unmatched_instant(
+    def _answer_unmatched_instant(
         self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], Any]
     ) -> Any:
         if not instant.is_read:
@@ -501,7 +501,7 @@ class ReplayEngine:
         *call* is ``None`` for an instant.
         """
         request = _decode(request_text)
-        expected = self._expected(lane, key, request)
+        expected = self._find_expected(lane, key, request)
         with self._lock:
             unmade = self._lanes.unmade(lane, key)
         divergence = report.mismatch(
@@ -557,10 +557,10 @@ class ReplayEngine:
     def refuse_when_over(self, event_type: str, name: str) -> None:
         """Raise where the run is over, and its caller was left behind."""
         if self._is_over:
-            what = report.spoken(event_type, name)
+            what = report.name_call(event_type, name)
             raise Diverged(f"{what}: the replay in which its caller was started is over")
 
-    def _expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
+    def _find_expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
         with self._lock:
             if lane.is_loose:
                 # Nothing was due here: there is only what the call may have been meant to be.

@@ -116,11 +116,11 @@ def _glance(thread_id: int) -> _Glance | None:
     """``None`` for a thread that is gone."""
     for thread in threading.enumerate():
         if thread.ident == thread_id:
-            return _told_by_the_kernel(thread.native_id) if thread.is_alive() else None
+            return _ask_kernel(thread.native_id) if thread.is_alive() else None
     return None
 
 
-def _told_by_the_kernel(native_id: int | None) -> _Glance | None:
+def _ask_kernel(native_id: int | None) -> _Glance | None:
     if sys.platform != "linux":
         return _SLEEPING
     folder = _TASKS / str(native_id)

@@ -209,7 +209,7 @@ class Lanes:
         if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
             return by_place
         parent = self._parent_of(lane)
-        if parent is None or (key.is_chance and self._shifted(lane, key) is not None):
+        if parent is None or (key.is_chance and self._find_shifted(lane, key) is not None):
             return None
         return self._sibling(parent, key)
 
@@ -272,7 +272,7 @@ class Lanes:
 
     def take_elsewhere(self, lane: Lane, key: Key) -> RecordedCall | None:
         """An equal call of another lane that may come now, the nearest first."""
-        index = self._indexed(key.is_masked)
+        index = self._index_for(key.is_masked)
         if (lane.within, key) not in index.unmade:
             return None
         near = self._near(lane, key, index)
@@ -315,7 +315,7 @@ class Lanes:
 
     def unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
         """The earliest recorded call that equals *key* and that nobody has made, be it too early for it."""
-        return self._indexed(key.is_masked).first_unmade(lane.within, key)
+        return self._index_for(key.is_masked).first_unmade(lane.within, key)
 
     def take_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
         """The same, taken: what had to come before it does not count."""
@@ -342,7 +342,7 @@ class Lanes:
             return None
         ordinal = LaneName(lane.name).ordinal or 0
         if lane.recorded is None:
-            shifted = self._shifted(lane, key)
+            shifted = self._find_shifted(lane, key)
             if shifted is not None:
                 return shifted
             parent = (self._parent_of(lane) if _is_task(lane) else None) or above[0]
@@ -363,7 +363,7 @@ class Lanes:
                     return found
         return None
 
-    def _shifted(self, lane: Lane, key: Key) -> RecordedLane | None:
+    def _find_shifted(self, lane: Lane, key: Key) -> RecordedLane | None:
         """The lane in whose place *lane* stands if tasks were put around its siblings, or taken away."""
         for place in self._shifted_places(lane) if _is_task(lane) else ():
             if place.is_untouched and place.calls[0].parent == lane.within and self._begins_with(place, key):
@@ -409,7 +409,7 @@ class Lanes:
             yield place
             place = place.parent
 
-    def _indexed(self, is_masked: bool) -> _Index:
+    def _index_for(self, is_masked: bool) -> _Index:
         index = self._index.get(is_masked)
         if index is None:
             if not self._index:

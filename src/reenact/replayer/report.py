@@ -47,10 +47,10 @@ def mismatch(
     *unmade* is an equal call that nobody has made, but that may not come now.
     """
     observed = Observed(key.type, _observed_data(key, request))
-    what = spoken(key.type, key.name)
+    what = name_call(key.type, key.name)
     asked = "what a model is asked" if key.type == "llm_request" else what
     candidates = _near(source, key, request, expected, volatile)
-    moved = _moved(source, lane, unmade) if unmade is not None else ""
+    moved = _note_move(source, lane, unmade) if unmade is not None else ""
     if expected is None:
         return ReplayDivergence(
             code="nondeterministic_underflow" if key.is_chance else "event_unexpected",
@@ -62,7 +62,7 @@ def mismatch(
             lane=source.lane_name(lane),
             **_called_from(),
         )
-    recorded_as = spoken(expected.type, expected.name)
+    recorded_as = name_call(expected.type, expected.name)
     is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
     reason = ""
@@ -76,7 +76,10 @@ def mismatch(
             reason = likeness.explain(expected, asked_for, places)
         places = remaining
     elif code == "event_payload_mismatch":
-        base, places = "$.data", differences(_named(expected.type, expected.name), _named(key.type, key.name))
+        base, places = (
+            "$.data",
+            differences(_name_members(expected.type, expected.name), _name_members(key.type, key.name)),
+        )
     else:
         base, places = "$", (Difference("$.type", expected.type, key.type),)
     detail = f"the recording has {recorded_as} here, not {what}"
@@ -99,14 +102,14 @@ def mismatch(
     )
 
 
-def _moved(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
+def _note_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
     """Why a call that was recorded in another task, and not made yet, may not come now."""
     if unmade.lane == source.lane_name(lane):
         return ""
     in_its_way = next(call for call in source.calls if call.lane == unmade.lane and not call.taken)
     return (
         f"the same call was recorded in another task (event {unmade.seq}), "
-        f"behind event {in_its_way.seq} ({spoken(in_its_way.type, in_its_way.name)}), which was not made"
+        f"behind event {in_its_way.seq} ({name_call(in_its_way.type, in_its_way.name)}), which was not made"
     )
 
 
@@ -149,7 +152,7 @@ def unplaced(key: Key, request: Any) -> ReplayDivergence:
     """The call *key* was made by code that belongs to no run, while several are open."""
     return ReplayDivergence(
         code="event_unexpected",
-        detail=f"{spoken(key.type, key.name)} was called by a thread that belongs to no run while several "
+        detail=f"{name_call(key.type, key.name)} was called by a thread that belongs to no run while several "
         "are open; start it inside its run",
         observed=Observed(key.type, _observed_data(key, request)),
         **_called_from(),
@@ -161,8 +164,8 @@ def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane:
     earlier = source.by_seq[earlier_seq]
     return ReplayDivergence(
         code="event_unexpected",
-        detail=f"{spoken(call.type, call.name)} was called, but event {earlier_seq} "
-        f"({spoken(earlier.type, earlier.name)}) came and ended before it in the recording",
+        detail=f"{name_call(call.type, call.name)} was called, but event {earlier_seq} "
+        f"({name_call(earlier.type, earlier.name)}) came and ended before it in the recording",
         expected=_event(source, earlier_seq),
         observed=Observed(call.type, _event(source, call.seq)["data"]),
         event_seq=earlier_seq,
@@ -318,7 +321,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
     waited_s = (call.ended_ms - call.made_ms) / 1000
     return ReplayDivergence(
         code="event_missing",
-        detail=f"{spoken(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
+        detail=f"{name_call(call.type, call.name)} {how} after {waited_s:.1f} s in the recording; "
         "the agent kept waiting for it",
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
@@ -331,7 +334,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     """The recorded reader left the stream half-way; this one reads on."""
     return ReplayDivergence(
         code="event_unexpected",
-        detail=f"{spoken(call.type, call.name)}: the stream is read further than it was recorded",
+        detail=f"{name_call(call.type, call.name)}: the stream is read further than it was recorded",
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
         lane=source.lane_name(lane),
@@ -339,7 +342,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
     )
 
 
-def spoken(event_type: str, name: str) -> str:
+def name_call(event_type: str, name: str) -> str:
     """A call as a person would name it."""
     kinds = {"tool_call": "tool", "llm_request": "a model", "state_mutation": "a state change"}
     return f"{kinds.get(event_type, '')} {name}".strip()
@@ -347,7 +350,7 @@ def spoken(event_type: str, name: str) -> str:
 
 def _describe(source: ReplaySource, call: RecordedCall) -> str:
     """A recorded call, with what a change of state is about: it has no name of its own."""
-    what = spoken(call.type, call.name)
+    what = name_call(call.type, call.name)
     if call.type != "state_mutation":
         return what
     asked = source.request(call)
@@ -391,7 +394,7 @@ def _are_within_texts(places: tuple[Difference, ...]) -> bool:
     return any(isinstance(place.expected, str) and isinstance(place.observed, str) for place in places)
 
 
-def _named(event_type: str, name: str) -> dict[str, str]:
+def _name_members(event_type: str, name: str) -> dict[str, str]:
     """The fields of an event that make up a call's name."""
     if event_type == "tool_call":
         return {"tool": name}

@@ -196,19 +196,19 @@ class ReplayStep:
 
     def pieces(self) -> Iterator[Any]:
         for piece in self._recorded_pieces():
-            yield self._named_as_now(piece)
+            yield self._rename_piece(piece)
         self._end_of_pieces()
 
     async def async_pieces(self) -> AsyncIterator[Any]:
         for piece in self._recorded_pieces():
             if not self._recorded.inline:
                 await give_way()
-            yield self._named_as_now(piece)
+            yield self._rename_piece(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)
         self._end_of_pieces()
 
-    def _named_as_now(self, piece: Any) -> Any:
+    def _rename_piece(self, piece: Any) -> Any:
         """A piece that is no text may answer what was said since the stream began, as a process does."""
         return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
 

@@ -74,10 +74,10 @@ class VolatileKeys:
     def _key(self, event_type: str, name: str, request: Any) -> Key:
         masked = self._masking.masked(event_type, name, request)
         digest = sha256(encode_clean(masked)).digest()
-        return Key(event_type, _masked_name(name, request, masked), digest, is_masked=True)
+        return Key(event_type, _mask_name(name, request, masked), digest, is_masked=True)
 
 
-def _masked_name(name: str, request: Any, masked: Any) -> str:
+def _mask_name(name: str, request: Any, masked: Any) -> str:
     """The name of an HTTP call holds its address, which is as volatile as it is in the request."""
     if isinstance(request, dict) and name == f"network/{request.get('method')} {request.get('url')}":
         return f"network/{request['method']} {masked.get('url')}"

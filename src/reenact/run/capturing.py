@@ -25,7 +25,7 @@ from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redac
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
-from reenact.gateway.upstreams import led_below, upstreams_of
+from reenact.gateway.upstreams import lead_below, upstreams_of
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
@@ -210,7 +210,7 @@ class CaptureRun(Run):
                 with opening:
                     if not opened:
                         opened.append(Gateway(self._context, upstreams_of(os.environ)))
-                return led_below(opened[0].address, environ)
+                return lead_below(opened[0].address, environ)
             except (OSError, ReenactError) as error:
                 self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
                 return environ

@@ -129,7 +129,7 @@ class UpdatedCapture:
 
     def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
         """Write the new recording, of what all processes came to; *workspace_end* is the tree at its end."""
-        lines = _renumbered(list(_Merge(self._reader, self._run, self.seed, halves).events()))
+        lines = _renumber(list(_Merge(self._reader, self._run, self.seed, halves).events()))
         before, ending = self._reader.manifest, ending_of(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
@@ -309,7 +309,7 @@ class _Merge:
             if call.seq in self._kept:
                 lane = self._kept[call.seq]
                 for seq in {call.seq, call.outcome_seq} - {0}:
-                    line = _moved(self._reader.line(seq), call, lane if seq == call.seq else None)
+                    line = _move(self._reader.line(seq), call, lane if seq == call.seq else None)
                     events.append(((seq, 0, 0), _Event(self._whole(line, dropped), old_seq=seq)))
         for index, half in enumerate(self._halves, 1):
             places = _Places(half, len(self._reader))
@@ -427,7 +427,7 @@ class _Places:
         return place
 
 
-def _moved(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
+def _move(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
     if lane is None or lane == call.lane:
         return line
     event = _decode(line)
@@ -435,15 +435,15 @@ def _moved(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
     return encode_clean(event)
 
 
-def _renumbered(events: list[_Event]) -> list[bytes]:
+def _renumber(events: list[_Event]) -> list[bytes]:
     numbers: dict[tuple[int, int], int] = {}
     for seq, event in enumerate(events, 1):
         numbers[(0, event.old_seq) if event.old_seq else event.new] = seq
     called: dict[str, int] = {}
-    return [_numbered(event, seq, numbers, called) for seq, event in enumerate(events, 1)]
+    return [_number(event, seq, numbers, called) for seq, event in enumerate(events, 1)]
 
 
-def _numbered(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
+def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
     """The line of *event* as number *seq*; *called* knows where calls began, and learns it."""
     value: dict[str, Any] = _decode(event.line)
     data = value["data"]

@@ -136,7 +136,7 @@ class ReplayRun(Run):
             on_divergence=on_divergence,
             find_root=find_root,
             evidence=self._evidence,
-            left_behind=_left_behind(source),
+            left_behind=_find_left_behind(source),
         )
         if workspace is not None:
             self._engine.files = self.make_files(WorkspaceHistory(source.reader), workspace, redactor)
@@ -292,7 +292,7 @@ class ReplayRun(Run):
             return True
         return lane.context is self._engine and not self._engine.is_live(lane)
 
-    def _refused_beside(self) -> list[BesideTraffic]:
+    def _list_refused_beside(self) -> list[BesideTraffic]:
         """What went past the seams to hosts that the project names: refused, but no difference."""
         tried = Counter(f"{call.kind} {call.target}" for call in self._beside)
         return [BesideTraffic(request=what, what=NAMED, recorded=0, made=n) for what, n in tried.items()]
@@ -325,7 +325,7 @@ class ReplayRun(Run):
             ]
             or ABSENT,
             notes=list(self.notes),
-            beside=[*self._engine.beside.told(), *self._refused_beside()] or ABSENT,
+            beside=[*self._engine.beside.told(), *self._list_refused_beside()] or ABSENT,
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time.time() * 1000),
@@ -343,7 +343,7 @@ class ReplayRun(Run):
         )
 
 
-def _left_behind(source: ReplaySource) -> tuple[str, ...]:
+def _find_left_behind(source: ReplaySource) -> tuple[str, ...]:
     """The files that the recorded run wrote, and that are there now."""
     data = source.data(len(source.reader)) if len(source.reader) else {}
     wrote = data.get("wrote") or ()

@@ -330,7 +330,7 @@ def _stdio(module: ModuleType) -> list[Patch]:
     return [Patch(module, "_create_platform_compatible_process", _spawn)]
 
 
-def _caching(module: ModuleType) -> list[Patch]:
+def _cache_tools(module: ModuleType) -> list[Patch]:
     return [Patch(module.ClientResponseCache, "__init__", _cache_clock)]
 
 
@@ -348,5 +348,5 @@ LIBRARIES: Final[Libraries] = {
     "mcp.client.stdio": _stdio,
     _SSE_TRANSPORT: _sse,
     "mcp.client.streamable_http": _streamable_http,
-    "mcp.client.caching": _caching,
+    "mcp.client.caching": _cache_tools,
 }

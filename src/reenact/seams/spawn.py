@@ -65,9 +65,9 @@ def patches() -> list[Patch]:
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
         Patch(asyncio.Queue, "put", _put_by_task),
-        Patch(asyncio.Queue, "put_nowait", _stored),
+        Patch(asyncio.Queue, "put_nowait", _store),
         Patch(queue.Queue, "put", _put_by_thread),
-        *(Patch(kind, "_put", _stored) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
+        *(Patch(kind, "_put", _store) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
         Patch(queue, "SimpleQueue", lambda _: _SimpleQueue),
     ]
 
@@ -281,7 +281,7 @@ def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
     return put
 
 
-def _stored(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _store(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def put(self: Any, item: Any) -> None:
         """While nobody else can put or get."""
         original(self, item)

@@ -29,7 +29,7 @@ def _patches(module: ModuleType) -> list[Patch]:
     patches = [
         Patch(module, "run", partial(_run, module)),
         Patch(module.Nursery, "start_soon", _in_new_lane),
-        Patch(module.Nursery, "start", _awaited_in_new_lane),
+        Patch(module.Nursery, "start", _await_in_new_lane),
         Patch(module.to_thread, "run_sync", _in_thread),
     ]
     # trio tells nobody when a deadline passes; without its list of them only results are compared.
@@ -80,12 +80,12 @@ def _in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, async_fn, *args, name=name)
         child = _lane_of_next_task(lane)
         with running_in(child):
-            return original(self, _followed(child, async_fn), *args, name=async_fn if name is None else name)
+            return original(self, _follow(child, async_fn), *args, name=async_fn if name is None else name)
 
     return start_soon
 
 
-def _awaited_in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
+def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
     async def start(self: Any, async_fn: Any, *args: Any, name: object = None) -> Any:
         lane = current_lane()
         if lane is None or not callable(async_fn):
@@ -93,7 +93,7 @@ def _awaited_in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
         child = _lane_of_next_task(lane)
         with running_in(child):
             return await original(
-                self, _followed(child, async_fn), *args, name=async_fn if name is None else name
+                self, _follow(child, async_fn), *args, name=async_fn if name is None else name
             )
 
     return start
@@ -106,7 +106,7 @@ def _lane_of_next_task(lane: Lane) -> Lane:
     return child
 
 
-def _followed(lane: Lane, async_fn: Callable[..., Any]) -> Callable[..., Any]:
+def _follow(lane: Lane, async_fn: Callable[..., Any]) -> Callable[..., Any]:
     """*async_fn*, but its end is told, and in replay comes in its turn."""
     describe = partial(describe_end, own_function(async_fn))
 

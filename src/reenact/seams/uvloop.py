@@ -25,7 +25,7 @@ def _patches(module: ModuleType) -> list[Patch]:
     return [
         Patch(module.Loop, "create_task", bound_to_lanes),
         Patch(module.Loop, "call_soon_threadsafe", in_turn),
-        Patch(module.Loop, "create_server", _noted),
+        Patch(module.Loop, "create_server", _watch_server),
         Patch(module.Loop, "subprocess_exec", lambda original: exec_as_call(_after(_program)(original))),
         Patch(
             module.Loop, "subprocess_shell", lambda original: shell_as_call(_after(_command_line)(original))
@@ -36,7 +36,7 @@ def _patches(module: ModuleType) -> list[Patch]:
     ]
 
 
-def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+def _watch_server(original: Callable[..., Any]) -> Callable[..., Any]:
     async def create_server(self: Any, *args: Any, **options: Any) -> Any:
         server = await original(self, *args, **options)
         note_server(server)

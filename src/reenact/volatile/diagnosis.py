@@ -61,11 +61,11 @@ class Diagnosis:
             compared[call] += 1
             minded = self._masking.differences(one.type, one.name, one.request, other.request)
             for place in differences(one.request, other.request):
-                source = self._noted(call, place, other.seq)
+                source = self._note(call, place, other.seq)
                 if place not in minded:
                     source.covered_by = "rule"
                 elif other.has_own_clock and _is_of_clock(place):
-                    self._minded(source, place)
+                    self._mind(source, place)
         self._compared = compared
         self.strays += [_stray(call, "only the earlier run") for call in alignment.only_in_one]
         self.strays += [_stray(call, "only the later run") for call in alignment.only_in_other]
@@ -79,7 +79,7 @@ class Diagnosis:
                 continue
             call = about(_call_of(divergence.expected))
             for place in divergence.differences:
-                self._minded(self._noted(call, place, divergence.event_seq or 0), place)
+                self._mind(self._note(call, place, divergence.event_seq or 0), place)
 
     def sources(self) -> list[Source]:
         """All places, what a replay minds first."""
@@ -91,7 +91,7 @@ class Diagnosis:
         """The rules that cover what can be covered, each once."""
         return list({str(rule): rule for source in self.sources() for rule in source.rules}.values())
 
-    def _noted(self, call: str, place: Difference, seq: int) -> Source:
+    def _note(self, call: str, place: Difference, seq: int) -> Source:
         path = any_item(place.path)
         source = self._sources.get((call, path))
         if source is None:
@@ -103,7 +103,7 @@ class Diagnosis:
             source.seqs.append(seq)
         return source
 
-    def _minded(self, source: Source, place: Difference) -> None:
+    def _mind(self, source: Source, place: Difference) -> None:
         rules = covering(source.call, place)
         if not rules:
             source.covered_by = "nothing"

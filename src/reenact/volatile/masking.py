@@ -79,7 +79,7 @@ class Masking:
     def masked(self, event_type: str, name: str, request: Any) -> Any:
         """*request*, of a call of that type and name, without its volatile parts."""
         root = self._root(event_type, name)
-        return LEFT_OUT if root.is_left_out else _masked(request, root, ())
+        return LEFT_OUT if root.is_left_out else _mask_value(request, root, ())
 
     def differences(self, event_type: str, name: str, one: Any, other: Any) -> tuple[Difference, ...]:
         """Where two requests of such calls differ, volatile parts aside."""
@@ -100,7 +100,7 @@ class Masking:
         return found
 
 
-def _masked(value: Any, place: _Place, masks: _Masks) -> Any:
+def _mask_value(value: Any, place: _Place, masks: _Masks) -> Any:
     masks += place.masks
     if place.is_indifferent and not masks:
         return value
@@ -111,9 +111,11 @@ def _masked(value: Any, place: _Place, masks: _Masks) -> Any:
     if isinstance(value, dict):
         members = ((key, child, place.onward(key)) for key, child in value.items())
         return {
-            key: _masked(child, onward, masks) for key, child, onward in members if not onward.is_left_out
+            key: _mask_value(child, onward, masks) for key, child, onward in members if not onward.is_left_out
         }
     if isinstance(value, list):
         items = ((child, place.onward(index)) for index, child in enumerate(value))
-        return [LEFT_OUT if onward.is_left_out else _masked(child, onward, masks) for child, onward in items]
+        return [
+            LEFT_OUT if onward.is_left_out else _mask_value(child, onward, masks) for child, onward in items
+        ]
     return value

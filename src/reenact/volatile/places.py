@@ -80,7 +80,7 @@ def spellings(place: str) -> tuple[str, ...]:
     return place, place.replace("/", "\\/"), f"file://{quote(place)}", quote(place, safe="")
 
 
-def _unescaped(text: str) -> Iterator[str]:
+def _unescape(text: str) -> Iterator[str]:
     """*text*, and what it says where slashes are escaped in it."""
     yield text
     if "\\/" in text:
@@ -147,7 +147,7 @@ class Places:
         if not self._unfound or not _MAY_NAME.search(text):
             return False
         known = len(self.recorded)
-        for said in _unescaped(text):
+        for said in _unescape(text):
             self._learn_from(said)
         if len(self.recorded) == known:
             return False

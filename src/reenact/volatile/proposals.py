@@ -21,7 +21,7 @@ def suggested(call: str, places: Iterable[Difference]) -> tuple[VolatileRule, ..
         masks = _masks_of_texts(place)
         if masks is None or not masks.is_strong:
             return ()
-        rules += _masked(call, place, masks)
+        rules += _mask(call, place, masks)
     return _distinct(rules)
 
 
@@ -33,7 +33,7 @@ def covering(call: str, place: Difference) -> tuple[VolatileRule, ...]:
     if masks is None and isinstance(place.expected, str) and isinstance(place.observed, str):
         masks = line_masks_for(place.expected, place.observed)
     if masks is not None:
-        return _distinct(_masked(call, place, masks))
+        return _distinct(_mask(call, place, masks))
     is_number = _is_number(place.expected) and _is_number(place.observed)
     return (VolatileRule(call=about(call), path=any_item(place.path) if is_number else place.path),)
 
@@ -55,7 +55,7 @@ def _masks_of_texts(place: Difference) -> Masks | None:
     return masks_for(place.expected, place.observed)
 
 
-def _masked(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
+def _mask(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
     patterns = masks.patterns or (ABSENT,)
     return [VolatileRule(call=about(call), path=any_item(place.path), mask=mask) for mask in patterns]
 

@@ -86,7 +86,7 @@ def masks_for(one: str, other: str) -> Masks | None:
         _in_context(shape, between, number, is_next_masked=number + 1 in shapes)
         for number, shape in shapes.items()
     ]
-    return _proved(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
+    return _prove(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
 
 
 def line_masks_for(one: str, other: str) -> Masks | None:
@@ -97,8 +97,8 @@ def line_masks_for(one: str, other: str) -> Masks | None:
     beginnings = [_common_words(*pair) for pair in zip(lines, others, strict=True) if pair[0] != pair[1]]
     if any(len(beginning) < _LINE_CHARACTERS for beginning in beginnings):
         return None
-    patterns = [rf"(?m)^{_escaped(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
-    return _proved(one, other, patterns, is_strong=False)
+    patterns = [rf"(?m)^{_escape(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
+    return _prove(one, other, patterns, is_strong=False)
 
 
 def differ_in_time(one: str, other: str) -> bool:
@@ -149,7 +149,7 @@ def _common_shape(one: str, other: str) -> Shape | None:
 def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked: bool) -> str:
     """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
     _, has_begun, before = between[number].rpartition("\n")
-    masked = _escaped(_last_words(before).lstrip()) + shape.mask
+    masked = _escape(_last_words(before).lstrip()) + shape.mask
     if before.strip():
         return masked
     behind, has_ended, _ = between[number + 1].partition("\n")
@@ -157,7 +157,7 @@ def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked
     if is_next_masked and not has_ended:
         return begin + masked  # the words between the two are the next one's
     is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
-    return f"{begin}{masked}{_escaped(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
+    return f"{begin}{masked}{_escape(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
 
 
 def _last_words(line: str) -> str:
@@ -171,11 +171,11 @@ def _common_words(one: str, other: str) -> str:
     return found[0] if found else ""
 
 
-def _proved(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
+def _prove(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
     for pattern in map(Pattern, patterns):
         one, other = pattern.replace(one, MASKED), pattern.replace(other, MASKED)
     return Masks(tuple(patterns), is_strong) if one == other else None
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", text)

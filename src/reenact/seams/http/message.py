@@ -100,7 +100,7 @@ def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, 
     if not body:
         return {}
     if content_encoding:
-        body = _decompressed(content_encoding, body)
+        body = _decompress(content_encoding, body)
     media_type = content_type.partition(";")[0].strip().lower()
     if "json" in media_type or not media_type:
         try:
@@ -129,7 +129,7 @@ def _is_form(body: bytes) -> bool:
     return body.isascii() and all(b"=" in field for field in body.split(b"&"))
 
 
-def _decompressed(content_encoding: str, body: bytes) -> bytes:
+def _decompress(content_encoding: str, body: bytes) -> bytes:
     decode = decoder(content_encoding)
     if decode is None:
         return body
@@ -210,7 +210,7 @@ def _deflate() -> Decode:
 
 
 def _brotli() -> Decode | None:
-    brotli = _loaded("brotli", "brotlicffi")
+    brotli = _find_loaded("brotli", "brotlicffi")
     if brotli is None:
         return None
     inflater = brotli.Decompressor()
@@ -219,7 +219,7 @@ def _brotli() -> Decode | None:
 
 
 def _zstandard() -> Decode | None:
-    library = _loaded("zstandard", "compression.zstd", "backports.zstd")
+    library = _find_loaded("zstandard", "compression.zstd", "backports.zstd")
     if library is None:
         return None
     is_binding = hasattr(library, "ZstdDecompressionObj") or library.__name__ == "zstandard"
@@ -231,7 +231,7 @@ def _zstandard() -> Decode | None:
     return decode
 
 
-def _loaded(*names: str) -> Any:
+def _find_loaded(*names: str) -> Any:
     """The client decodes with the library it loaded; without one it would not have asked for the coding."""
     return next((sys.modules[name] for name in names if name in sys.modules), None)
 

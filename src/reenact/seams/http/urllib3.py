@@ -40,7 +40,7 @@ def patches(urllib3: ModuleType) -> list[Patch]:
 
 class _Seam:
     def __init__(self, urllib3: ModuleType) -> None:
-        self._response: Any = _taking_known(urllib3.response.HTTPResponse)
+        self._response: Any = _drop_unknown_arguments(urllib3.response.HTTPResponse)
         self._errors: Any = urllib3.exceptions
         self._tunnels: WeakKeyDictionary[Any, Callable[[], None]] = WeakKeyDictionary()
         """Connections whose tunnel through a proxy is still to be dug."""
@@ -109,7 +109,7 @@ class _Seam:
                 raise
 
 
-def _taking_known(make: Callable[..., Any]) -> Callable[..., Any]:
+def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., Any]:
     """*make*, for versions that do not know all of our arguments yet."""
     known = signature(make).parameters
     if "version_string" in known:

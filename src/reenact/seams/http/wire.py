@@ -29,7 +29,7 @@ def response_over(
     Without *has_length* the body is read to its end, which is where its outcome is known, whatever length the
     head announces.
     """
-    body = _framed(chunks) if is_chunked(head) else chunks
+    body = _frame(chunks) if is_chunked(head) else chunks
     wire: Any = _Chunks(chain([_first_lines(head, has_length=has_length)], body), on_close)
     socket: Any = _Socket(io.BufferedReader(wire))
     response = response_class(socket, method=method)
@@ -48,7 +48,7 @@ def _first_lines(head: Head, *, has_length: bool) -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _framed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _frame(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         if chunk:
             yield b"%x\r\n%b\r\n" % (len(chunk), chunk)

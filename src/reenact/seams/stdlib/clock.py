@@ -76,7 +76,7 @@ _MOMENT: Final = Form(time.struct_time, _to_json, _from_json)
 _localtime: Final = _broken_down("localtime")
 
 
-def _rendered(name: str, given: int) -> Callable[..., str]:
+def _render(name: str, given: int) -> Callable[..., str]:
     """What writes a time down, which is now where it is given no more than *given* arguments."""
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
@@ -177,9 +177,9 @@ STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
         **{name: _counter(name) for name in (f"{counter}_ns" for counter in _COUNTERS)},
         "localtime": _localtime,
         "gmtime": _broken_down("gmtime"),
-        "ctime": _rendered("ctime", 0),
-        "asctime": _rendered("asctime", 0),
-        "strftime": _rendered("strftime", 1),
+        "ctime": _render("ctime", 0),
+        "asctime": _render("asctime", 0),
+        "strftime": _render("strftime", 1),
         "sleep": update_wrapper(_sleep, time.sleep),
     },
     datetime: {"date": Date, "datetime": DateTime},

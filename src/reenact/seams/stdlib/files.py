@@ -36,10 +36,10 @@ _open: Final = builtins.open
 def open(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 — it stands for the built-in function
     """``builtins.open``, which tells of what is written; a fake that a test put there is called as it is."""
     real = builtins.open
-    return _open_told(*args, **kwargs) if real is _open else real(*args, **kwargs)
+    return _open_and_tell(*args, **kwargs) if real is _open else real(*args, **kwargs)
 
 
-def _open_told(
+def _open_and_tell(
     file: Any,
     mode: str = "r",
     buffering: int = -1,
@@ -56,13 +56,13 @@ def _open_told(
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     raw = _Written(file, mode, closefd, opener)
     try:
-        return raw if buffering == 0 else _layered(raw, mode, buffering, encoding, errors, newline)
+        return raw if buffering == 0 else _add_layers(raw, mode, buffering, encoding, errors, newline)
     except BaseException:
         raw.close()
         raise
 
 
-def _layered(
+def _add_layers(
     raw: _Written, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None
 ) -> Any:
     size_bytes = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE

@@ -36,9 +36,7 @@ def drawn(key: str) -> Instant:
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
 
 
-def heeding_fakes(
-    module: ModuleType, name: str, draw: Callable[..., Any], source: Source
-) -> Callable[..., Any]:
+def heed_fakes(module: ModuleType, name: str, draw: Callable[..., Any], source: Source) -> Callable[..., Any]:
     """*draw*, unless a test has put a fake in the place of the module's *name*: then what that yields."""
     original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
 
@@ -123,7 +121,7 @@ _shared: Final = _Shared()
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
     random: {
         **{
-            name: heeding_fakes(random, name, getattr(_shared, name), "random")
+            name: heed_fakes(random, name, getattr(_shared, name), "random")
             for name in _DRAWS
             if hasattr(random, name)
         },

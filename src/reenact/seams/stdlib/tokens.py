@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.stdlib.chosen import TEXT, Form, formed_value_of, is_genuine
-from reenact.seams.stdlib.rng import SystemRandom, heeding_fakes
+from reenact.seams.stdlib.rng import SystemRandom, heed_fakes
 
 
 class _Secret(SystemRandom):
@@ -49,9 +49,9 @@ _secret: Final = _Secret()
 
 STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
     secrets: {
-        "choice": heeding_fakes(secrets, "choice", _secret.choice, "secrets"),
-        "randbits": heeding_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
-        "randbelow": heeding_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
+        "choice": heed_fakes(secrets, "choice", _secret.choice, "secrets"),
+        "randbits": heed_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
+        "randbelow": heed_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
         "SystemRandom": SystemRandom,
         "token_bytes": _maker(secrets, "token_bytes", _BYTES),
         "token_hex": _maker(secrets, "token_hex", TEXT),

@@ -68,7 +68,7 @@ def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> It
         del _watching[id(context)]
 
 
-def _leading_here() -> Leading:
+def _lead_here() -> Leading:
     lane = lane_for("subprocess")
     found = _leading.get(None) or (_leading.get(lane.context) if lane is not None else None)
     return found or (lambda environment: environment)
@@ -78,7 +78,7 @@ def _leading_here() -> Leading:
 def running() -> Iterator[None]:
     """What is started in the block is part of a process that is recorded already."""
     before = _running.get()
-    _running.set(before or _leading_here())
+    _running.set(before or _lead_here())
     try:
         yield
     finally:
@@ -87,7 +87,7 @@ def running() -> Iterator[None]:
 
 def led(environment: Environment) -> Environment:
     """*environment* as a program that is started now is to have it."""
-    return (_running.get() or _leading_here())(environment)
+    return (_running.get() or _lead_here())(environment)
 
 
 def is_call(args: Any) -> bool:
