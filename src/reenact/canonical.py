@@ -50,7 +50,7 @@ def guarded(encode: _E) -> _E:
     if not _is_memory_limited():
         return encode
 
-    def encode_if_it_fits(value: Any, *options: Any) -> bytes:
+    def encode_if_it_fits(value: object, *options: object) -> bytes:
         room_bytes = _room_bytes(value)
         if room_bytes > _SMALL_BYTES:
             bytearray(room_bytes)
@@ -59,7 +59,7 @@ def guarded(encode: _E) -> _E:
     return cast("_E", encode_if_it_fits)
 
 
-def _room_bytes(value: Any) -> int:
+def _room_bytes(value: object) -> int:
     """About how much the text of *value* needs while it is made."""
     characters, left = 0, [value]
     while left:
@@ -97,11 +97,11 @@ _NAME: Final = re.compile(r"[^\W\d]\w*")
 
 encode_clean: Final[Callable[[Any], bytes]] = guarded(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
-encode_ordered: Final[Callable[[Any], bytes]] = guarded(msgspec.json.Encoder().encode)
+encode_ordered: Final[Callable[[object], bytes]] = guarded(msgspec.json.Encoder().encode)
 """The same with the members of objects in their own order."""
 
 
-def encode(value: Any, profile: Profile = "replay") -> bytes:
+def encode(value: object, profile: Profile = "replay") -> bytes:
     """The canonical text of *value*; :class:`FormatError` with the path of what JSON cannot hold."""
     if profile == "jcs":
         return "".join(_jcs(value, "$", 0)).encode()
@@ -124,7 +124,7 @@ def _may_hold_non_finite(bits: bytes) -> bool:
     return (0x7F in bits and b"\xcb\x7f" in bits) or (0xFF in bits and b"\xcb\xff" in bits)
 
 
-def digest(value: Any, profile: Profile = "replay") -> str:
+def digest(value: object, profile: Profile = "replay") -> str:
     """SHA-256 over the canonical text, written the way the profile writes it."""
     return digest_of_bytes(encode(value, profile), profile)
 
@@ -154,7 +154,7 @@ def child_path(path: str, key: str | int) -> str:
     return f"{path}[{msgspec.json.encode(key.encode('utf-8', 'replace').decode()).decode()}]"
 
 
-def refuse_unholdable(value: Any) -> None:
+def refuse_unholdable(value: object) -> None:
     """Raise :class:`FormatError` for the first thing in *value* that the ``replay`` profile cannot hold."""
     for path, reason in _unholdable(value, "$", 0):
         raise FormatError(reason, json_path=path)
@@ -321,7 +321,7 @@ def _quotes(text: bytes) -> int:
     return text.count(b'"')
 
 
-def read_json_exactly(text: bytes, profile: Profile = "replay") -> Any:
+def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
     """The same, slowly; it knows what is wrong and where."""
     try:
         value = json.loads(
@@ -350,7 +350,7 @@ class _Duplicate(dict[str, Any]):
     key = ""
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
@@ -365,11 +365,11 @@ def _integer_or_double(text: str) -> int | float:
     return value if -(2**63) <= value < 2**64 or not is_double(value) else float(value)
 
 
-def _no_constants(name: str) -> Any:
+def _no_constants(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _refuse_duplicates(value: Any, path: str) -> None:
+def _refuse_duplicates(value: object, path: str) -> None:
     if isinstance(value, _Duplicate):
         raise FormatError(f"the key {value.key!r} appears twice", json_path=path)
     if isinstance(value, dict | list):

@@ -47,7 +47,7 @@ class AgentEvent(msgspec.Struct, frozen=True):
     """Of a call, in its call and its result; of a message, so that one that is told twice is taken once."""
 
 
-CaptureData: TypeAlias = tuple[str, dict[str, Any]]
+CaptureData: TypeAlias = tuple[str, dict[str, object]]
 """The type of a capture event, and its data."""
 
 
@@ -86,11 +86,11 @@ def capture_events(event: AgentEvent, told: Told) -> list[CaptureData]:
     return [_state(event.channel, data)]
 
 
-def _state(kind: str, details: dict[str, Any]) -> CaptureData:
+def _state(kind: str, details: dict[str, object]) -> CaptureData:
     return "state_mutation", {"type": kind, "details": details, "lane": _LANE, "derived": True}
 
 
-def _answered(event: AgentEvent, data: dict[str, Any], told: Told) -> list[CaptureData]:
+def _answered(event: AgentEvent, data: dict[str, object], told: Told) -> list[CaptureData]:
     if event.id is not None and event.id in told.messages:
         return []
     told.messages |= set() if event.id is None else {event.id}
@@ -105,7 +105,7 @@ def _answered(event: AgentEvent, data: dict[str, Any], told: Told) -> list[Captu
     return [("llm_request", asked), ("llm_response", ids | named | ended)]
 
 
-def _tool_event(event: AgentEvent, data: dict[str, Any], told: Told) -> list[CaptureData]:
+def _tool_event(event: AgentEvent, data: dict[str, object], told: Told) -> list[CaptureData]:
     phase, own = data.get("phase"), event.id
     if own is None or phase not in ("call", "result", "error"):
         raise UsageError(f"a tool event needs an id, and call, result or error for its phase, not {phase!r}")
@@ -125,14 +125,14 @@ def _tool_event(event: AgentEvent, data: dict[str, Any], told: Told) -> list[Cap
     return [*found, ("tool_result", outcome | came)]
 
 
-def _digest_of(request: Any) -> str:
+def _digest_of(request: object) -> str:
     try:
         return digest(_plain(request))
     except Exception:  # what has no canonical form has no digest of it either; the event itself says more
         return digest(None)
 
 
-Adapter: TypeAlias = Callable[[Any], Iterable[AgentEvent]]
+Adapter: TypeAlias = Callable[[object], Iterable[AgentEvent]]
 """What one item of a framework's stream says."""
 
 
@@ -189,7 +189,7 @@ class StreamCapture(CaptureRun):
         self.manifest = self._context.finalize(status, message, _plain(output), self.confidence)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """*value* as JSON: models and messages of frameworks by their fields, other objects by their ``repr``."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -247,11 +247,11 @@ def _openai_answer(response: Any) -> AgentEvent:
     return AgentEvent(ASSISTANT, data)
 
 
-def _field(item: Any, name: str) -> Any:
+def _field(item: object, name: str) -> Any:
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
-def _arguments(text: Any) -> Any:
+def _arguments(text: object) -> Any:
     if not isinstance(text, str):
         return text
     try:
@@ -263,7 +263,7 @@ def _arguments(text: Any) -> Any:
 # LangGraph and what is built on it
 
 
-def from_langgraph(item: Any) -> Iterator[AgentEvent]:
+def from_langgraph(item: object) -> Iterator[AgentEvent]:
     """What an item of a graph's ``astream_events`` says, or of ``stream`` and ``astream``.
 
     Of the latter's modes ``updates``, ``values`` and ``custom`` tell of messages; others say nothing.
@@ -311,7 +311,7 @@ def _langgraph_event(event: Mapping[str, Any]) -> Iterator[AgentEvent]:
         yield AgentEvent(LIFECYCLE, {"phase": "node", "name": node})
 
 
-def _tool_came(data: Mapping[str, Any], run_id: str) -> AgentEvent:
+def _tool_came(data: Mapping[str, object], run_id: str) -> AgentEvent:
     if "error" in data:
         return AgentEvent(TOOL, {"phase": "error", "error": data["error"]}, run_id)
     output = data.get("output")
@@ -321,7 +321,7 @@ def _tool_came(data: Mapping[str, Any], run_id: str) -> AgentEvent:
     return AgentEvent(TOOL, {"phase": "result", "result": content}, run_id)
 
 
-def _messages_in(update: Any) -> list[Any]:
+def _messages_in(update: object) -> list[Any]:
     found = update.get("messages") if isinstance(update, Mapping) else None
     return list(found) if isinstance(found, list | tuple) else [found] if found is not None else []
 
@@ -365,7 +365,7 @@ def _text_of(message: Any) -> str:
     return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
-def _last_text(output: Any) -> Any:
+def _last_text(output: object) -> Any:
     """What a graph came to: the last message where it has messages."""
     messages = _messages_in(output)
     return _text_of(messages[-1]) if messages and hasattr(messages[-1], "content") else output

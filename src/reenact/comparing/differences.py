@@ -87,7 +87,7 @@ _BEFORE_CHARACTERS: Final = 30
 """How much of what two long texts have in common is shown before the place where they part."""
 
 
-def shown(value: Any, beside: Any = None) -> str:
+def shown(value: object, beside: object = None) -> str:
     """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
     skipped = 0
     if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:

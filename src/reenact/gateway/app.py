@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import httpx2
@@ -36,7 +36,9 @@ from reenact.seams.http.message import (
 from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 
 
-async def unless_gone(listening: Coroutine[Any, Any, None], work: Coroutine[Any, Any, None]) -> None:
+async def unless_gone(
+    listening: Coroutine[object, object, None], work: Coroutine[object, object, None]
+) -> None:
     """Do *work*; it is cancelled when *listening* to the client is over before it."""
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(listening)

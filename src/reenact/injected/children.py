@@ -103,8 +103,8 @@ def _process_patches(process: ModuleType) -> list[Patch]:
     return [Patch(process.BaseProcess, "start", _start)]
 
 
-def _start(original: Callable[[Any], None]) -> Callable[[Any], None]:
-    def start(self: Any) -> None:
+def _start(original: Callable[[object], None]) -> Callable[[Any], None]:
+    def start(self: object) -> None:
         target = getattr(self, "_target", None)
         token = _starting.set(None if getattr(target, "__module__", "") in POOLS else _born())
         try:
@@ -119,8 +119,8 @@ def _spawn_patches(spawn: ModuleType) -> list[Patch]:
     return [Patch(spawn, "get_preparation_data", _get_preparation_data)]
 
 
-def _get_preparation_data(original: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
-    def get_preparation_data(name: str) -> dict[str, Any]:
+def _get_preparation_data(original: Callable[[str], dict[str, object]]) -> Callable[[str], dict[str, object]]:
+    def get_preparation_data(name: str) -> dict[str, object]:
         """The first thing that a child reads; reading ours begins the run in it."""
         data = original(name)
         born = _starting.get()

@@ -83,7 +83,7 @@ def ask_otherwise(
     return ChangedRequest(edit.value["url"], edit.value["body"], edit.undo[::-1])
 
 
-def undo_changes(request: Any, undo: list[Undo]) -> Any:
+def undo_changes(request: Any, undo: list[Undo]) -> object:
     """The request as the agent made it."""
     edit = _Edit(request)
     for each in undo:
@@ -186,11 +186,11 @@ def _set_system(edit: _Edit, provider: Provider, body: dict[str, Any], system: s
         edit.set(("body", "instructions"), system)
 
 
-def _has_system(items: Any) -> bool:
+def _has_system(items: object) -> bool:
     return isinstance(items, list) and any(map(_is_system, items))
 
 
-def _is_system(item: Any) -> bool:
+def _is_system(item: object) -> bool:
     return isinstance(item, dict) and item.get("role") in _SYSTEM_ROLES
 
 

@@ -221,7 +221,7 @@ class _Log:
         self.events = kept
         return removed
 
-    def with_new_numbers(self, data: dict[str, Any]) -> dict[str, Any]:
+    def with_new_numbers(self, data: dict[str, object]) -> dict[str, object]:
         """The *data* of one of its events, referring to others by their new numbers."""
         if "opened" not in data:
             return data
@@ -267,7 +267,7 @@ def _renumber(logs: list[_Log]) -> Iterator[bytes]:
         yield _line(last, seq + 1, _ended([end.data for end in known], wrote))
 
 
-def _ended(ends: list[dict[str, Any]], wrote: list[str]) -> dict[str, Any]:
+def _ended(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, object]:
     """The end of all: a failure of one is one of the whole, and so is what it wrote."""
     told = {name: value for end in ends for name, value in end.items()}
     if wrote:
@@ -281,7 +281,7 @@ def _content(event: RunEvent) -> bytes:
     return encode_clean([event.type, event.ts, data])
 
 
-def _line(event: RunEvent, seq: int, data: dict[str, Any]) -> bytes:
+def _line(event: RunEvent, seq: int, data: dict[str, object]) -> bytes:
     return encode_clean(msgspec.to_builtins(msgspec.structs.replace(event, seq=seq, data=data)))
 
 

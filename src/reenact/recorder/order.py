@@ -60,7 +60,7 @@ class TaskOrder:
             self._ending_lane = None
             self._ending.release()
 
-    def watch(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
+    def watch(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
         """*coro*, which a new task runs, such that its end is noted."""
         self.running.add(lane)
         if not lane.has_order:
@@ -114,10 +114,10 @@ class _Watched(Coroutine[Any, Any, Any]):
         self._coro = coro
         self._ended = ended
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._coro, name)
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
 
     def send(self, value: Any) -> Any:

@@ -55,19 +55,19 @@ class Payloads:
         self._sink = sink
         self._threshold_bytes = threshold_bytes
 
-    def asked(self, value: Any, *, is_json: bool = False) -> msgspec.Raw:
+    def asked(self, value: object, *, is_json: bool = False) -> msgspec.Raw:
         """What was asked, to be compared in replay."""
         text = self._redactor.redact_json(to_text(value, is_json=is_json))
         return _Raw(text) if len(text) <= self._threshold_bytes else self.stored(text)
 
-    def asked_of_model(self, value: Any, *, is_json: bool = False) -> tuple[bytes, Any]:
+    def asked_of_model(self, value: object, *, is_json: bool = False) -> tuple[bytes, object]:
         """The canonical text, and what it says: *value*, only to be read, where nothing in it changes."""
         plain = to_text(value, is_json=is_json)
         text = self._redactor.redact_json(plain)
         is_itself = is_json and text is plain and is_plain(text)
         return text, value if is_itself else _decode(text)
 
-    def answer(self, value: Any) -> StoredAnswer:
+    def answer(self, value: object) -> StoredAnswer:
         """What was answered; the agent gets it back in replay with its members in order."""
         plain = to_ordered_text(value)
         text = self._redactor.redact_ordered_json(plain)
@@ -75,7 +75,7 @@ class Payloads:
             return StoredAnswer(_Raw(embed(text, value)), text)
         return StoredAnswer(self.stored_answer(text), text, text is not plain)
 
-    def whole(self, data: dict[str, Any], answer: str, *, is_json: bool = False) -> bytes | None:
+    def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
         text = whole_text(data, answer, is_json=is_json)
         is_fit = (
@@ -83,7 +83,7 @@ class Payloads:
         )
         return text if is_fit else None
 
-    def told_text(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> bytes | None:
+    def told_text(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes | None:
         """The text of an event's data that somebody tells of, secrets and all; ``None`` for a large one.
 
         It may be written if the redactor calls it clean; :meth:`told` is for all others.
@@ -96,7 +96,7 @@ class Payloads:
             text = object_text(data, is_json=is_json)
         return text if text is not None and len(text) <= self._threshold_bytes else None
 
-    def told(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> bytes:
+    def told(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The same as it can be written: without secrets, what is large in a blob."""
         if event_type == "llm_response":  # whose members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
@@ -111,7 +111,7 @@ class Payloads:
         text = self._redactor.redact_json(object_text(data, is_json=is_json))
         return text if len(text) <= self._threshold_bytes else encode_clean(self._store_members(text))
 
-    def members(self, data: dict[str, Any], *, is_json: bool = False) -> dict[str, Any]:
+    def members(self, data: dict[str, object], *, is_json: bool = False) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""
         plain = object_text(data, is_json=is_json)
         text = self._redactor.redact_json(plain)
@@ -177,7 +177,7 @@ class Payloads:
         return [line.removesuffix(b"\n") for line in lines]
 
 
-def _request_text(data: dict[str, Any], request: bytes, *, is_json: bool) -> bytes:
+def _request_text(data: dict[str, object], request: bytes, *, is_json: bool) -> bytes:
     """The data of a model call with its *request* and that one's digest."""
     digest = digest_of_bytes(request)
     rest = {name: value for name, value in data.items() if name != "request"}
@@ -186,12 +186,12 @@ def _request_text(data: dict[str, Any], request: bytes, *, is_json: bool) -> byt
     return b'%b,"request":%b,"requestHash":"%b"}' % (text[:-1], request, digest.encode())
 
 
-def frozen_piece(value: Any) -> Any:
+def frozen_piece(value: object) -> object:
     """*value* as it is now: the agent may change what it was handed."""
     return value if isinstance(value, str | bytes) else _Raw(to_ordered_text(value))
 
 
-def _piece_text(piece: Any) -> bytes:
+def _piece_text(piece: object) -> bytes:
     return bytes(piece) if isinstance(piece, _Raw) else to_ordered_text(piece)
 
 
@@ -201,7 +201,7 @@ class _Place(NamedTuple):
     items: int | None
 
     def reference(self) -> dict[str, Any]:
-        where: dict[str, Any] = {"call": self.call_id, "path": list(self.path)}
+        where: dict[str, object] = {"call": self.call_id, "path": list(self.path)}
         if self.items is not None:
             where["items"] = self.items
         return {REF: where}
@@ -219,7 +219,7 @@ class Sharing:
     def __init__(self) -> None:
         self._written: dict[bytes, _Place] = {}
 
-    def shrink(self, call_id: str, value: Any, path: tuple[str, ...] = ()) -> Any:
+    def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
         """*value*, a request about to be written as *call_id*, with references for what is there already.
 
         For one caller at a time, who writes the result before the next one asks.
@@ -236,7 +236,7 @@ class Sharing:
         found = self._written.setdefault(sha256(text).digest(), _Place(call_id, path, None))
         return value if found.call_id == call_id else found.reference()
 
-    def _shrink_list(self, call_id: str, value: list[Any], path: tuple[str, ...]) -> Any:
+    def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
         """The longest beginning known already, then the rest; every new beginning becomes known."""
         chain = sha256()
         size_bytes = known_bytes = 0

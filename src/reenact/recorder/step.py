@@ -70,7 +70,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         self.recorded_pieces = []
         self.opened = self.recorder.stream_began(self.call_id, leave)
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         """A stream handed out *value*."""
         if self.recorded_pieces is None:
             self.begin(lambda: self.close(GeneratorExit()))
@@ -99,7 +99,7 @@ class CaptureStep(msgspec.Struct, eq=False):
             self.recorder.record_outcome(self, error)
 
 
-def leaving(error: BaseException) -> dict[str, Any]:
+def leaving(error: BaseException) -> dict[str, object]:
     """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
 
     A cancellation that came from within is the call's own outcome.

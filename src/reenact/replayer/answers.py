@@ -41,7 +41,7 @@ class Substitution:
         forms = sorted(self._names, key=len, reverse=True)
         self._found = re.compile("|".join(map(_bound, forms))) if forms else None
 
-    def in_value(self, value: Any) -> Any:
+    def in_value(self, value: object) -> Any:
         """A payload with every name replaced; itself where it has none."""
         if self._found is None:
             return value
@@ -98,7 +98,7 @@ def fragments_by_place(text: str) -> list[list[_Fragment]]:
     return [fragments for fragments in places.values() if len(fragments) > 1]
 
 
-def _strings(text: str) -> Iterator[tuple[tuple[Any, ...], int, str]]:
+def _strings(text: str) -> Iterator[tuple[tuple[object, ...], int, str]]:
     """Every string of a JSON text that is no key: its path, where it begins, and itself as it is written."""
     path: list[Any] = []
     key: str | None = None

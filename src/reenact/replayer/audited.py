@@ -54,7 +54,7 @@ def _interpreters() -> Iterator[ModuleType]:
 
 def _announce_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(create)
-    def announced(*arguments: Any, **options: Any) -> Any:
+    def announced(*arguments: object, **options: object) -> object:
         sys.audit(NEW_INTERPRETER)
         return create(*arguments, **options)
 
@@ -63,7 +63,7 @@ def _announce_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def _announce(method: Callable[..., Any], event: str) -> Callable[..., Any]:
     @wraps(method)
-    def announced(sock: socket.socket, *arguments: Any) -> Any:
+    def announced(sock: socket.socket, *arguments: object) -> object:
         # sendmsg names a destination in its fourth argument only, the others in their last.
         if arguments and (event != "socket.sendmsg" or len(arguments) == 4):
             sys.audit(event, sock, arguments[-1])

@@ -74,7 +74,7 @@ class EmptyStep:
     def begin(self, leave: Callable[[], None]) -> None:
         """Nothing comes."""
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         """Nothing comes."""
 
     def give_up(self, error: Exception) -> None:

@@ -110,43 +110,43 @@ def _bind(arguments: tuple[Any, ...]) -> Egress | None:
 _PACKETS: Final = getattr(socket, "AF_PACKET", None)
 
 
-def _lookup_of_name(arguments: tuple[Any, ...]) -> Egress | None:
+def _lookup_of_name(arguments: tuple[object, ...]) -> Egress | None:
     host = _text(arguments[0] or "")
     stays_here = not host or _numeric(host) or is_loopback(host)
     return None if stays_here else Lookup(host)
 
 
-def _lookup_of_address(arguments: tuple[Any, ...]) -> Egress | None:
+def _lookup_of_address(arguments: tuple[object, ...]) -> Egress | None:
     """An address is asked for its name, so here a numeric host does send a question."""
     asked = arguments[0]
     host = _text(asked[0] if isinstance(asked, tuple) else asked)
     return None if is_loopback(host) else Lookup(host)
 
 
-def _spawn(arguments: tuple[Any, ...]) -> Egress:
+def _spawn(arguments: tuple[object, ...]) -> Egress:
     executable, argv = arguments[0], arguments[1]
     return Spawn((_text(executable), *_texts(argv)[1:]))
 
 
-def _spawn_through_shell(arguments: tuple[Any, ...]) -> Egress:
+def _spawn_through_shell(arguments: tuple[object, ...]) -> Egress:
     return Spawn(("/bin/sh", "-c", _text(arguments[0])))
 
 
-def _spawn_on_terminal(arguments: tuple[Any, ...]) -> Egress:
+def _spawn_on_terminal(arguments: tuple[object, ...]) -> Egress:
     return Spawn(_texts(arguments[0]))
 
 
-def _new_interpreter(_: tuple[Any, ...]) -> Egress:
+def _new_interpreter(_: tuple[object, ...]) -> Egress:
     """It has audit hooks of its own, and we are none of them."""
     return Spawn(("(another interpreter in this process)",))
 
 
-def _fork_onto_terminal(_: tuple[Any, ...]) -> Egress:
+def _fork_onto_terminal(_: tuple[object, ...]) -> Egress:
     """The program is named only later, in the child; a new terminal is made for nothing else."""
     return Spawn(("(os.forkpty)",))
 
 
-READERS: Final[Mapping[str, Callable[[tuple[Any, ...]], Egress | None]]] = {
+READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     "socket.bind": _bind,
     "socket.connect": _connect,
     "socket.sendto": _connect,

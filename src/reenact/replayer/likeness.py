@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -47,7 +47,7 @@ class RunLikeness:
     def __init__(
         self,
         source: ReplaySource,
-        request_of: Callable[[RecordedCall], Any],
+        request_of: Callable[[RecordedCall], object],
         evidence: DrawnNames,
     ) -> None:
         """*request_of* gives what a recorded call asked, without what rules leave out."""
@@ -67,7 +67,7 @@ class RunLikeness:
         """Whether an answer may have names or folders that are others here."""
         self.times: list[TimeRead] = []
 
-    def take_first(self, calls: Iterable[RecordedCall], request: Any) -> RecordedCall | None:
+    def take_first(self, calls: Iterable[RecordedCall], request: object) -> RecordedCall | None:
         """The first of *calls* that *request* is; what that takes to be renamed is so from now on."""
         for call in calls:
             try:
@@ -77,7 +77,7 @@ class RunLikeness:
             return call
         return None
 
-    def is_same(self, seq: int, recorded: Any, live: Any) -> bool:
+    def is_same(self, seq: int, recorded: object, live: object) -> bool:
         """Whether two values of the event *seq* are the same; if so, its names are known from now on."""
         try:
             self._accept(self._facts_compare(seq, self._source.times_ms[seq - 1] / 1000, recorded, live))
@@ -97,7 +97,7 @@ class RunLikeness:
         renamed: str = self._requests.in_value(text)
         return renamed if renamed != text else None
 
-    def explain(self, call: RecordedCall, request: Any, places: tuple[Difference, ...]) -> str:
+    def explain(self, call: RecordedCall, request: object, places: tuple[Difference, ...]) -> str:
         """What makes *request* another than that of *call*, to the word, where *places* say less."""
         try:
             self._compare(call, self._request_of(call), request)
@@ -121,10 +121,10 @@ class RunLikeness:
                 kept.append(place)
         return tuple(kept) or places
 
-    def _compare(self, call: RecordedCall, recorded: Any, live: Any) -> Likeness:
+    def _compare(self, call: RecordedCall, recorded: object, live: object) -> Likeness:
         return self._facts_compare(call.seq, call.made_ms / 1000, recorded, live)
 
-    def _facts_compare(self, seq: int, made_s: float, recorded: Any, live: Any) -> Likeness:
+    def _facts_compare(self, seq: int, made_s: float, recorded: object, live: object) -> Likeness:
         facts = Facts(
             seq=seq,
             there=Window(self._source.times_ms[0] / 1000, made_s + _SLACK_S, self._there_zones),
@@ -159,12 +159,12 @@ class RunLikeness:
         self.answers = Substitution([*names, *folders])
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
 
-    def renamed_now(self, answer: Any) -> Any:
+    def renamed_now(self, answer: object) -> object:
         """*answer* under the names that are known by now."""
         self.look_through(answer)
         return self.answers.in_value(answer)
 
-    def look_through(self, answer: Any) -> None:
+    def look_through(self, answer: object) -> None:
         """Learn from an *answer* where the recorded run was; this one is to hear of its own folders."""
         if self.places.are_moved and self.places.look_through("\n".join(_texts_of(answer))):
             self._learn()
@@ -204,7 +204,7 @@ class RunLikeness:
             data = {name: data[name] for name in ("value", "pieces", "error") if name in data}
         return self._whole_text(data)
 
-    def _whole_text(self, data: dict[str, Any]) -> bytes:
+    def _whole_text(self, data: dict[str, object]) -> bytes:
         blobs = (value["$blob"] for value in data.values() if isinstance(value, dict) and "$blob" in value)
         return b"\n".join([encode_clean(data), *map(self._blob, blobs)])
 
@@ -229,7 +229,7 @@ def _pieces_in(answer: bytes) -> list[str]:
     return []
 
 
-def _texts_of(value: Any) -> Iterator[str]:
+def _texts_of(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):

@@ -145,7 +145,7 @@ class TrioLoop(Loop):
 
     def __init__(
         self,
-        token: Any,
+        token: object,
         on_round: Callable[[Loop], None],
         on_dry: Callable[[], None],
         clock: PatientClock,
@@ -203,7 +203,7 @@ class Wait(Protocol):
 
     def set_result(self, result: None, /) -> None: ...
 
-    def __await__(self) -> Generator[Any, Any, None]: ...
+    def __await__(self) -> Generator[object, object, None]: ...
 
 
 class _TrioWait:
@@ -216,11 +216,11 @@ class _TrioWait:
     def set_result(self, _: None, /) -> None:
         self._came.set()
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[object, object, None]:
         return self._came.wait().__await__()  # type: ignore[no-any-return]
 
 
-def running_loop() -> Any:
+def running_loop() -> object:
     """The event loop that the calling code runs on, or the token of its run of trio's; ``None`` elsewhere."""
     if is_on_trio():
         return sys.modules["trio"].lowlevel.current_trio_token()

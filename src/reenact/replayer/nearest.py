@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from reenact.boundary import Lane
 from reenact.comparing.differences import Difference
@@ -18,7 +18,7 @@ from reenact.replayer.lanes import Key, Lanes, RecordedLane
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.likeness import distance, family
 
-Compare: TypeAlias = Callable[[RecordedCall, Any], tuple[Difference, ...]]
+Compare: TypeAlias = Callable[[RecordedCall, object], tuple[Difference, ...]]
 """Where a request differs from that of a recorded call, as far as it matters."""
 
 _LOOKED_AT: Final = 40
@@ -36,7 +36,7 @@ class Nearest:
         self._positions: dict[str | tuple[str, str], int] = {}
         """By lane, or by type and family: how many of the calls have been taken or lent for sure."""
 
-    def to(self, lane: Lane, keys: Sequence[Key], request: Any) -> RecordedCall | None:
+    def to(self, lane: Lane, keys: Sequence[Key], request: object) -> RecordedCall | None:
         """The call to answer *request* with, whose *keys* these are; ``None`` when there is none left."""
         recorded = self._lanes.expected(lane)
         found = self.equal(recorded, keys) if recorded is not None else None
@@ -49,7 +49,7 @@ class Nearest:
             recorded.pass_by(found)
         return found
 
-    def likest(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
+    def likest(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
         """The call of its kind and name, not yet answered, that *request* comes nearest to."""
         recorded = self._lanes.expected(lane)
         kind = key.type, family(key.name)
@@ -75,7 +75,9 @@ class Nearest:
         self._positions[place] = position
         return list(filter(_is_open, calls[position : position + _LOOKED_AT]))
 
-    def _likest(self, calls: list[RecordedCall], kind: tuple[str, str], request: Any) -> RecordedCall | None:
+    def _likest(
+        self, calls: list[RecordedCall], kind: tuple[str, str], request: object
+    ) -> RecordedCall | None:
         if not calls:
             return None
         # What was made before the first outcome that is still to come depends on none that is.

@@ -104,7 +104,7 @@ class TimeRead(msgspec.Struct, frozen=True):
 class Unlike(Exception):
     """Two requests differ in what no renaming explains, first at *path*."""
 
-    def __init__(self, path: str, recorded: Any, live: Any, earlier: Renamed | None = None) -> None:
+    def __init__(self, path: str, recorded: object, live: object, earlier: Renamed | None = None) -> None:
         self.path = path
         self.recorded = recorded
         self.live = live
@@ -196,7 +196,7 @@ class RenamedNames:
         return len(self.by_recorded)
 
 
-def compare(recorded: Any, live: Any, names: RenamedNames, facts: Facts) -> Likeness:
+def compare(recorded: object, live: object, names: RenamedNames, facts: Facts) -> Likeness:
     """How two requests are the same, *names* given; raises :class:`Unlike` where they are not."""
     comparison = _Comparison(recorded, live, names, facts)
     comparison.compare(recorded, live, "$")
@@ -207,7 +207,7 @@ def compare(recorded: Any, live: Any, names: RenamedNames, facts: Facts) -> Like
 class _Comparison:
     """One comparison of two requests."""
 
-    def __init__(self, recorded: Any, live: Any, names: RenamedNames, facts: Facts) -> None:
+    def __init__(self, recorded: object, live: object, names: RenamedNames, facts: Facts) -> None:
         self._whole = recorded, live
         self._names = names
         self._facts = facts
@@ -219,7 +219,7 @@ class _Comparison:
         self.times: list[TimeRead] = []
         self.moved: list[Renamed] = []
 
-    def compare(self, one: Any, other: Any, path: str) -> None:
+    def compare(self, one: object, other: object, path: str) -> None:
         """Raise where the values at *path* are not alike."""
         if isinstance(one, str) and isinstance(other, str):
             self._compare_texts(one, other, path)
@@ -234,7 +234,7 @@ class _Comparison:
         elif one != other:
             self._compare_numbers(one, other, path)
 
-    def _may_skip(self, one: Any, other: Any) -> bool:
+    def _may_skip(self, one: object, other: object) -> bool:
         """Equal values hold nothing to look at, unless a name in them means another one by now."""
         return not self._names and not self._tried and are_same(one, other)
 
@@ -249,7 +249,7 @@ class _Comparison:
 
     # Objects and numbers
 
-    def _compare_objects(self, one: dict[str, Any], other: dict[str, Any], path: str) -> None:
+    def _compare_objects(self, one: dict[str, object], other: dict[str, object], path: str) -> None:
         for key in (key for key in one if key in other):
             if not self._may_skip(one[key], other[key]):
                 self.compare(one[key], other[key], child_path(path, key))
@@ -266,7 +266,7 @@ class _Comparison:
             left.remove(found)
 
     def _is_member(
-        self, one: dict[str, Any], key: str, other: dict[str, Any], key_here: str, path: str
+        self, one: dict[str, object], key: str, other: dict[str, object], key_here: str, path: str
     ) -> bool:
         """Whether two members are the same whose keys are generated names; if so, from now on."""
         before = self._snapshot()

@@ -35,7 +35,7 @@ def mismatch(
     source: ReplaySource,
     lane: Lane,
     key: Key,
-    request: Any,
+    request: object,
     expected: RecordedCall | None,
     unmade: RecordedCall | None,
     *,
@@ -114,7 +114,7 @@ def _note_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
 
 
 def _is_reordered(
-    source: ReplaySource, expected: RecordedCall, request: Any, places: tuple[Difference, ...]
+    source: ReplaySource, expected: RecordedCall, request: object, places: tuple[Difference, ...]
 ) -> bool:
     """Whether both say the same words; where all places are known, what is equal need not be looked at."""
     if not places or len(places) >= MAX_DIFFERENCES:
@@ -148,7 +148,7 @@ def _parts(value: Any) -> Counter[str]:
     return found
 
 
-def unplaced(key: Key, request: Any) -> ReplayDivergence:
+def unplaced(key: Key, request: object) -> ReplayDivergence:
     """The call *key* was made by code that belongs to no run, while several are open."""
     return ReplayDivergence(
         code="event_unexpected",
@@ -369,7 +369,7 @@ def _called_from() -> _CalledFrom:
     return {"source_line": frames[0] if frames else None, "callers": frames[1:]}
 
 
-def _observed_data(key: Key, request: Any) -> dict[str, Any]:
+def _observed_data(key: Key, request: object) -> dict[str, object]:
     if key.type == "tool_call":
         return {"tool": key.name, "args": request}
     if key.type == "llm_request" or not isinstance(request, dict):
@@ -403,7 +403,7 @@ def _name_members(event_type: str, name: str) -> dict[str, str]:
 
 
 def _near(
-    source: ReplaySource, key: Key, request: Any, expected: RecordedCall | None, volatile: VolatileKeys
+    source: ReplaySource, key: Key, request: object, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
     same = source.named(key.type, key.name)

@@ -188,7 +188,7 @@ class ReplayStep:
     def begin(self, leave: Callable[[], None]) -> None:
         """Nor is a stream."""
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         """Nor are its pieces."""
 
     def give_up(self, error: Exception) -> None:
@@ -302,5 +302,5 @@ class BesideStep(ReplayStep):
         """No event of the run's has happened."""
 
 
-def _size(pieces: list[Any] | None) -> int:
+def _size(pieces: list[object] | None) -> int:
     return sum(len(piece) for piece in pieces or () if isinstance(piece, str | bytes))

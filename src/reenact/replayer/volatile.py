@@ -55,13 +55,13 @@ class VolatileKeys:
         """What a recorded call asked, without its volatile parts."""
         return self.without_volatile(call.type, call.name, self._source.request(call))
 
-    def without_volatile(self, event_type: str, name: str, request: Any) -> Any:
+    def without_volatile(self, event_type: str, name: str, request: object) -> Any:
         """*request* without its volatile parts."""
         if not self._masking.may_apply(event_type, name):
             return request
         return self._masking.masked(event_type, name, request)
 
-    def differences(self, call: RecordedCall, request: Any) -> tuple[Difference, ...]:
+    def differences(self, call: RecordedCall, request: object) -> tuple[Difference, ...]:
         """Where *request* differs from that of the recorded *call*, volatile parts aside."""
         return self._masking.differences(call.type, call.name, self._source.request(call), request)
 
@@ -71,7 +71,7 @@ class VolatileKeys:
         rules = suggested(describe_call(key.type, key.name), places)
         return tuple(rule for rule in rules if str(rule) not in known)
 
-    def _key(self, event_type: str, name: str, request: Any) -> Key:
+    def _key(self, event_type: str, name: str, request: object) -> Key:
         masked = self._masking.masked(event_type, name, request)
         digest = sha256(encode_clean(masked)).digest()
         return Key(event_type, _mask_name(name, request, masked), digest, is_masked=True)

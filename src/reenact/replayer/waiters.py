@@ -91,24 +91,24 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
 
     def __init__(
         self,
-        coro: Coroutine[Any, Any, Any],
-        turn: Callable[[], Coroutine[Any, Any, None]],
-        ended: Callable[[Any, BaseException | None], None],
+        coro: Coroutine[object, object, object],
+        turn: Callable[[], Coroutine[object, object, None]],
+        ended: Callable[[object, BaseException | None], None],
     ) -> None:
         self._coro = coro
         self._tell_end = ended
         self._make_turn = turn
-        self._turn: Coroutine[Any, Any, None] | None = None
+        self._turn: Coroutine[object, object, None] | None = None
         self._answer: Any = None
         self._error: Exception | None = None
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._coro, name)
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         if self._turn is None:
             return self._run(lambda: self._coro.send(value))
         try:
@@ -125,7 +125,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
     def close(self) -> None:
         (self._turn or self._coro).close()
 
-    def _run(self, step: Callable[[], Any]) -> Any:
+    def _run(self, step: Callable[[], object]) -> Any:
         try:
             return step()
         except StopIteration as end:

@@ -163,7 +163,7 @@ class CaptureRun(Run):
         self._context.record_event("run_start", told | files)
         return self
 
-    def _look_at_files(self) -> dict[str, Any]:
+    def _look_at_files(self) -> dict[str, object]:
         """What ``run_start`` says of the files that are recorded, if any are."""
         order = self._workspace
         if order is None:
@@ -229,7 +229,7 @@ class CaptureRun(Run):
         is_own = lane is not None and lane.context is self._context and lane.within is None
         return is_own and not is_any_under_way(self._context)
 
-    def surroundings(self) -> dict[str, Any]:
+    def surroundings(self) -> dict[str, object]:
         """What the run says of where and how it began."""
         facts = {"python": sys.version.split()[0], **self.where()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
@@ -237,7 +237,7 @@ class CaptureRun(Run):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
-    def where(self) -> dict[str, Any]:
+    def where(self) -> dict[str, object]:
         """By what a replay elsewhere recognises folders and local times of this run."""
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)

@@ -461,7 +461,7 @@ def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called
     return encode_clean(value)
 
 
-def referred_calls(value: Any) -> set[str]:
+def referred_calls(value: object) -> set[str]:
     """The calls whose requests *value* repeats."""
     if isinstance(value, list):
         return set().union(*map(referred_calls, value))

@@ -42,21 +42,21 @@ class Run:
         return uuid4(self.rng)
 
     def memory_read(
-        self, path: str, read: Callable[[], Any], *, group_id: str | None = None, source: str | None = None
+        self, path: str, read: Callable[[], object], *, group_id: str | None = None, source: str | None = None
     ) -> Any:
         """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
         request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
         return instant(Instant("state_mutation", request, is_read=True), read)
 
     def memory_write(
-        self, path: str, value: Any, *, group_id: str | None = None, source: str | None = None
+        self, path: str, value: object, *, group_id: str | None = None, source: str | None = None
     ) -> None:
         """Record that *value* was written to the agent's memory; in replay it must be the same."""
         request = {"type": "memory_write", "path": path, "content": value}
         request |= _known(group_id=group_id, source=source)
         instant(Instant("state_mutation", request), lambda: None)
 
-    def state_mutation(self, kind: str, **details: Any) -> None:
+    def state_mutation(self, kind: str, **details: object) -> None:
         """Record a change of state, such as ``file_write``; in replay it must be the same."""
         instant(Instant("state_mutation", {"type": kind, "details": details}), lambda: None)
 
@@ -92,7 +92,7 @@ class Run:
             raise UsageError("step_utility: no tool was called yet in this task")
         self.state_mutation("step_utility", callId=lane.latest_tool, step_utility=float(utility))
 
-    def side_effect(self, tag: str, **details: Any) -> None:
+    def side_effect(self, tag: str, **details: object) -> None:
         """Record that the tool that is running now did something to the world, such as ``deploy``."""
         self.state_mutation("side_effect", tag=tag, **details)
 
@@ -136,5 +136,5 @@ class PlanStep:
         self.iterations = 1
 
 
-def _known(**facts: Any) -> dict[str, Any]:
+def _known(**facts: object) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}

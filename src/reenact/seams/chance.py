@@ -15,7 +15,7 @@ _MONOTONIC = Instant("nondeterministic", {"source": "clock", "key": "monotonic"}
 _RANDOM = Instant("nondeterministic", {"source": "rng", "key": "random"}, is_plain=True)
 
 
-def instant(moment: Instant, produce: Callable[[], Any]) -> Any:
+def instant(moment: Instant, produce: Callable[[], object]) -> Any:
     """The value of *moment* in the current run; outside any run it is just produced."""
     lane = current_lane()
     return produce() if lane is None else lane.context.instant(moment, lane, produce)

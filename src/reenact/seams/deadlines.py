@@ -46,7 +46,7 @@ _ahead: Final[WeakKeyDictionary[Any, float]] = WeakKeyDictionary()
 """How far the clock of a replayed event loop is ahead of the real one: as far as was not slept."""
 
 
-lane_of_job: Final[WeakKeyDictionary[Future[Any], Lane]] = WeakKeyDictionary()
+lane_of_job: Final[WeakKeyDictionary[Future[object], Lane]] = WeakKeyDictionary()
 """The jobs of executors that are not started by somebody outside of any run."""
 
 
@@ -93,7 +93,7 @@ def patches() -> list[Patch]:
 # Timers of event loops
 
 
-def loop_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
     """``time`` of an event loop, but what was not slept has passed all the same."""
 
     def time(self: Any) -> float:
@@ -106,7 +106,7 @@ def loop_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
     return time
 
 
-def call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+def call_at(original: Callable[..., object]) -> Callable[..., Any]:
     """``call_at`` of an event loop, but its timers go off in their turn."""
 
     def call_at(self: Any, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -121,7 +121,7 @@ def call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     return call_at
 
 
-def call_later(original: Callable[..., Any]) -> Callable[..., Any]:
+def call_later(original: Callable[..., object]) -> Callable[..., Any]:
     """``call_later`` of an event loop that does not build on ``call_at``."""
 
     def call_later(self: Any, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -149,7 +149,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
     return reschedule
 
 
-def in_turn(original: Callable[..., Any]) -> Callable[..., Any]:
+def in_turn(original: Callable[..., object]) -> Callable[..., Any]:
     """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -274,9 +274,9 @@ RAN_OUT: Final = _RanOut()
 def wait_with_deadline(
     kind: str,
     seconds: float,
-    attempt: Callable[[float], Any],
+    attempt: Callable[[float], object],
     unlocked: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> Any:
+) -> object:
     """What *attempt* comes to that waits so many seconds, or ``RAN_OUT``, which it comes back with in vain.
 
     *unlocked* lets go, for a while, of what others need to go on.
@@ -350,10 +350,10 @@ def _condition_wait(original: Callable[..., bool]) -> Callable[..., bool]:
     return wait
 
 
-def _condition_wait_for(original: Callable[..., Any]) -> Callable[..., Any]:
+def _condition_wait_for(original: Callable[..., object]) -> Callable[..., object]:
     def wait_for(
-        self: threading.Condition, predicate: Callable[[], Any], timeout: float | None = None
-    ) -> Any:
+        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
+    ) -> object:
         if timeout is None or _now.is_waiting:
             return original(self, predicate, timeout)
         outcome = wait_with_deadline(
@@ -391,7 +391,7 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
 
 def _join(original: Callable[..., None]) -> Callable[..., None]:
     def join(self: threading.Thread, timeout: float | None = None) -> None:
-        def attempt(seconds: float) -> Any:
+        def attempt(seconds: float) -> object:
             original(self, seconds)
             return RAN_OUT if self.is_alive() else None
 
@@ -403,9 +403,9 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
     return join
 
 
-def _get(original: Callable[..., Any]) -> Callable[..., Any]:
+def _get(original: Callable[..., object]) -> Callable[..., object]:
     def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
-        def attempt(seconds: float) -> Any:
+        def attempt(seconds: float) -> object:
             try:
                 return original(self, True, seconds)
             except queue.Empty:
@@ -421,11 +421,11 @@ def _get(original: Callable[..., Any]) -> Callable[..., Any]:
     return get
 
 
-def _result(original: Callable[..., Any]) -> Callable[..., Any]:
+def _result(original: Callable[..., object]) -> Callable[..., Any]:
     """``result`` or ``exception`` of an executor's job."""
 
     def result(self: Any, timeout: float | None = None) -> Any:
-        def attempt(seconds: float) -> Any:
+        def attempt(seconds: float) -> object:
             try:
                 return original(self, seconds)
             except TimeoutError as error:
@@ -472,8 +472,8 @@ def _is_enough(found: Any, return_when: str) -> bool:
     )
 
 
-def _as_completed(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    def as_completed(fs: Iterable[Future[Any]], timeout: float | None = None) -> Iterator[Any]:
+def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., Iterator[Any]]:
+    def as_completed(fs: Iterable[Future[object]], timeout: float | None = None) -> Iterator[object]:
         lane = current_lane()
         if timeout is None or lane is None or not lane.has_order:
             return original(fs, timeout)
@@ -485,7 +485,7 @@ def _as_completed(original: Callable[..., Iterator[Any]]) -> Callable[..., Itera
     return as_completed
 
 
-def _told(jobs: Iterator[Any], lane: Lane, name: str) -> Iterator[Any]:
+def _told(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[Any]:
     try:
         yield from jobs
     except TimeoutError:
@@ -493,7 +493,7 @@ def _told(jobs: Iterator[Any], lane: Lane, name: str) -> Iterator[Any]:
         raise
 
 
-def _completed_in_turn(jobs: list[Future[Any]], seconds: float, lane: Lane, name: str) -> Iterator[Any]:
+def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
     """The jobs as they end, until the deadline passes, if it is to."""
     ended: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
     """``None`` when the deadline has passed."""

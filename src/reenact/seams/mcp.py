@@ -42,10 +42,10 @@ def _call_of(method: str, params: Params, server: Any) -> Call:
     return Call("tool", name, request, facts, empty=lambda: {"content": []})
 
 
-def _sent(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def _sent(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     """A request or notification that a session hands to its dispatcher."""
 
-    def send(self: Any, method: str, params: Params, *rest: Any, **options: Any) -> Awaitable[Any]:
+    def send(self: object, method: str, params: Params, *rest: object, **options: object) -> Awaitable[Any]:
         caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
         if caller.f_globals.get("__name__") != _SESSION or current_lane() is None:
             return original(self, method, params, *rest, **options)
@@ -55,7 +55,7 @@ def _sent(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
     return send
 
 
-async def _crossed(call: Call, send: Callable[[], Awaitable[Any]]) -> Any:
+async def _crossed(call: Call, send: Callable[[], Awaitable[object]]) -> object:
     async with crossing(call) as step:
         if step.live:
             with outside():
@@ -66,7 +66,7 @@ async def _crossed(call: Call, send: Callable[[], Awaitable[Any]]) -> Any:
 def _run(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     """A dispatcher's receiving: what a server asks while it works on a call is part of that call."""
 
-    async def run(self: Any, on_request: Any, *rest: Any, **options: Any) -> None:
+    async def run(self: object, on_request: object, *rest: object, **options: object) -> None:
         if getattr(on_request, "__module__", None) != _SESSION:
             await original(self, on_request, *rest, **options)
             return
@@ -89,7 +89,7 @@ def _session_patches(module: ModuleType) -> list[Patch]:
     ]
 
 
-def _is_clients(session: Any) -> bool:
+def _is_clients(session: object) -> bool:
     """Servers' sessions send requests too; these are part of what the client asked."""
     module = sys.modules.get(_SESSION)
     return module is not None and isinstance(session, module.ClientSession) and current_lane() is not None
@@ -116,7 +116,7 @@ def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awai
 
 
 def _send_notification(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    async def send_notification(self: Any, notification: Any, *rest: Any, **options: Any) -> None:
+    async def send_notification(self: object, notification: object, *rest: object, **options: object) -> None:
         if not _is_clients(self):
             await original(self, notification, *rest, **options)
             return
@@ -130,7 +130,7 @@ def _send_notification(original: Callable[..., Awaitable[None]]) -> Callable[...
 def _receive_loop(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     """What a server asks while it works on a call is part of that call."""
 
-    async def receive_loop(self: Any) -> None:
+    async def receive_loop(self: object) -> None:
         if not _is_clients(self):
             await original(self)
             return
@@ -143,8 +143,8 @@ def _receive_loop(original: Callable[..., Awaitable[None]]) -> Callable[..., Awa
 # Transports
 
 
-def _spawn(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    async def create_process(command: str, args: list[str], *rest: Any, **options: Any) -> Any:
+def _spawn(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    async def create_process(command: str, args: list[str], *rest: object, **options: object) -> object:
         # Where the server's program lies differs between machines, so it is told but not compared.
         facts = {"mcp": {"command": command, "args": args}}
         async with crossing(Call("process", "mcp server", {"transport": "stdio"}, facts, empty=dict)) as step:
@@ -277,7 +277,7 @@ class _SilentEvents:
         self._first = SimpleNamespace(event="endpoint", data=url, id="", retry=None)
         self.response = SimpleNamespace(raise_for_status=lambda: None, status_code=200, headers={})
 
-    async def aiter_sse(self) -> AsyncIterator[Any]:
+    async def aiter_sse(self) -> AsyncIterator[object]:
         import anyio
 
         yield self._first
@@ -288,7 +288,7 @@ class _SilentEvents:
 
 
 def _terminate_session(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    async def terminate_session(self: Any, client: Any) -> None:
+    async def terminate_session(self: object, client: object) -> None:
         with outside():
             await original(self, client)
 

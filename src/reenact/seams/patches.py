@@ -91,7 +91,7 @@ def _restore(patch: Patch, applied: _Applied) -> None:
         setattr(patch.owner, patch.name, applied.original)
 
 
-def _chain(patch: Patch) -> list[Any]:
+def _chain(patch: Patch) -> list[object]:
     """What is at the place of *patch*, and what that wraps, in turn."""
     function = vars(patch.owner).get(patch.name)
     chain = [function]

@@ -27,16 +27,16 @@ def _joblib_patches(backends: ModuleType) -> list[Patch]:
     return [Patch(backends.AutoBatchingMixin, "compute_batch_size", _compute_batch_size)]
 
 
-def _compute_batch_size(original: Callable[[Any], int]) -> Callable[[Any], int]:
-    def compute_batch_size(self: Any) -> int:
+def _compute_batch_size(original: Callable[[object], int]) -> Callable[[object], int]:
+    def compute_batch_size(self: object) -> int:
         """joblib makes one job of several calls by how long they take, which is another time in replay."""
         return original(self) if current_lane() is None else 1
 
     return compute_batch_size
 
 
-def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
-    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+def _submit(original: Callable[..., Future[object]]) -> Callable[..., Future[Any]]:
+    def submit(self: object, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[object]:
         lane = current_lane()
         if lane is None:
             return original(self, fn, *args, **kwargs)
@@ -57,15 +57,15 @@ class Job:
         self._lane = lane
         lane.next_call()
         self.step: Step = lane.context.step(call, lane)
-        self.promised: Future[Any] = Future()
+        self.promised: Future[object] = Future()
         """Done when the outcome is recorded, and no sooner: the run may end as soon as the agent has it."""
 
-    def follow(self, future: Future[Any]) -> None:
+    def follow(self, future: Future[object]) -> None:
         """The job runs; *future* will tell, and whoever is called back then is in the job's lane."""
         future.add_done_callback(lambda done: run_in_lane(self._lane, lambda: self._record(done)))
         self.promised.add_done_callback(lambda promised: promised.cancelled() and future.cancel())
 
-    def _record(self, future: Future[Any]) -> None:
+    def _record(self, future: Future[object]) -> None:
         try:
             answer = future.result()
         except BaseException as error:
@@ -75,7 +75,7 @@ class Job:
             self.answered(answer)
             self._keep(answer, None)
 
-    def answered(self, answer: Any) -> None:
+    def answered(self, answer: object) -> None:
         """The job ran, with that outcome."""
         self.step.answer = answer
         self.step.close(None)
@@ -98,7 +98,7 @@ class Job:
             self.step.close(None)
             self._keep(self.step.answer, None)
 
-    def _keep(self, answer: Any, error: BaseException | None) -> None:
+    def _keep(self, answer: object, error: BaseException | None) -> None:
         """Keep the promise, unless nobody wants it any more."""
         if not self.promised.set_running_or_notify_cancel():
             return
@@ -108,20 +108,20 @@ class Job:
             self.promised.set_result(answer)
 
 
-def job_call(fn: Any, **given: Any) -> Call:
+def job_call(fn: object, **given: object) -> Call:
     """A job that calls *fn*, with all that it is given."""
     bound = _bound_in(fn)
     return Call("process", job_name(fn), given | {"bound": bound} if bound else given)
 
 
-def job_name(fn: Any) -> str:
+def job_name(fn: object) -> str:
     """``map`` submits its function within another one, which takes it through a chunk of arguments."""
     while isinstance(fn, partial):
         fn = next(filter(callable, fn.args), fn.func)
     return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
-def _bound_in(fn: Any, depth: int = 4) -> Any:
+def _bound_in(fn: object, depth: int = 4) -> object:
     """The arguments that *fn* brings along: those of a partial, or what an object that is called shows."""
     if isinstance(fn, partial):
         given = [each for each in (fn.func, *fn.args) if not isinstance(each, _PLAIN_CALLABLES)]
@@ -135,7 +135,7 @@ def _bound_in(fn: Any, depth: int = 4) -> Any:
     return {name: _outline(value, depth) for name, value in shown.items()}
 
 
-def _outline(value: Any, depth: int) -> Any:
+def _outline(value: object, depth: int) -> Any:
     """*value*, with what is callable by its name and what it brings along."""
     if isinstance(value, list | tuple):
         return [_outline(each, depth) for each in value]

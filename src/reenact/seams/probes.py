@@ -43,7 +43,7 @@ _probed: Final[WeakKeyDictionary[socket.socket, _State]] = WeakKeyDictionary()
 
 
 def _connect(original: Callable[..., None]) -> Callable[..., None]:
-    def connect(self: socket.socket, address: Any, /) -> None:
+    def connect(self: socket.socket, address: object, /) -> None:
         call = _probe(self, address)
         if call is None:
             original(self, address)
@@ -58,7 +58,7 @@ def _connect(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _connect_ex(original: Callable[..., int]) -> Callable[..., int]:
-    def connect_ex(self: socket.socket, address: Any, /) -> int:
+    def connect_ex(self: socket.socket, address: object, /) -> int:
         call = _probe(self, address)
         if call is None:
             return original(self, address)
@@ -93,7 +93,7 @@ def _probe(connecting: socket.socket, address: Any) -> Call | None:
     return Call("network", f"CONNECT {url}", {"connect": url}, is_json=True)
 
 
-def _hold(connected: socket.socket, address: Any, *, is_connected: bool) -> None:
+def _hold(connected: socket.socket, address: object, *, is_connected: bool) -> None:
     _probed[connected] = _State(address, is_connected)
     connected.__class__ = _Probed
 
@@ -107,8 +107,8 @@ def _begin_use(connected: socket.socket) -> None:
         _socket.socket.connect(connected, state.address)
 
 
-def _using(name: str) -> Callable[..., Any]:
-    def use(self: socket.socket, *args: Any, **options: Any) -> Any:
+def _using(name: str) -> Callable[..., object]:
+    def use(self: socket.socket, *args: object, **options: object) -> object:
         _begin_use(self)
         return getattr(self, name)(*args, **options)
 
@@ -124,7 +124,7 @@ class _Probed(socket.socket):
         if _probed[self].is_connected:
             super().shutdown(how)
 
-    def getpeername(self) -> Any:
+    def getpeername(self) -> object:
         return super().getpeername() if _probed[self].is_connected else _probed[self].address
 
 

@@ -36,7 +36,7 @@ def _listen(original: Callable[..., None]) -> Callable[..., None]:
 PATCHES: Final = [Patch(socket.socket, "listen", _listen)]
 
 
-def note_server(server: Any) -> None:
+def note_server(server: object) -> None:
     """*server* listens from now on; it is the run's if the code that runs here is."""
     _servers[:] = [each for each in _servers if each.is_serving()]
     if current_lane() is not None:

@@ -121,7 +121,7 @@ def _is_waited_for(frame: FrameType | None) -> bool:
 
 
 def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
-    def as_completed(fs: Any, **options: Any) -> Iterator[Any]:
+    def as_completed(fs: Any, **options: Any) -> Iterator[object]:
         """The original starts bare coroutines in the order of a set; this one in the order given."""
         if current_lane() is not None and not asyncio.iscoroutine(fs) and not asyncio.isfuture(fs):
             fs = [asyncio.ensure_future(item) for item in fs]
@@ -154,7 +154,7 @@ def _is_pool_worker(thread: threading.Thread) -> bool:
 
 
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
-    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[object]:
         lane = current_lane()
         if lane is None:
             future: Future[Any] = original(self, fn, *args, **kwargs)
@@ -186,10 +186,10 @@ class _JobEnding:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self._lock = threading.Lock()
-        self._future: Future[Any] | None = None
+        self._future: Future[object] | None = None
         self._has_returned = False
 
-    def has(self, future: Future[Any]) -> None:
+    def has(self, future: Future[object]) -> None:
         lane_of_job[future] = self.lane
         future.add_done_callback(self._tell)
         with self._lock:
@@ -205,21 +205,21 @@ class _JobEnding:
         if future is not None:
             self._listen(future)
 
-    def _tell(self, _: Future[Any]) -> None:
+    def _tell(self, _: Future[object]) -> None:
         self.lane.context.lane_told(self.lane)
         tell_for(self.lane)
 
-    def _listen(self, future: Future[Any]) -> None:
+    def _listen(self, future: Future[object]) -> None:
         _ended[future] = next(_endings)
         future.add_done_callback(self._end)
 
-    def _end(self, _: Future[Any]) -> None:
+    def _end(self, _: Future[object]) -> None:
         tell_for(None)
         self.lane.context.lane_ended(self.lane)
 
 
 _endings: Final = itertools.count(1)
-_ended: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
+_ended: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
 """In which order tasks, and the jobs of executors, ended."""
 
 
@@ -237,7 +237,7 @@ class _AsTheyEnded(set[Any]):
         return first
 
 
-def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., Any]:
+def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., object]:
     async def wait(*args: Any, **options: Any) -> tuple[set[Any], set[Any]]:
         done, pending = await original(*args, **options)
         return _AsTheyEnded(done) if current_lane() is not None else done, pending
@@ -245,15 +245,17 @@ def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-def _jobs_in_order(original: Callable[..., Any]) -> Callable[..., Any]:
-    def done_and_not_done(done: set[Any], not_done: set[Any]) -> Any:
+def _jobs_in_order(original: Callable[..., object]) -> Callable[..., object]:
+    def done_and_not_done(done: set[object], not_done: set[object]) -> object:
         return original(_AsTheyEnded(done) if current_lane() is not None else done, not_done)
 
     return done_and_not_done
 
 
-def _yield_as_they_ended(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    def yield_finished_futures(fs: list[Future[Any]], *rest: Any, **options: Any) -> Iterator[Any]:
+def _yield_as_they_ended(original: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
+    def yield_finished_futures(
+        fs: list[Future[object]], *rest: object, **options: object
+    ) -> Iterator[object]:
         """``as_completed`` has those that were over before it looked in the order of a set, last first."""
         fs.sort(key=lambda future: -_ended.get(future, sys.maxsize))
         return original(fs, *rest, **options)
@@ -261,8 +263,10 @@ def _yield_as_they_ended(original: Callable[..., Iterator[Any]]) -> Callable[...
     return yield_finished_futures
 
 
-def _put_by_task(original: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any, Any], Awaitable[None]]:
-    async def put(self: Any, item: Any) -> None:
+def _put_by_task(
+    original: Callable[[object, object], Awaitable[None]],
+) -> Callable[[object, object], Awaitable[None]]:
+    async def put(self: object, item: object) -> None:
         lane = current_lane()
         if lane is not None:
             await lane.context.turn_to_put(lane)
@@ -272,7 +276,7 @@ def _put_by_task(original: Callable[[Any, Any], Awaitable[None]]) -> Callable[[A
 
 
 def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
-    def put(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    def put(self: object, item: object, block: bool = True, timeout: float | None = None) -> None:
         lane = current_lane()
         if lane is not None:
             lane.context.putting(lane)
@@ -303,7 +307,7 @@ class _SimpleQueue(queue.SimpleQueue[Any]):
     def __init__(self) -> None:
         self._putting = threading.RLock()
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
         lane = current_lane()
         if lane is None:
             super().put(item, block, timeout)
@@ -313,7 +317,7 @@ class _SimpleQueue(queue.SimpleQueue[Any]):
             super().put(item, block, timeout)
             lane.context.has_put(lane)
 
-    def put_nowait(self, item: Any) -> None:
+    def put_nowait(self, item: object) -> None:
         self.put(item)
 
 
@@ -321,7 +325,7 @@ _PLAIN_QUEUE: Final = queue.SimpleQueue
 _OF_PYTHON: Final = ("asyncio.", "concurrent.", "logging.", "multiprocessing.", "reenact.")
 
 
-def run_in_thread(lane: Lane, run: Callable[[], Any], function: str = "") -> Any:
+def run_in_thread(lane: Lane, run: Callable[[], object], function: str = "") -> Any:
     """All that a thread does, in *lane*, which is over then; *function* is its own, see ``own_function``."""
     try:
         return run_job(lane, run, function)
@@ -330,7 +334,7 @@ def run_in_thread(lane: Lane, run: Callable[[], Any], function: str = "") -> Any
         lane.context.lane_ended(lane)
 
 
-def run_job(lane: Lane, run: Callable[[], Any], function: str) -> Any:
+def run_job(lane: Lane, run: Callable[[], object], function: str) -> object:
     """Run a job in *lane*, up to its end, which nobody who waits for it has been told yet."""
     how = ""
     try:
@@ -347,7 +351,7 @@ def run_job(lane: Lane, run: Callable[[], Any], function: str) -> Any:
 # What came of a task
 
 
-def own_function(work: Any) -> str:
+def own_function(work: object) -> str:
     """The name of the agent's own function that *work* runs; empty for a library's."""
     while isinstance(work, partial):
         work = next(filter(callable, work.args), work.func)
@@ -359,7 +363,7 @@ def own_function(work: Any) -> str:
     return own_function(function) if function is not None else ""
 
 
-def describe_end(function: str, answer: Any, error: BaseException | None) -> str:
+def describe_end(function: str, answer: object, error: BaseException | None) -> str:
     """How a task of the agent's own *function* ended, short enough to stand in the recorded order."""
     if is_cancellation(error):
         return f"{function} {CANCELLED}".strip()
@@ -410,7 +414,7 @@ def _outline(value: Any, depth: int) -> Iterator[str]:
         yield f"<{kind.__qualname__}>"
 
 
-def run_in_lane(lane: Lane, work: Callable[[], Any]) -> Any:
+def run_in_lane(lane: Lane, work: Callable[[], object]) -> object:
     """Do *work* in *lane*, also where it enters a context of its own (``asyncio.to_thread`` does)."""
     me = threading.get_ident()
     before = lane_var.get()

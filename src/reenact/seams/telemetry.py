@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from sys import _getframe
 from types import FrameType, ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reenact.boundary import current_lane, outside
 from reenact.library import is_library, is_standard
@@ -67,7 +67,7 @@ class Beside(NamedTuple):
 
 
 def traffic_beside(
-    method: str, url: str, headers: Mapping[str, str], body: Any, *, is_elsewhere: bool = False
+    method: str, url: str, headers: Mapping[str, str], body: object, *, is_elsewhere: bool = False
 ) -> Beside | None:
     """What a request is, where it is traffic beside the run; ``None`` where it belongs to the run.
 
@@ -138,7 +138,7 @@ def _agents_patches(processors: ModuleType) -> list[Patch]:
 def _reported(original: Callable[..., None]) -> Callable[..., None]:
     """A thread that it starts is no child of the run, whose later children would be counted from there."""
 
-    def report(*args: Any, **options: Any) -> None:
+    def report(*args: object, **options: object) -> None:
         lane = current_lane()
         if lane is None or lane.context.time_passes(lane):
             with outside():

@@ -21,14 +21,14 @@ Approve: TypeAlias = Callable[[Call, Decision], bool]
 
 
 def gated(
-    fn: Callable[..., Any], call: Callable[..., Call], policy: CallGate, approve: Approve | None
+    fn: Callable[..., object], call: Callable[..., Call], policy: CallGate, approve: Approve | None
 ) -> Callable[..., Any]:
     """*fn*, but it runs only when *policy* allows the call, or leaves it to *approve* and that says yes.
 
     It serves all kinds of functions: a coroutine or generator is made, but not begun, after the decision.
     """
 
-    def decided(*args: Any, **kwargs: Any) -> Any:
+    def decided(*args: object, **kwargs: object) -> Any:
         made = call(args, kwargs)
         decision = policy.decide_call(made.name, made.request)
         if not decision.is_allowed and not _is_approved(made, decision, approve):
@@ -161,7 +161,7 @@ def _wrap(
     return wrapper
 
 
-def _qualified_name(fn: Any) -> str:
+def _qualified_name(fn: object) -> str:
     name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
     return name.rpartition("<locals>.")[2]
 
@@ -171,7 +171,7 @@ class _Caller:
 
     def __init__(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., object],
         name: str,
         side_effects: tuple[str, ...] = (),
         *,
@@ -179,7 +179,7 @@ class _Caller:
     ) -> None:
         self._name = name
         self._runs_again = runs_again
-        self._facts: dict[str, Any] = {"sideEffects": list(side_effects)} if side_effects else {}
+        self._facts: dict[str, object] = {"sideEffects": list(side_effects)} if side_effects else {}
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
         self._is_method = bool(parameters) and parameters[0].name in ("self", "cls")
@@ -193,7 +193,7 @@ class _Caller:
             if parameter.default is not inspect.Parameter.empty
         }
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def __call__(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Call:
         if self._is_simple and len(args) <= len(self._names):
             arguments = self._defaults.copy()
             for name, value in zip(self._names, args):  # noqa: B905 — the others have defaults
@@ -208,7 +208,7 @@ class _Caller:
             return Call("tool", self._name, arguments, self._facts, runs_again=True)
         return Call("tool", self._name, arguments, self._facts)
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError:
@@ -218,8 +218,8 @@ class _Caller:
         return dict(bound.arguments)
 
 
-def _function(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         if _lane() is None and not open_runs:
             return fn(*args, **kwargs)
         with crossing(call(args, kwargs)) as step:
@@ -242,8 +242,8 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     return wrapper
 
 
-def _function_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         rerun = _Rerun()
 
         def again() -> None:
@@ -292,7 +292,7 @@ class _Rerun:
     def __enter__(self) -> None:
         self.has_run = True
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         """What it raises is compared; a divergence of what it asks goes on."""
         self._error = error
         return isinstance(error, Exception) and not isinstance(error, ReenactError)

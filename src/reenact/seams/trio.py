@@ -46,7 +46,7 @@ def _patches(module: ModuleType) -> list[Patch]:
 
 
 def _run(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(async_fn: Any, *args: Any, clock: Any = None, **options: Any) -> Any:
+    def run(async_fn: object, *args: object, clock: object = None, **options: object) -> Any:
         lane = current_lane()
         if lane is None:
             return original(async_fn, *args, clock=clock, **options)
@@ -73,8 +73,8 @@ def _run(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]
 # Tasks
 
 
-def _in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start_soon(self: Any, async_fn: Any, *args: Any, name: object = None) -> Any:
+def _in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
+    def start_soon(self: Any, async_fn: object, *args: object, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
             return original(self, async_fn, *args, name=name)
@@ -110,15 +110,15 @@ def _follow(lane: Lane, async_fn: Callable[..., Any]) -> Callable[..., Any]:
     """*async_fn*, but its end is told, and in replay comes in its turn."""
     describe = partial(describe_end, own_function(async_fn))
 
-    def start(*args: Any, **options: Any) -> Any:
+    def start(*args: object, **options: object) -> Any:
         coro = async_fn(*args, **options)
         return lane.context.task_body(lane, coro, describe) if isinstance(coro, Coroutine) else coro
 
     return start
 
 
-def _in_thread(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def run_sync(sync_fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _in_thread(original: Callable[..., Any]) -> Callable[..., object]:
+    async def run_sync(sync_fn: Callable[..., Any], *args: Any, **options: Any) -> object:
         lane = current_lane()
         if lane is None:
             return await original(sync_fn, *args, **options)
@@ -249,7 +249,7 @@ def _is_sleep(sleep_until: Any) -> bool:
     return frame is not None and frame.f_code is sleep_until
 
 
-def _new_clock(module: ModuleType) -> Any:
+def _new_clock(module: ModuleType) -> object:
     """trio's clock, but what was not slept has passed all the same."""
 
     class Clock(module.abc.Clock):  # type: ignore[name-defined, misc]

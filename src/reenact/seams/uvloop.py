@@ -46,8 +46,8 @@ def _watch_server(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        async def announced(self: Any, *args: Any, **options: Any) -> Any:
+    def wrap(original: Callable[..., Any]) -> Callable[..., object]:
+        async def announced(self: Any, *args: Any, **options: Any) -> object:
             announce(*args, **options)
             return await original(self, *args, **options)
 
@@ -56,41 +56,41 @@ def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Call
     return wrap
 
 
-def _connection(_: Any, host: Any = None, port: Any = None, **__: Any) -> None:
+def _connection(_: object, host: object = None, port: object = None, **__: object) -> None:
     if host is not None:
         _lookup(host, port)
         _connect(socket.AF_INET6 if ":" in str(host) else socket.AF_INET, (host, port))
 
 
-def _unix_connection(_: Any, path: Any = None, **__: Any) -> None:
+def _unix_connection(_: object, path: object = None, **__: object) -> None:
     if path is not None:
         _connect(socket.AF_UNIX, path)
 
 
-def _datagrams(_: Any, local_addr: Any = None, remote_addr: Any = None, **__: Any) -> None:  # noqa: ARG001
+def _datagrams(_: object, local_addr: object = None, remote_addr: object = None, **__: object) -> None:  # noqa: ARG001
     if isinstance(remote_addr, tuple):
         _connection(None, *remote_addr[:2])
     else:
         _unix_connection(None, remote_addr)
 
 
-def _lookup(host: Any, port: Any, **__: Any) -> None:
+def _lookup(host: object, port: object, **__: object) -> None:
     sys.audit("socket.getaddrinfo", host, port, 0, 0, 0)
 
 
-def _reverse_lookup(address: Any, flags: int = 0) -> None:  # noqa: ARG001 - as the loop is called
+def _reverse_lookup(address: object, flags: int = 0) -> None:  # noqa: ARG001 - as the loop is called
     sys.audit("socket.getnameinfo", address)
 
 
-def _program(_: Any, program: Any, *args: Any, **__: Any) -> None:
+def _program(_: object, program: object, *args: object, **__: object) -> None:
     sys.audit("subprocess.Popen", program, [program, *args], None, None)
 
 
-def _command_line(_: Any, command: Any, **__: Any) -> None:
+def _command_line(_: object, command: object, **__: object) -> None:
     sys.audit("subprocess.Popen", "/bin/sh", ["/bin/sh", "-c", command], None, None)
 
 
-def _connect(family: socket.AddressFamily, address: Any) -> None:
+def _connect(family: socket.AddressFamily, address: object) -> None:
     with socket.socket(family) as stand_in:
         sys.audit("socket.connect", stand_in, address)
 

@@ -156,7 +156,7 @@ class _Writer:
         self._shown.add(section.said)
         return section
 
-    def _value(self, stored: Any) -> Any:
+    def _value(self, stored: object) -> Any:
         if not self._has_references:
             return stored
         value = self._log.resolved(stored)

@@ -9,6 +9,7 @@ as a connection that is an attribute of the exception, is left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
 
 
-def to_text(value: Any, *, is_json: bool = False) -> bytes:
+def to_text(value: object, *, is_json: bool = False) -> bytes:
     """*value* as canonical JSON text; never fails, whatever the value, and equal values have equal texts.
 
     Faster for one that was read from JSON, where nobody has to look for what JSON does not have.
@@ -57,7 +58,7 @@ def to_text(value: Any, *, is_json: bool = False) -> bytes:
     return _encode(value) if _PLUS in text and b"e+" in text else text
 
 
-def to_ordered_text(value: Any, *, is_json: bool = False) -> bytes:
+def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
     """*value* as JSON text with the members of its objects in their own order.
 
     A program may depend on that order, for one by putting an answer into its next prompt.
@@ -66,7 +67,7 @@ def to_ordered_text(value: Any, *, is_json: bool = False) -> bytes:
     return _encode_ordered(_tag_whole(value)) if text is None else text
 
 
-def object_text(members: dict[str, Any], *, is_json: bool = False) -> bytes:
+def object_text(members: Mapping[str, object], *, is_json: bool = False) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
     text = _plain_text(members, _SORTED, is_json)
     if text is None or (_PLUS in text and b"e+" in text):
@@ -74,7 +75,7 @@ def object_text(members: dict[str, Any], *, is_json: bool = False) -> bytes:
     return text
 
 
-def whole_text(members: dict[str, Any], ordered: str, *, is_json: bool = False) -> bytes | None:
+def whole_text(members: Mapping[str, object], ordered: str, *, is_json: bool = False) -> bytes | None:
     """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
     text = _plain_text(members, _SORTED, is_json)
     if text is None or (_PLUS in text and b"e+" in text):
@@ -88,7 +89,7 @@ def is_plain(text: bytes) -> bool:
     return _DOLLAR not in text or _RESERVED not in text
 
 
-def embed(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
+def embed(ordered_text: bytes, value: object = _UNKNOWN) -> bytes:
     """An ordered text as it stands in canonical JSON: itself if canonical, else as a quoted text.
 
     Faster with the *value* whose text it is, if that is plain.
@@ -108,7 +109,7 @@ def embed(ordered_text: bytes, value: Any = _UNKNOWN) -> bytes:
     return _encode({JSON_TEXT: ordered_text.decode()})
 
 
-def from_text(text: bytes) -> Any:
+def from_text(text: bytes) -> object:
     """The value that :func:`to_text` was given; :class:`FormatError` where it cannot be rebuilt."""
     value = _decode(text)
     return untag(value) if _RESERVED in text else value
@@ -117,7 +118,7 @@ def from_text(text: bytes) -> Any:
 from_json: Final = untag
 
 
-def _plain_text(value: Any, options: int, is_json: bool = False) -> bytes | None:
+def _plain_text(value: object, options: int, is_json: bool = False) -> bytes | None:
     """The text of a value that JSON holds as it is; ``None`` for others."""
     try:
         text = _dump(value, None, options)
@@ -145,7 +146,7 @@ def _is_exact(value: Any) -> bool:
     return True
 
 
-def _tag_whole(value: Any) -> Any:
+def _tag_whole(value: object) -> object:
     try:
         tagged = tag(value)
         is_deep = _is_deep(canonical.encode(tagged))
@@ -174,7 +175,7 @@ def failure_text(error: BaseException) -> bytes:
         return encode_clean({"type": type_name(type(error)), "message": message_of(error), "args": []})
 
 
-def rebuild(failure: dict[str, Any]) -> BaseException:
+def rebuild(failure: dict[str, object]) -> BaseException:
     """The exception that a recorded failure stands for."""
     try:
         return untag_error(failure)

@@ -39,7 +39,7 @@ def loaded_class(name: str) -> type | None:
     return found if isinstance(found, type) else None
 
 
-def fields_of(value: Any) -> dict[str, Any] | None:
+def fields_of(value: object) -> dict[str, Any] | None:
     """The fields of a data object of a known kind; ``None`` for any other."""
     kind = type(value)
     if _is_model(kind):
@@ -48,7 +48,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     return None if names is None else {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
-def rebuild_object(name: str, fields: dict[str, Any]) -> Any:
+def rebuild_object(name: str, fields: dict[str, object]) -> Any:
     """The object of class *name* with these fields."""
     kind = loaded_class(name)
     if kind is None:
@@ -67,7 +67,7 @@ def rebuild_object(name: str, fields: dict[str, Any]) -> Any:
     raise FormatError(f"the recorded value is a {name}, which is no data class")
 
 
-def member_of(value: Enum) -> tuple[Any, bool]:
+def member_of(value: Enum) -> tuple[object, bool]:
     """An enum member's name, and that it is one; a combination of flags has none, but a number."""
     if value.name in type(value).__members__:
         return value.name, True
@@ -195,7 +195,7 @@ def message_of(error: BaseException) -> str:
     return text[:_MESSAGE_LIMIT].encode("utf-8", "replace").decode()
 
 
-def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
+def _attributes(error: BaseException) -> Iterator[tuple[str, object]]:
     for base in _builtin_bases(type(error)):
         for name, descriptor in vars(base).items():
             if isinstance(descriptor, MemberDescriptorType | GetSetDescriptorType):

@@ -36,7 +36,7 @@ class BesideRequest(NamedTuple):
     """Its JSON, where it is JSON."""
 
     @classmethod
-    def to(cls, method: str, url: str, headers: Mapping[str, str], body: Any = None) -> BesideRequest:
+    def to(cls, method: str, url: str, headers: Mapping[str, str], body: object = None) -> BesideRequest:
         """A request to *url*."""
         place = urlsplit(url)
         return cls(method, (place.hostname or "").lower(), place.path, headers, body)
@@ -224,7 +224,7 @@ def empty_answer(method: str) -> dict[str, Any]:
     return {"body": "", "bytes": 0, **head}
 
 
-def hosts_in(project: Mapping[str, Any], *, file: str) -> tuple[str, ...]:
+def hosts_in(project: Mapping[str, object], *, file: str) -> tuple[str, ...]:
     """The hosts of a ``reenact.toml`` to which nothing belongs to the run, ``*`` for any part of a name."""
     table = project.get(TABLE_NAME, {})
     hosts = table.get("hosts", []) if isinstance(table, Mapping) else None

@@ -45,7 +45,7 @@ class _Place:
         self._walk = walk
         self._met = met
         self._names = {step for rule, _ in walk for step in rule.path.steps}
-        self._onward: dict[Any, _Place] = {}
+        self._onward: dict[object, _Place] = {}
 
     @cached_property
     def masks(self) -> _Masks:
@@ -76,12 +76,12 @@ class Masking:
         """Whether a rule is about calls of that type and name."""
         return not self._root(event_type, name).is_indifferent
 
-    def masked(self, event_type: str, name: str, request: Any) -> Any:
+    def masked(self, event_type: str, name: str, request: object) -> object:
         """*request*, of a call of that type and name, without its volatile parts."""
         root = self._root(event_type, name)
         return LEFT_OUT if root.is_left_out else _mask_value(request, root, ())
 
-    def differences(self, event_type: str, name: str, one: Any, other: Any) -> tuple[Difference, ...]:
+    def differences(self, event_type: str, name: str, one: object, other: object) -> tuple[Difference, ...]:
         """Where two requests of such calls differ, volatile parts aside."""
         places = differences(one, other)
         if not places or not self.may_apply(event_type, name):

@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 _MIN_CHARACTERS: Final = 2
@@ -96,7 +96,7 @@ class Neutral(NamedTuple):
     live: str
     pairs: list[tuple[str, str]]
 
-    def restore(self, text: Any, *, is_live: bool) -> Any:
+    def restore(self, text: object, *, is_live: bool) -> object:
         """*text*, a part of one of the two, with the folders it had; as it is where that is not known."""
         if not isinstance(text, str) or _STAND_IN not in text:
             return text

@@ -128,7 +128,7 @@ class _RecordedConnection:
     def pause_reading(self) -> None:
         """There is nothing to hold back."""
 
-    def resume_reading(self, **_options: Any) -> None:
+    def resume_reading(self, **_options: object) -> None:
         """Nor to let go."""
 
     def add_callback(self, callback: Callable[[], None]) -> None:
@@ -231,7 +231,7 @@ def _reader_class(base: Any) -> Any:
                 self._exchange.ended()
                 self.feed_eof()
 
-        def set_exception(self, exc: BaseException, *cause: Any) -> None:
+        def set_exception(self, exc: BaseException, *cause: object) -> None:
             """Called from outside: the response was released or closed."""
             super().set_exception(exc, *cause)
             self._exchange.abandoned()

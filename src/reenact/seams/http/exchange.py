@@ -56,7 +56,7 @@ def leave_alone() -> Iterator[None]:
         _is_left_alone.reset(token)
 
 
-def is_own(function: Any, library: str) -> bool:
+def is_own(function: object, library: str) -> bool:
     """Whether *function* is *library*'s, maybe wrapped by instrumentation; a test's fake is not.
 
     Told by where it was compiled: a mock with the original's signature and name was not compiled there.

@@ -107,7 +107,7 @@ class _Seam:
     def send(self, original: Callable[..., Any]) -> Callable[..., Any]:
         self._original["send"] = original
 
-        def send(connection: Any, data: Any) -> None:
+        def send(connection: Any, data: object) -> None:
             asking = self._asking.get(connection)
             if asking is not None and asking.is_open:
                 asking.pieces.append(whole_body(data))
@@ -187,7 +187,7 @@ class _Seam:
             self._original["send"](connection, piece)
 
 
-def _while_receiving(getresponse: Callable[..., Any], connection: Any) -> Any:
+def _while_receiving(getresponse: Callable[..., object], connection: Any) -> Any:
     try:
         return getresponse(connection)
     except Exception as error:

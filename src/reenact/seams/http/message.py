@@ -139,7 +139,7 @@ def _decompress(content_encoding: str, body: bytes) -> bytes:
         return body
 
 
-def _parts(boundary: bytes, body: bytes) -> list[dict[str, Any]]:
+def _parts(boundary: bytes, body: bytes) -> list[dict[str, object]]:
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary)
     # Before the first boundary stands nothing, behind the last one "--".
     return [_part(piece.removeprefix(b"\r\n")) for piece in pieces[1:] if not piece.startswith(b"--")]

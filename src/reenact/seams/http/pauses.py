@@ -21,7 +21,7 @@ RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3")
 _PAUSE: Final = Instant("nondeterministic", {"source": "clock", "key": "retry pause"}, is_plain=True)
 
 
-def _patches(owner: ModuleType, wrap: Callable[[Any], Any]) -> list[Patch]:
+def _patches(owner: ModuleType, wrap: Callable[..., object]) -> list[Patch]:
     # A library that fills its names in late must have filled in this one before it can be replaced.
     assert owner.sleep
     return [Patch(owner, "sleep", wrap)]
@@ -36,8 +36,8 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
     return sleep
 
 
-def _async_sleep(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def sleep(delay: float, *result: Any, **options: Any) -> Any:
+def _async_sleep(original: Callable[..., Any]) -> Callable[..., object]:
+    async def sleep(delay: float, *result: Any, **options: Any) -> object:
         lane = _retrying_lane()
         is_skipped = lane is not None and not _is_real(delay, lane)
         return await original(0 if is_skipped else delay, *result, **options)

@@ -15,8 +15,8 @@ def patches(requests: ModuleType) -> list[Patch]:
     return [Patch(requests.adapters.HTTPAdapter, "send", _send)]
 
 
-def _send(original: Callable[..., Any]) -> Callable[..., Any]:
-    def send(self: Any, request: Any, stream: bool = False, *args: Any, **options: Any) -> Any:
+def _send(original: Callable[..., object]) -> Callable[..., object]:
+    def send(self: object, request: object, stream: bool = False, *args: object, **options: object) -> Any:
         before = is_streamed.get()
         is_streamed.set(stream)
         try:

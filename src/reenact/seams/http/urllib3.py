@@ -42,10 +42,10 @@ class _Seam:
     def __init__(self, urllib3: ModuleType) -> None:
         self._response: Any = _drop_unknown_arguments(urllib3.response.HTTPResponse)
         self._errors: Any = urllib3.exceptions
-        self._tunnels: WeakKeyDictionary[Any, Callable[[], None]] = WeakKeyDictionary()
+        self._tunnels: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
         """Connections whose tunnel through a proxy is still to be dug."""
 
-    def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., object]:
         def prepare_proxy(pool: Any, conn: Any) -> None:
             """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
             if not is_outermost():
@@ -55,10 +55,10 @@ class _Seam:
 
         return prepare_proxy
 
-    def make_request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make_request(self, original: Callable[..., Any]) -> Callable[..., object]:
         is_fake = not is_own(original, "urllib3")
 
-        def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> Any:
+        def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> object:
             if is_fake or not is_outermost():
                 return original(pool, conn, method, url, **options)
             body = options["body"] = whole_body(options.get("body"))
@@ -140,7 +140,7 @@ def _pairs(headers: Any) -> Pairs:
     return [(_text(name), _text(value)) for name, value in (headers or {}).items()]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 

@@ -80,7 +80,7 @@ def is_everywhere(source: Source, lane: Lane) -> bool:
     return source in _everywhere.get(lane.context, ())
 
 
-def value_of(source: Source, instant: Instant, produce: Callable[[], Any]) -> Any:
+def value_of(source: Source, instant: Instant, produce: Callable[[], object]) -> Any:
     """What *produce* yields; recorded, or answered from the recording, where the run wants *source*."""
     lane = lane_for(source)
     return produce() if lane is None else lane.context.instant(instant, lane, produce)
@@ -94,7 +94,7 @@ class Form(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: object) -> object:
     return value
 
 
@@ -105,7 +105,7 @@ _NOT_STORED: Final = "notStored"
 _UNKNOWN: Final = object()
 
 
-def is_genuine(function: Any, original: Any) -> bool:
+def is_genuine(function: object, original: object) -> bool:
     """Whether *function*, found in the place of *original*, is that one, or a wrapper around it."""
     while function is not original:
         function = getattr(function, "__wrapped__", None)
@@ -115,7 +115,7 @@ def is_genuine(function: Any, original: Any) -> bool:
 
 
 def formed_value_of(
-    source: Source, instant: Instant, produce: Callable[[], Any], form: Form, *, is_fake: bool = False
+    source: Source, instant: Instant, produce: Callable[[], object], form: Form, *, is_fake: bool = False
 ) -> Any:
     """The same as :func:`value_of` for values that JSON does not have, and for those of fakes.
 
@@ -142,12 +142,12 @@ def formed_value_of(
     return from_fake(answer, produce if live is _UNKNOWN else lambda: live)
 
 
-def from_fake(answer: dict[str, Any], produce: Callable[[], Any]) -> Any:
+def from_fake(answer: dict[str, object], produce: Callable[[], object]) -> object:
     """What a fake yielded when it was recorded; where that could not be stored, what *produce* yields now."""
     return answer[_VALUE] if _VALUE in answer else produce()
 
 
-def _as_it_is(value: Any) -> dict[str, Any]:
+def _as_it_is(value: object) -> dict[str, object]:
     try:
         is_stored = type(from_text(to_ordered_text(value))) is type(value)
     except Exception:  # looking at an object may run its own code

@@ -30,7 +30,7 @@ def _read(key: str) -> Instant:
 _NUMBER: Final = Form(float, lambda value: value, lambda value: value)
 
 
-def _counter(name: str) -> Callable[[], Any]:
+def _counter(name: str) -> Callable[[], object]:
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
     def read() -> Any:
@@ -63,7 +63,7 @@ def _broken_down(name: str) -> Callable[..., time.struct_time]:
     return update_wrapper(read, original)
 
 
-def _to_json(moment: time.struct_time) -> list[Any]:
+def _to_json(moment: time.struct_time) -> list[object]:
     return [list(moment), moment.tm_zone, moment.tm_gmtoff]
 
 
@@ -156,7 +156,7 @@ class DateTime(datetime.datetime, metaclass=Standing):
         return cls._read(_UTCNOW, "utcnow")
 
     @classmethod
-    def _read(cls, instant: Instant, name: str, *args: Any) -> Any:
+    def _read(cls, instant: Instant, name: str, *args: object) -> Any:
         real = datetime.datetime  # looked up at each call: a test may have put a fake there
         form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
         return formed_value_of(
@@ -171,7 +171,7 @@ _TODAY_NOW: Final = _read("datetime.today")
 _UTCNOW: Final = _read("datetime.utcnow")
 
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     time: {
         **{name: _counter(name) for name in _COUNTERS},
         **{name: _counter(name) for name in (f"{counter}_ns" for counter in _COUNTERS)},

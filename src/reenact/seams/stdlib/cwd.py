@@ -65,7 +65,7 @@ def tell_folder(folder: Path, start: Path) -> str:
     return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     os: {"chdir": update_wrapper(chdir, os.chdir)},
     contextlib: {"chdir": ContextChdir},
 }

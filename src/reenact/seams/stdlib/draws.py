@@ -155,11 +155,11 @@ def _see_choices(drawn: list[Any], generator: random.Random | None = None) -> No
         _see(list(drawn), generator)
 
 
-def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any], Any]:
+def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any], object]:
     """Show *see* what a function gives that draws from *generator*, or from the system."""
 
-    def watch(original: Callable[..., Any]) -> Callable[..., Any]:
-        def draw(*args: Any, **kwargs: Any) -> Any:
+    def watch(original: Callable[..., Any]) -> Callable[..., object]:
+        def draw(*args: Any, **kwargs: Any) -> object:
             drawn = original(*args, **kwargs)
             see(drawn, *generator)
             return drawn
@@ -169,9 +169,9 @@ def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any
     return watch
 
 
-def _watch_method(see: Callable[..., None]) -> Callable[[Any], Any]:
-    def watch(original: Callable[..., Any]) -> Callable[..., Any]:
-        def draw(self: random.Random, *args: Any, **kwargs: Any) -> Any:
+def _watch_method(see: Callable[..., None]) -> Callable[[Any], object]:
+    def watch(original: Callable[..., Any]) -> Callable[..., object]:
+        def draw(self: random.Random, *args: Any, **kwargs: Any) -> object:
             drawn = original(self, *args, **kwargs)
             see(drawn, self)
             return drawn
@@ -191,7 +191,7 @@ def _watch_bits(original: Callable[[int], int]) -> Callable[[int], int]:
     return draw
 
 
-def _note_seed(generator: random.Random, seed: Any) -> None:
+def _note_seed(generator: random.Random, seed: object) -> None:
     identity = id(generator)
     _seeded.pop(identity, None)
     if seed is not None:
@@ -199,7 +199,7 @@ def _note_seed(generator: random.Random, seed: Any) -> None:
 
 
 def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
-    def seed(self: random.Random, a: Any = None, *args: Any, **kwargs: Any) -> None:
+    def seed(self: random.Random, a: object = None, *args: Any, **kwargs: Any) -> None:
         original(self, a, *args, **kwargs)
         _note_seed(self, a)
 
@@ -207,7 +207,7 @@ def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
-    def seed(a: Any = None, *args: Any, **kwargs: Any) -> None:
+    def seed(a: object = None, *args: Any, **kwargs: Any) -> None:
         original(a, *args, **kwargs)
         _note_seed(_shared, a)
 
@@ -215,7 +215,7 @@ def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watch_bind(original: Callable[..., None]) -> Callable[..., None]:
-    def bind(self: socket.socket, address: Any, /) -> None:
+    def bind(self: socket.socket, address: object, /) -> None:
         original(self, address)
         if isinstance(address, tuple) and address[1] == 0:
             for draws in _open:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import update_wrapper
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from reenact.boundary import Instant
 from reenact.seams.stdlib.chosen import value_of, wants_variable
@@ -69,11 +69,11 @@ class Environ(MutableMapping[str, str]):
         return repr(_environ)
 
 
-def _getenv(key: str, default: Any = None) -> Any:
+def _getenv(key: str, default: object = None) -> object:
     value = _read(key)
     return default if value is None else value
 
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     os: {"environ": Environ(), "getenv": update_wrapper(_getenv, os.getenv)},
 }

@@ -37,7 +37,7 @@ def _getnode() -> int:
     return faked
 
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     uuid: {
         **{name: _maker(name) for name in _MAKERS if hasattr(uuid, name)},
         "getnode": update_wrapper(_getnode, uuid.getnode),

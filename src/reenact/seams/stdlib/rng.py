@@ -40,7 +40,7 @@ def heed_fakes(module: ModuleType, name: str, draw: Callable[..., Any], source: 
     """*draw*, unless a test has put a fake in the place of the module's *name*: then what that yields."""
     original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
 
-    def draw_or_fake(*args: Any, **kwargs: Any) -> Any:
+    def draw_or_fake(*args: object, **kwargs: object) -> object:
         real = getattr(module, name)
         if real is original or is_genuine(real, original):
             return draw(*args, **kwargs)
@@ -118,7 +118,7 @@ class SystemRandom(random.SystemRandom, metaclass=Standing):
 
 _shared: Final = _Shared()
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     random: {
         **{
             name: heed_fakes(random, name, getattr(_shared, name), "random")

@@ -61,13 +61,13 @@ class Standing(type):
     Subclasses of such a class are classes of their own.
     """
 
-    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, object]) -> None:
         super().__init__(name, bases, members)
         if REAL in members:
             for known_by in ("__name__", "__qualname__", "__module__", "__doc__"):
                 setattr(cls, known_by, getattr(members[REAL], known_by))
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         real = vars(cls).get(REAL)
         return super().__instancecheck__(instance) if real is None else isinstance(instance, real)
 
@@ -82,6 +82,6 @@ class Standing(type):
         real = vars(cls).get(REAL)
         return super().__hash__() if real is None else hash(real)
 
-    def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:
+    def __get_pydantic_core_schema__(cls, kind: object, handler: Callable[[object], object]) -> object:
         """How pydantic asks for a class's rules: they are those of the real class."""
         return handler(vars(cls).get(REAL, kind))

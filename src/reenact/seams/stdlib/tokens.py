@@ -30,10 +30,10 @@ class _Secret(SystemRandom):
 _BYTES: Final = Form(bytes, bytes.hex, bytes.fromhex)
 
 
-def _maker(module: ModuleType, name: str, form: Form) -> Callable[..., Any]:
+def _maker(module: ModuleType, name: str, form: Form) -> Callable[..., object]:
     instant, original = _token(module, name), getattr(module, name)
 
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: object, **kwargs: object) -> Any:
         real = getattr(module, name)
         is_fake = not is_genuine(real, original)
         return formed_value_of("secrets", instant, lambda: real(*args, **kwargs), form, is_fake=is_fake)
@@ -47,7 +47,7 @@ def _token(module: ModuleType, name: str) -> Instant:
 
 _secret: Final = _Secret()
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     secrets: {
         "choice": heed_fakes(secrets, "choice", _secret.choice, "secrets"),
         "randbits": heed_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),

@@ -32,7 +32,7 @@ class Written:
     def __init__(self) -> None:
         self._places: dict[str, None] = {}
 
-    def add(self, place: Any) -> None:
+    def add(self, place: object) -> None:
         if isinstance(place, str | bytes | os.PathLike) and len(self._places) < _MAX_KEPT:
             self._places[os.path.abspath(_URI.sub(r"\1", os.fsdecode(place)))] = None
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 from functools import update_wrapper
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process import asynchronous, piped, spawned, transport, whole
@@ -33,7 +33,7 @@ __all__ = [
 PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]
 """What libraries start is recorded at the places that all of them come by."""
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     subprocess: {
         "Popen": Popen,
         "call": update_wrapper(whole.call, subprocess.call),

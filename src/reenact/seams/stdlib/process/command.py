@@ -90,7 +90,7 @@ def led(environment: Environment) -> Environment:
     return (_running.get() or _lead_here())(environment)
 
 
-def is_call(args: Any) -> bool:
+def is_call(args: object) -> bool:
     """Whether a process that is started here with *args* is a call of a run.
 
     The clients of a server of the run are none: they run in replay too, and so does what they ask for.
@@ -98,7 +98,7 @@ def is_call(args: Any) -> bool:
     return lane_for("subprocess") is not None and not asks_server_of_run(_words_of(args))
 
 
-def is_seen(args: Any) -> bool:
+def is_seen(args: object) -> bool:
     """The same for a process that a library starts. What asks this host about itself is no call either."""
     lane = lane_for("subprocess")
     if lane is None or _running.get() is not None or not is_everywhere("subprocess", lane):
@@ -106,7 +106,7 @@ def is_seen(args: Any) -> bool:
     return asking_module(_PASS_ON) not in HOST_QUESTIONS and not asks_server_of_run(_words_of(args))
 
 
-def _words_of(args: Any) -> list[str]:
+def _words_of(args: object) -> list[str]:
     words = _words(args)
     return [words] if isinstance(words, str) else words
 
@@ -134,7 +134,7 @@ class Command:
         self._pid = 0
         self._looked_s = 0.0
 
-    def whole(self, sent: Any) -> Call:
+    def whole(self, sent: object) -> Call:
         """The command run from beginning to end, with *sent* as its input."""
         request = self._request if sent is None else self._request | {"input": plain(sent)}
         return Call("process", self.program, request, empty=_said_nothing)
@@ -143,7 +143,7 @@ class Command:
         """The command begun, to be talked to."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
-    def doing(self, what: str, **details: Any) -> Call:
+    def doing(self, what: str, **details: object) -> Call:
         """Something done with the process after it has begun."""
         known = {name: plain(value) for name, value in details.items() if value is not None}
         request = {"do": what, **known}
@@ -161,7 +161,7 @@ class Command:
             _run_again.append(pid)
         return is_replay
 
-    def _facts(self, what: str) -> dict[str, Any]:
+    def _facts(self, what: str) -> dict[str, object]:
         if self._started_by is None:
             return {}
         facts: dict[str, Any] = {"program": self._started_by}
@@ -195,7 +195,7 @@ def _is_splittable(text: str) -> bool:
     return True
 
 
-def plain(output: Any) -> Any:
+def plain(output: object) -> Any:
     """Bytes as the text they hold, if they hold text: so they can be read, and secrets in them found."""
     if not isinstance(output, bytes | bytearray | memoryview):
         return output
@@ -205,27 +205,27 @@ def plain(output: Any) -> Any:
         return bytes(output)
 
 
-def as_bytes(output: Any) -> Any:
+def as_bytes(output: object) -> Any:
     """The bytes that :func:`plain` was given."""
     return output.encode() if isinstance(output, str) else output
 
 
-def is_text(options: dict[str, Any]) -> bool:
+def is_text(options: dict[str, object]) -> bool:
     """Whether a process with these options speaks text."""
     return any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
 
 
-def outcome(returncode: int | None, outputs: Sequence[Any]) -> dict[str, Any]:
+def outcome(returncode: int | None, outputs: Sequence[object]) -> dict[str, Any]:
     """What is recorded of a process that has ended."""
     stdout, stderr = outputs
     return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
 
 
-def _said_nothing() -> dict[str, Any]:
+def _said_nothing() -> dict[str, object]:
     return outcome(0, ("", ""))
 
 
-_EMPTY: Final[dict[str, Callable[[], Any]]] = {
+_EMPTY: Final[dict[str, Callable[[], object]]] = {
     "communicate": _said_nothing,
     "poll": int,
     "wait": int,
@@ -235,7 +235,7 @@ _EMPTY: Final[dict[str, Callable[[], Any]]] = {
 """What a process that said nothing and ended well answers, by what is done with it; it takes no input."""
 
 
-def outputs(answer: dict[str, Any], options: dict[str, Any]) -> tuple[Any, Any]:
+def outputs(answer: dict[str, object], options: dict[str, object]) -> tuple[object, object]:
     """Standard output and standard error of a recorded outcome, as text or bytes."""
     said = answer["stdout"], answer["stderr"]
     return said if is_text(options) else (as_bytes(said[0]), as_bytes(said[1]))

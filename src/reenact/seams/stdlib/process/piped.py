@@ -66,7 +66,7 @@ PATCHES: Final = [Patch(subprocess.Popen, "__init__", _init)]
 class _Kind(Standing):
     """Outside any run the real class is called."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 — it is a metaclass
+    def __call__(cls, *args: Any, **kwargs: Any) -> object:  # noqa: N805 — it is a metaclass
         started = args[0] if args else kwargs.get("args", ())
         return super().__call__(*args, **kwargs) if is_call(started) else _popen(*args, **kwargs)
 

@@ -63,7 +63,9 @@ def _read(fd: int) -> bytes:
 
 
 def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
-    def spawn(argv: Any, master_read: Callable[[int], bytes] = _read, *rest: Any, **options: Any) -> int:
+    def spawn(
+        argv: Any, master_read: Callable[[int], bytes] = _read, *rest: object, **options: object
+    ) -> int:
         if not is_seen(argv):
             return original(argv, master_read, *rest, **options)
         words = [argv] if isinstance(argv, str) else list(argv)

@@ -22,7 +22,7 @@ from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, pla
 _STDIN: Final = 0
 
 
-def exec_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
+def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """``subprocess_exec`` of an event loop, but a process that a library starts is recorded or answered."""
 
     async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> Any:
@@ -38,7 +38,7 @@ def exec_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
     return subprocess_exec
 
 
-def shell_as_call(original: Callable[..., Any]) -> Callable[..., Any]:
+def shell_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """The same for ``subprocess_shell``."""
 
     async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> Any:
@@ -149,7 +149,7 @@ class _Recorded:
         self._transport = transport
         self._told = told
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._transport, name)
 
     def get_pipe_transport(self, fd: int) -> Any:
@@ -173,7 +173,7 @@ class _RecordedInput:
         self._pipe = pipe
         self._told = told
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._pipe, name)
 
     def write(self, data: Any) -> None:
@@ -198,7 +198,7 @@ class _RecordedInput:
             self._told.writes += 1
 
 
-def _do(command: Command, what: str, act: Callable[[], Any], **details: Any) -> None:
+def _do(command: Command, what: str, act: Callable[[], object], **details: Any) -> None:
     """Do something with a process, if this code still belongs to the run that started it."""
     if lane_for("subprocess") is None:
         act()
