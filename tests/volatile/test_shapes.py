@@ -135,5 +135,5 @@ def test_masks_keep_their_promise(one, other) -> None:
         left, right = one, other
         for pattern in map(Pattern, found.patterns):
             assert pattern.search([""]) == [False]
-            left, right = pattern.replaced(left, "#"), pattern.replaced(right, "#")
+            left, right = pattern.replace(left, "#"), pattern.replace(right, "#")
         assert left == right or found.patterns == ()
