@@ -21,7 +21,7 @@ from contextvars import ContextVar, copy_context
 from sys import modules
 from threading import Lock, get_ident
 from types import TracebackType
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from reenact.providers.asking import RequestChange, Undo
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
+T = TypeVar("T")
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -48,7 +49,7 @@ class Call(msgspec.Struct, frozen=True):
     """What it is, where it is traffic beside the run: of a library's own, and no part of what the run did."""
     is_background: bool = False
     """It is taken to be beside the run for how it is made alone: by a library, in a thread of its own."""
-    empty: Callable[[], Any] | None = None
+    empty: Callable[[], object] | None = None
     """Makes the answer that says nothing, for lenient replay; without it only a tool has one, ``None``."""
     ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
     """Has a model asked otherwise from now on; ``None`` where that says the same. Only a model call can."""
@@ -103,7 +104,7 @@ class Step(Protocol):
         *leave* is called when the run ends before the stream does; it must lead to :meth:`close`.
         """
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         """A live stream has handed out *value*."""
 
     def pieces(self) -> Iterator[Any]:
@@ -129,13 +130,13 @@ class Context(Protocol):
     """What a run does with the calls that reach the boundary."""
 
     mode: RunMode
-    latest_model_request: Any
+    latest_model_request: object
     """What the run's latest recorded model call asked; ``None`` in replay, where no tool runs."""
 
     def step(self, call: Call, lane: Lane) -> Step:
         """Begin one crossing; raises :class:`~reenact.errors.Diverged` where replay refuses it."""
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], T]) -> T:
         """The value of *instant*: produced and recorded, or answered from the recording."""
 
     def time_passes(self, lane: Lane) -> bool:
@@ -150,7 +151,7 @@ class Context(Protocol):
     def unplaced(self, call: Call) -> Exception | None:
         """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
 
-    def loop_seen(self, loop: Any) -> None:
+    def loop_seen(self, loop: object) -> None:
         """A task of this run was started on *loop*, in the loop's own thread."""
 
     def lane_starting(self, lane: Lane) -> None:
@@ -198,14 +199,14 @@ class Context(Protocol):
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         """How a thread is to wait that gives itself a deadline."""
 
-    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
         """Call *passed* when it is the turn of a deadline to pass; at the latest when the run is over."""
 
     def may_give_up(self, lane: Lane) -> bool:
         """Whether a wait may end without what it is for, although it did not when it was recorded."""
 
 
-DescribeEnd: TypeAlias = Callable[[Any, BaseException | None], str]
+DescribeEnd: TypeAlias = Callable[[object, BaseException | None], str]
 """Says how a task ended that returned this or raised that; nothing where it is not known whose it is."""
 
 WaitFor: TypeAlias = Literal["its time", "nothing", "what comes"]
@@ -219,7 +220,7 @@ HANDED: Final = "h"
 class HeldTimer(Protocol):
     """A timer of an event loop that goes off when its turn has come."""
 
-    loop: Any
+    loop: object
     when_s: float
     """On the clock of the process, when it would go off by itself."""
 
@@ -518,7 +519,7 @@ class _Off:
     def begin(self, leave: Callable[[], None]) -> None:
         """Nobody looks."""
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         """Nobody looks."""
 
     def pieces(self) -> Iterator[Any]:

@@ -24,6 +24,7 @@ from reenact.boundary import (
     Instant,
     Lane,
     RunMode,
+    T,
     WaitFor,
     running_in,
 )
@@ -109,7 +110,7 @@ class CaptureContext:
     """The context of a run that is being recorded."""
 
     mode: RunMode = "capture"
-    latest_model_request: Any = None
+    latest_model_request: object = None
 
     def __init__(
         self,
@@ -231,7 +232,7 @@ class CaptureContext:
             self._fail(error)
         return step
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], T]) -> T:
         call_id = f"{self._names.call_prefix}{next(self._call_numbers)}" if instant.is_read else None
         try:
             if call_id is None:
@@ -263,7 +264,7 @@ class CaptureContext:
             )
             self.warn(self._missed)
 
-    def loop_seen(self, loop: Any) -> None:
+    def loop_seen(self, loop: object) -> None:
         """Recording does not care what runs where."""
 
     def lane_starting(self, lane: Lane) -> None:
@@ -312,7 +313,7 @@ class CaptureContext:
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
 
-    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
         """None is held."""
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
@@ -381,7 +382,7 @@ class CaptureContext:
         """The name of a call that is told."""
         return f"{self._names.call_prefix}{next(self._call_numbers)}"
 
-    def record_nondeterministic(self, source: str, key: str, value: Any) -> None:
+    def record_nondeterministic(self, source: str, key: str, value: object) -> None:
         """Record a value that came from chance or from outside."""
         from_outside = Instant("nondeterministic", {"source": source, "key": key})
         self.instant(from_outside, Lane(self, "0"), lambda: value)
@@ -394,7 +395,7 @@ class CaptureContext:
         self,
         status: RunStatus,
         error: str | None,
-        final_output: Any,
+        final_output: object,
         confidence: float | None = None,
         wrote: Sequence[str] = (),
         entered: Sequence[str] = (),
@@ -448,7 +449,7 @@ class CaptureContext:
         self,
         status: RunStatus,
         error: str | None,
-        final_output: Any,
+        final_output: object,
         confidence: float | None,
         wrote: Sequence[str],
         entered: Sequence[str],
@@ -523,7 +524,7 @@ class CaptureContext:
         self,
         instant: Instant,
         lane: Lane,
-        value: Any,
+        value: object,
         *,
         call_id: str | None,
         error: BaseException | None = None,
@@ -547,7 +548,7 @@ class CaptureContext:
         except Exception as failure:
             self._fail(failure)
 
-    def _instant_data(self, instant: Instant, value: Any, error: BaseException | None) -> dict[str, Any]:
+    def _instant_data(self, instant: Instant, value: object, error: BaseException | None) -> dict[str, Any]:
         data = self._payloads.members(instant.request)
         if error is not None:
             return data | {"error": self._payloads.failure(error)}

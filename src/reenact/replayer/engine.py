@@ -8,7 +8,6 @@ recorded call. Where none is near, the call raises, gets an empty answer or goes
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
@@ -80,7 +79,7 @@ class ReplayEngine:
     """The context of a run that is being replayed."""
 
     mode: RunMode = "replay"
-    latest_model_request: Any = None
+    latest_model_request: object = None
     notes_each_call = False
     """Whether :meth:`set_aside` is called also for calls inside which nothing happened."""
     make_step: Callable[..., ReplayStep] = ReplayStep
@@ -242,7 +241,7 @@ class ReplayEngine:
             self._live_calls.add(call_id)
         return call_id
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], object]) -> Any:
         if self._beyond and lane.within in self._beyond:
             return produce()
         if self._is_imported:
@@ -270,8 +269,8 @@ class ReplayEngine:
         return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
 
     def _answer_unmatched_instant(
-        self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], Any]
-    ) -> Any:
+        self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], object]
+    ) -> object:
         if not instant.is_read:
             return produce()  # it is this process's own
         if divergence.answered is None:
@@ -303,7 +302,7 @@ class ReplayEngine:
         self._latch(divergence)
         return diverged(divergence)
 
-    def loop_seen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def loop_seen(self, loop: object) -> None:
         self.turns.loop_seen(loop)
 
     def lane_starting(self, lane: Lane) -> None:
@@ -382,7 +381,7 @@ class ReplayEngine:
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
 
-    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
         self.turns.hold_deadline(self._timer(lane, name), lane, seconds, passed)
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
@@ -414,11 +413,11 @@ class ReplayEngine:
 
     # The seed's side
 
-    def replay_llm_request(self, request: Any, lane: Lane | None = None) -> Any:
+    def replay_llm_request(self, request: object, lane: Lane | None = None) -> Any:
         """The recorded answer to a model call, made in *lane* or in the run's first."""
         return self._replay(Call("llm", "", request), lane or self._root)
 
-    def replay_tool_call(self, tool: str, args: Any, lane: Lane | None = None) -> Any:
+    def replay_tool_call(self, tool: str, args: object, lane: Lane | None = None) -> Any:
         """The recorded answer to a tool call."""
         return self._replay(Call("tool", tool, args), lane or self._root)
 
@@ -560,7 +559,7 @@ class ReplayEngine:
             what = report.name_call(event_type, name)
             raise Diverged(f"{what}: the replay in which its caller was started is over")
 
-    def _find_expected(self, lane: Lane, key: Key, request: Any) -> RecordedCall | None:
+    def _find_expected(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
         with self._lock:
             if lane.is_loose:
                 # Nothing was due here: there is only what the call may have been meant to be.
@@ -648,7 +647,7 @@ class ReplayEngine:
         self._is_over = True
         self.turns.close()
 
-    def finish(self, final_output: Any, error: BaseException | None) -> str | None:
+    def finish(self, final_output: object, error: BaseException | None) -> str | None:
         """Report what never came, another end and another final output; returns the output's digest."""
         self.end()
         found: list[ReplayDivergence] = []

@@ -412,7 +412,7 @@ class Turns:
             return "its time"
         return "nothing" if name in self._timeline.went_off else "what comes"
 
-    def hold_deadline(self, name: str, lane: Lane, seconds: float, passed: Callable[[], Any]) -> None:
+    def hold_deadline(self, name: str, lane: Lane, seconds: float, passed: Callable[[], object]) -> None:
         """Call *passed* when the deadline that the thread of *lane* waits for passes."""
         with self._lock:
             if self._is_closed:

@@ -47,7 +47,7 @@ class ActWaiter:
 class Timer:
     """A timer that goes off when its turn has come, or a thread that waits for its deadline to pass."""
 
-    def __init__(self, name: str, fire: Callable[[], None], let_go: Callable[[], None]) -> None:
+    def __init__(self, name: str, fire: Callable[[], object], let_go: Callable[[], object]) -> None:
         self.name = name
         self.fire = fire
         self.let_go = let_go
@@ -56,7 +56,7 @@ class Timer:
         """On the clock of the process, when it would go off by itself."""
         self.loop: Loop | None = None
         """Where it goes off; ``None`` for a thread's."""
-        self.stir: Callable[[], None] | None = None
+        self.stir: Callable[[], object] | None = None
         """Finds out when what it sets in motion has come to rest."""
 
 
