@@ -637,6 +637,46 @@ def test_the_architecture_lists_every_module_that_keeps_state_of_the_process():
     assert {path.relative_to(package).as_posix() for path in modules} == listed
 
 
+# How far one call goes
+
+WALK = """
+import sys, tempfile
+from pathlib import Path
+import openai, reenact
+from reenact.testing import ScriptedProvider, echo
+
+def ask(client, seen):
+    ask_once = lambda: client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hi"}])
+    ask_once(), ask_once()
+    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
+    ask_once()
+    sys.setprofile(None)
+
+def count(seen):
+    package = str(Path(reenact.__file__).parent)
+    ours = {(code.co_filename, code.co_qualname) for code in seen if code.co_filename.startswith(package)}
+    return len({module for module, _ in ours}), len(ours)
+
+with ScriptedProvider(echo()) as provider, tempfile.TemporaryDirectory() as folder:
+    client = openai.OpenAI(base_url=provider.base_url("openai"), api_key="unused", max_retries=0)
+    for run in (reenact.capture, reenact.replay):
+        seen = set()
+        with run(Path(folder) / "run"):
+            ask(client, seen)
+        print(*count(seen))
+"""
+
+
+def test_a_model_call_takes_a_short_way():
+    """A reader meets few modules and functions of ours on it; a little more than now, and no more."""
+    done = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, check=True)
+    recorded, replayed = ([int(number) for number in line.split()] for line in done.stdout.splitlines())
+    assert recorded[0] <= 19, "modules that record a call"
+    assert recorded[1] <= 105, "functions that record a call"
+    assert replayed[0] <= 17, "modules that replay a call"
+    assert replayed[1] <= 65, "functions that replay a call"
+
+
 def test_the_long_form_has_the_time_it_takes() -> None:
     """One of its tests alone takes longer than a test of the suite may."""
     (line,) = [line for line in (ROOT / "Makefile").read_text().splitlines() if "REENACT_HARD=1" in line]
