@@ -326,7 +326,7 @@ class ReplayEngine:
         self._has_done(ENDED, lane)
         self.turns.lane_ended(lane)
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
         self._running.add(lane)
         if not self.source.acts or not lane.has_order:
             return coro
@@ -421,7 +421,7 @@ class ReplayEngine:
         """The recorded answer to a tool call."""
         return self._replay(Call("tool", tool, args), lane or self._root)
 
-    def replay_nondeterministic(self, source: str, key: str, lane: Lane | None = None) -> Any:
+    def replay_nondeterministic(self, source: str, key: str, lane: Lane | None = None) -> object:
         """The next recorded value of a source of chance."""
         value = Instant("nondeterministic", {"source": source, "key": key}, is_read=True)
         return self.instant(value, lane or self._root, lambda: None)
@@ -443,7 +443,7 @@ class ReplayEngine:
         with self._lock:
             return self._lanes.across_tasks()
 
-    def _replay(self, call: Call, lane: Lane) -> Any:
+    def _replay(self, call: Call, lane: Lane) -> object:
         step = self.step(call, lane)
         step.wait()
         step.close(None)
@@ -547,10 +547,10 @@ class ReplayEngine:
             self._lanes.claim(lane, found)
         return found
 
-    def _as_recorded(self, instant: Instant) -> dict[str, Any]:
+    def _as_recorded(self, instant: Instant) -> dict[str, object]:
         if instant.is_plain:
             return instant.request
-        request: dict[str, Any] = _decode(self._redactor.redact_json(object_text(instant.request)))
+        request: dict[str, object] = _decode(self._redactor.redact_json(object_text(instant.request)))
         return request
 
     def refuse_when_over(self, event_type: str, name: str) -> None:

@@ -99,7 +99,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
         self._tell_end = ended
         self._make_turn = turn
         self._turn: Coroutine[object, object, None] | None = None
-        self._answer: Any = None
+        self._answer: object = None
         self._error: Exception | None = None
 
     def __getattr__(self, name: str) -> object:
@@ -108,7 +108,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
     def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         if self._turn is None:
             return self._run(lambda: self._coro.send(value))
         try:
@@ -116,7 +116,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
         except StopIteration:
             return self._end()
 
-    def throw(self, *error: Any) -> Any:
+    def throw(self, *error: Any) -> object:
         if self._turn is None:
             return self._run(lambda: self._coro.throw(*error))
         self._turn.close()  # cancelled after its end: it has ended
@@ -125,7 +125,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
     def close(self) -> None:
         (self._turn or self._coro).close()
 
-    def _run(self, step: Callable[[], object]) -> Any:
+    def _run(self, step: Callable[[], object]) -> object:
         try:
             return step()
         except StopIteration as end:
@@ -138,7 +138,7 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
         self._turn = self._make_turn()
         return self.send(None)
 
-    def _end(self) -> Any:
+    def _end(self) -> object:
         self._tell_end(self._answer, self._error)
         if self._error is not None:
             raise self._error

@@ -149,7 +149,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
     return reschedule
 
 
-def in_turn(original: Callable[..., object]) -> Callable[..., Any]:
+def in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -421,10 +421,10 @@ def _get(original: Callable[..., object]) -> Callable[..., object]:
     return get
 
 
-def _result(original: Callable[..., object]) -> Callable[..., Any]:
+def _result(original: Callable[..., object]) -> Callable[..., object]:
     """``result`` or ``exception`` of an executor's job."""
 
-    def result(self: Any, timeout: float | None = None) -> Any:
+    def result(self: Any, timeout: float | None = None) -> object:
         def attempt(seconds: float) -> object:
             try:
                 return original(self, seconds)
@@ -485,7 +485,7 @@ def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., It
     return as_completed
 
 
-def _told(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[Any]:
+def _told(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[object]:
     try:
         yield from jobs
     except TimeoutError:
@@ -495,7 +495,7 @@ def _told(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[Any]:
 
 def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
     """The jobs as they end, until the deadline passes, if it is to."""
-    ended: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Future[object] | None] = queue.SimpleQueue()
     """``None`` when the deadline has passed."""
     for job in jobs:
         job.add_done_callback(ended.put)

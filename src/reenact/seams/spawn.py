@@ -120,7 +120,7 @@ def _is_waited_for(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code is _WAIT_FOR
 
 
-def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+def _as_completed(original: Callable[..., Any]) -> Callable[..., object]:
     def as_completed(fs: Any, **options: Any) -> Iterator[object]:
         """The original starts bare coroutines in the order of a set; this one in the order given."""
         if current_lane() is not None and not asyncio.iscoroutine(fs) and not asyncio.isfuture(fs):
@@ -131,7 +131,7 @@ def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
     return as_completed
 
 
-def _start(original: Callable[..., Any]) -> Callable[..., Any]:
+def _start(original: Callable[..., Any]) -> Callable[..., object]:
     def start(self: threading.Thread) -> None:
         lane = current_lane()
         if lane is None or _is_pool_worker(self):
@@ -153,7 +153,7 @@ def _is_pool_worker(thread: threading.Thread) -> bool:
     )
 
 
-def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+def _submit(original: Callable[..., Any]) -> Callable[..., object]:
     def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[object]:
         lane = current_lane()
         if lane is None:
@@ -162,7 +162,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         ending = _JobEnding(lane.child())
         function = own_function(fn)
 
-        def job() -> Any:
+        def job() -> object:
             try:
                 return run_job(ending.lane, lambda: fn(*args, **kwargs), function)
             finally:
@@ -229,7 +229,7 @@ class _AsTheyEnded(set[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(super().__iter__(), key=lambda each: _ended.get(each, sys.maxsize)))
 
-    def pop(self) -> Any:
+    def pop(self) -> object:
         first = next(iter(self), None)
         if first is None:
             return super().pop()
@@ -238,7 +238,7 @@ class _AsTheyEnded(set[Any]):
 
 
 def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., object]:
-    async def wait(*args: Any, **options: Any) -> tuple[set[Any], set[Any]]:
+    async def wait(*args: Any, **options: Any) -> tuple[set[object], set[object]]:
         done, pending = await original(*args, **options)
         return _AsTheyEnded(done) if current_lane() is not None else done, pending
 
@@ -285,8 +285,8 @@ def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
     return put
 
 
-def _store(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    def put(self: Any, item: Any) -> None:
+def _store(original: Callable[[object, object], None]) -> Callable[[object, object], None]:
+    def put(self: object, item: object) -> None:
         """While nobody else can put or get."""
         original(self, item)
         lane = current_lane()

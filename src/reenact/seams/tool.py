@@ -284,7 +284,7 @@ class _Rerun:
 
     def __init__(self) -> None:
         self.has_run = False
-        self.result: Any = None
+        self.result: object = None
         self.answer: Any = None
         """As recorded."""
         self._error: BaseException | None = None

@@ -45,8 +45,8 @@ def _patches(module: ModuleType) -> list[Patch]:
     return patches
 
 
-def _run(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(async_fn: object, *args: object, clock: object = None, **options: object) -> Any:
+def _run(module: ModuleType, original: Callable[..., object]) -> Callable[..., object]:
+    def run(async_fn: object, *args: object, clock: object = None, **options: object) -> object:
         lane = current_lane()
         if lane is None:
             return original(async_fn, *args, clock=clock, **options)
@@ -73,8 +73,8 @@ def _run(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]
 # Tasks
 
 
-def _in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
-    def start_soon(self: Any, async_fn: object, *args: object, name: object = None) -> object:
+def _in_new_lane(original: Callable[..., object]) -> Callable[..., object]:
+    def start_soon(self: object, async_fn: object, *args: object, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
             return original(self, async_fn, *args, name=name)
@@ -85,8 +85,8 @@ def _in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
     return start_soon
 
 
-def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def start(self: Any, async_fn: Any, *args: Any, name: object = None) -> Any:
+def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
+    async def start(self: Any, async_fn: Any, *args: Any, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
             return await original(self, async_fn, *args, name=name)
@@ -106,11 +106,11 @@ def _lane_of_next_task(lane: Lane) -> Lane:
     return child
 
 
-def _follow(lane: Lane, async_fn: Callable[..., Any]) -> Callable[..., Any]:
+def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., Any]:
     """*async_fn*, but its end is told, and in replay comes in its turn."""
     describe = partial(describe_end, own_function(async_fn))
 
-    def start(*args: object, **options: object) -> Any:
+    def start(*args: object, **options: object) -> object:
         coro = async_fn(*args, **options)
         return lane.context.task_body(lane, coro, describe) if isinstance(coro, Coroutine) else coro
 
@@ -172,7 +172,7 @@ class _Deadline:
             self._set_again()
 
 
-_deadlines: Final[dict[Any, _Deadline]] = {}
+_deadlines: Final[dict[object, _Deadline]] = {}
 """By the scope: those that are set in a run."""
 
 
@@ -201,7 +201,7 @@ def _enter(is_sleep: Callable[[], bool], original: Callable[[Any], Any]) -> Call
 
 
 def _add(is_sleep: Callable[[], bool], original: Callable[..., None]) -> Callable[..., None]:
-    def add(self: Any, deadline: float, cancel_scope: Any) -> None:
+    def add(self: object, deadline: float, cancel_scope: object) -> None:
         lane = current_lane()
         if lane is None or not lane.has_order:
             original(self, deadline, cancel_scope)
@@ -217,7 +217,7 @@ def _add(is_sleep: Callable[[], bool], original: Callable[..., None]) -> Callabl
 
 
 def _remove(original: Callable[..., None]) -> Callable[..., None]:
-    def remove(self: Any, deadline: float, cancel_scope: Any) -> None:
+    def remove(self: object, deadline: float, cancel_scope: object) -> None:
         known = _deadlines.pop(cancel_scope, None)
         if known is not None and known.is_held:
             known.drop()

@@ -33,13 +33,13 @@ def type_name(kind: type) -> str:
 def loaded_class(name: str) -> type | None:
     """The class of that :func:`type_name` if its module is loaded already."""
     module_name, _, path = name.partition(":")
-    found: Any = sys.modules.get(module_name)
+    found: object = sys.modules.get(module_name)
     for part in path.split("."):
         found = getattr(found, part, None)
     return found if isinstance(found, type) else None
 
 
-def fields_of(value: object) -> dict[str, Any] | None:
+def fields_of(value: object) -> dict[str, object] | None:
     """The fields of a data object of a known kind; ``None`` for any other."""
     kind = type(value)
     if _is_model(kind):
@@ -48,7 +48,7 @@ def fields_of(value: object) -> dict[str, Any] | None:
     return None if names is None else {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
-def rebuild_object(name: str, fields: dict[str, object]) -> Any:
+def rebuild_object(name: str, fields: dict[str, object]) -> object:
     """The object of class *name* with these fields."""
     kind = loaded_class(name)
     if kind is None:
@@ -111,7 +111,7 @@ def _is_model(kind: type) -> bool:
     return hasattr(kind, "model_fields") and hasattr(kind, "__pydantic_fields_set__")
 
 
-def _model_fields(value: Any) -> dict[str, Any]:
+def _model_fields(value: Any) -> dict[str, object]:
     members = {**vars(value), **(value.__pydantic_extra__ or {})}
     state = {name: getattr(value, attribute) for name, attribute in _MODEL_STATE.items()}
     return {"members": members, **state}

@@ -33,7 +33,7 @@ _NUMBER: Final = Form(float, lambda value: value, lambda value: value)
 def _counter(name: str) -> Callable[[], object]:
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
-    def read() -> Any:
+    def read() -> object:
         lane = lane_for("time")
         # Looked up at each call: a test may have put a clock of its own there.
         real = getattr(time, name)
@@ -80,7 +80,7 @@ def _render(name: str, given: int) -> Callable[..., str]:
     """What writes a time down, which is now where it is given no more than *given* arguments."""
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
-    def render(*args: Any) -> str:
+    def render(*args: object) -> str:
         real = getattr(time, name)
         if is_genuine(real, original):
             is_now = len(args) == given or (name == "ctime" and args == (None,))
@@ -156,7 +156,7 @@ class DateTime(datetime.datetime, metaclass=Standing):
         return cls._read(_UTCNOW, "utcnow")
 
     @classmethod
-    def _read(cls, instant: Instant, name: str, *args: object) -> Any:
+    def _read(cls, instant: Instant, name: str, *args: object) -> object:
         real = datetime.datetime  # looked up at each call: a test may have put a fake there
         form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
         return formed_value_of(

@@ -164,7 +164,7 @@ class Command:
     def _facts(self, what: str) -> dict[str, object]:
         if self._started_by is None:
             return {}
-        facts: dict[str, Any] = {"program": self._started_by}
+        facts: dict[str, object] = {"program": self._started_by}
         lane = current_lane()
         talks_with = None if lane is None else _watching.get(id(lane.context))
         now_s = monotonic()
@@ -195,7 +195,7 @@ def _is_splittable(text: str) -> bool:
     return True
 
 
-def plain(output: object) -> Any:
+def plain(output: object) -> object:
     """Bytes as the text they hold, if they hold text: so they can be read, and secrets in them found."""
     if not isinstance(output, bytes | bytearray | memoryview):
         return output
@@ -215,7 +215,7 @@ def is_text(options: dict[str, object]) -> bool:
     return any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
 
 
-def outcome(returncode: int | None, outputs: Sequence[object]) -> dict[str, Any]:
+def outcome(returncode: int | None, outputs: Sequence[object]) -> dict[str, object]:
     """What is recorded of a process that has ended."""
     stdout, stderr = outputs
     return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
