@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.gateway.app import unless_gone
-from reenact.gateway.request_body import RequestBody
+from reenact.gateway.call import RequestBody
 
 
 def client(pieces, *, is_end_apart):

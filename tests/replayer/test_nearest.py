@@ -11,7 +11,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.comparing.differences import Difference
-from reenact.volatile.likeness import distance
+from reenact.replayer.nearest import distance
 from tests.replayer.stray import StrayThread
 from tests.twice import captured
 

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reenact.boundary import Context, Lane
-from reenact.gateway.call import ForwardedCall, RequestHead
+from reenact.gateway.call import ForwardedCall, RequestBody, RequestHead
 from reenact.gateway.failures import (
     GatewayRefusal,
     outside_base,
@@ -23,7 +23,6 @@ from reenact.gateway.failures import (
     unknown_upstream,
 )
 from reenact.gateway.lane import BELOW, LANE, LANE_BELOW
-from reenact.gateway.request_body import RequestBody
 from reenact.gateway.upstreams import Upstreams
 from reenact.seams.http.message import (
     Head,

@@ -49,7 +49,7 @@ from reenact.replayer.turns import Turns
 from reenact.replayer.volatile import VolatileKeys, rules_in_force
 from reenact.replayer.waiters import EndingInTurn
 from reenact.values.codec import from_json, object_text, rebuild, to_text
-from reenact.volatile.likeness import family
+from reenact.volatile.alignment import family
 from reenact.workspace.replaying import WorkspaceReplay
 
 Policy: TypeAlias = Literal["strict", "lenient"]

@@ -8,15 +8,15 @@ an agent which asks until it likes the answer comes to an end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from reenact.boundary import Lane
-from reenact.comparing.differences import Difference
+from reenact.comparing.differences import Difference, common_prefix_length
 from reenact.replayer.lanes import Key, Lanes, RecordedLane
 from reenact.replayer.source import RecordedCall, ReplaySource
-from reenact.volatile.likeness import distance, family
+from reenact.volatile.alignment import family
 
 Compare: TypeAlias = Callable[[RecordedCall, object], tuple[Difference, ...]]
 """Where a request differs from that of a recorded call, as far as it matters."""
@@ -99,3 +99,17 @@ class Nearest:
 
 def _is_open(call: RecordedCall) -> bool:
     return not call.taken and not call.lent
+
+
+def distance(places: Iterable[Difference]) -> float:
+    """How far two requests are apart: the number of places, those of similar texts counting for less."""
+    return sum(map(_apart, places))
+
+
+def _apart(place: Difference) -> float:
+    one, other = place.expected, place.observed
+    if not isinstance(one, str) or not isinstance(other, str):
+        return 1.0
+    before = common_prefix_length(one, other)
+    behind = common_prefix_length(one[before:][::-1], other[before:][::-1])
+    return 1 - (before + behind) / max(len(one), len(other))

@@ -21,7 +21,7 @@ from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.renaming import differing_parts
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.volatile import VolatileKeys
-from reenact.volatile.likeness import family
+from reenact.volatile.alignment import family
 
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 _CANDIDATES: Final = 3

@@ -8,9 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from reenact import canonical
 from reenact.comparing.alignment import Item, align, words_in_common
-from reenact.volatile.likeness import family
 
 _WORD: Final = re.compile(rb"\w+")
+
+
+def family(name: str) -> str:
+    """What is fixed of a call's name: an HTTP call's holds its address, which is in its request as well."""
+    return name.partition(" ")[0] if name.startswith("network/") and "://" in name else name
 
 
 class AlignedCall(NamedTuple):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from reenact.seams.http import aiohttp, http_client, httpx, pauses, requests, urllib3
+from reenact.seams.http import aiohttp, http_client, httpx, pauses, urllib3
 from reenact.seams.imports import Libraries
 
 LIBRARIES: Final[Libraries] = {
     "httpx2": httpx.patches,
     "httpx": httpx.patches,
     "urllib3": urllib3.patches,
-    "requests": requests.patches,
+    "requests": urllib3.requests_patches,
     "aiohttp": aiohttp.patches,
     "http.client": http_client.patches,
     **pauses.LIBRARIES,

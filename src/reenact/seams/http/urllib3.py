@@ -38,6 +38,23 @@ def patches(urllib3: ModuleType) -> list[Patch]:
     ]
 
 
+def requests_patches(requests: ModuleType) -> list[Patch]:
+    """What to replace in *requests*: only it says whether the agent reads the body itself."""
+    return [Patch(requests.adapters.HTTPAdapter, "send", _send)]
+
+
+def _send(original: Callable[..., object]) -> Callable[..., object]:
+    def send(self: object, request: object, stream: bool = False, *args: object, **options: object) -> Any:
+        before = is_streamed.get()
+        is_streamed.set(stream)
+        try:
+            return original(self, request, stream, *args, **options)
+        finally:
+            is_streamed.set(before)
+
+    return send
+
+
 class _Seam:
     def __init__(self, urllib3: ModuleType) -> None:
         self._response: Any = _drop_unknown_arguments(urllib3.response.HTTPResponse)
