@@ -41,7 +41,7 @@ OPTIONS: Final = {"seal": "SEAL.json", "key": "signer.pub"}
 def _sealed(seed: bytes) -> list[SealedLine]:
     events = [event for _, event in read_replay_log(BytesIO(lines_of(LOG)), file="LOG")]
     publisher = Publisher(events, DIALECT, seed)
-    return [publisher.sealed(event) for event in events]
+    return [publisher.seal_line(event) for event in events]
 
 
 def _published(
