@@ -40,9 +40,19 @@ docs: $(DOCS)
 test: $(READY)
 	$(BIN)/python -m pytest -q -rs
 
-# A look at every part of the way from recording to replay, in under a minute, with fewer examples per property.
-QUICK := tests/test_canonical.py tests/formats tests/store tests/redaction tests/volatile tests/recorder/test_context.py \
-	  tests/replayer/test_engine.py tests/replayer/test_divergence.py tests/seams/test_tool.py tests/check tests/suite
+# A look at every room in under a minute, with fewer examples per property and few processes.
+QUICK := tests/test_canonical.py tests/test_lane_name.py tests/test_json_text.py tests/test_library.py tests/formats \
+  $(addprefix tests/store/test_,blobs.py journal.py paths.py place.py project.py reader.py rundir.py transcript.py) \
+  $(addprefix tests/redaction/test_,edits.py rules.py streams.py) tests/volatile \
+  $(addprefix tests/providers/test_,anthropic.py gemini.py ollama.py openai_chat.py openai_responses.py recognition.py) \
+  tests/recorder/test_context.py tests/recorder/test_payloads.py tests/replayer/test_engine.py tests/replayer/test_lanes.py \
+  tests/run/test_run.py tests/seams/test_patches.py tests/seams/test_tool.py tests/gateway/test_upstreams.py \
+  tests/injected/test_handover.py tests/injected/test_subject.py tests/forks/test_fork_requests.py \
+  tests/importers/test_spans.py tests/trace tests/analysis tests/exporters/test_exporting.py tests/corpus/test_query.py \
+  $(addprefix tests/check/test_,commitment.py merkle.py validation.py verify_capture.py verify_log.py) \
+  $(addprefix tests/suite/test_,budgets.py judge.py output.py sequence.py tools.py) \
+  tests/viewer/test_api.py tests/workspace/test_trees.py tests/shadowing/test_statistics.py tests/testing/test_script.py \
+  tests/pytest_plugin/test_options.py tests/cli/test_hash.py tests/cli/test_main.py
 
 quick: $(READY)
 	$(BIN)/python -m pytest -q -rs --hypothesis-profile quick $(QUICK)

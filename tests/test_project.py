@@ -304,6 +304,15 @@ def test_base_requirements_are_the_packages_own():
     assert names == declared
 
 
+def test_the_quick_tests_look_at_every_room():
+    """Those of the package's rooms that have tests of their own."""
+    quick = re.search(r"^QUICK := (.*?)\n\n", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    assert quick is not None
+    rooms = {path.parent.name for path in (ROOT / "src" / "reenact").glob("*/__init__.py")}
+    tested = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    assert {room for room in rooms & tested if f"tests/{room}" not in quick[1]} == set()
+
+
 TARGETS = (
     *("setup", "setup-browser", "demo", "docs", "quick", "test", "test-agents", "lint"),
     *("test-pythons", "test-oldest", "test-ray", "test-producers"),

@@ -31,7 +31,7 @@ def test_a_new_capture_takes_the_place(
 ) -> None:
     """Whatever was there, and whether or not the system can exchange two folders at once."""
     if not can_exchange:
-        monkeypatch.setattr(places, "_exchanged_at_once", lambda one, other: False)
+        monkeypatch.setattr(places, "_exchange_at_once", lambda one, other: False)
     place = tmp_path / "place"
     if old != "none":
         place.mkdir()
@@ -54,7 +54,7 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
 def test_a_reader_always_finds_a_whole_capture(tmp_path: Path) -> None:
     """While others replace it, over and over."""
     place, other = folder(tmp_path / "place", "first"), folder(tmp_path / "other", "first")
-    if not places._exchanged_at_once(place, other):
+    if not places._exchange_at_once(place, other):
         pytest.skip("this system exchanges folders in steps")
     rmtree(other)
 
