@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -34,6 +34,7 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import ReplayStep
 from reenact.store.blobs import BlobStore
+from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
@@ -115,12 +116,32 @@ class _ForkNames(ProcessNames, frozen=True):
         return self.name_of(lane)
 
 
+class _NumbersBehind(Iterator[int]):
+    """Numbers for calls that none of a recording's has; sought with the first, which takes a while."""
+
+    def __init__(self, reader: CaptureReader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._last: int | None = None
+
+    def __next__(self) -> int:
+        with self._lock:
+            if self._last is None:
+                numbers = _CALL_NUMBER.findall(self._reader.text(1, len(self._reader)))
+                self._last = max(map(int, numbers), default=0)
+            self._last += 1
+            return self._last
+
+
 class _ForkRecorder(CaptureContext):
     """Records what is new in a fork."""
 
-    def __init__(self, happened: Callable[[Happening], None], *args: Any, **options: Any) -> None:
+    def __init__(
+        self, happened: Callable[[Happening], None], numbers: Iterator[int], *args: Any, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._happened = happened
+        self._call_numbers = numbers
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         began = super().stream_began(call_id, leave)
@@ -181,8 +202,6 @@ class _DerivingRecorder(_ForkRecorder, DerivingContext):
 class ForkEngine(ReplayEngine):
     """See the module's docstring."""
 
-    notes_each_call = True
-
     def __init__(
         self,
         source: ReplaySource,
@@ -195,7 +214,7 @@ class ForkEngine(ReplayEngine):
         self.plan = part.plan
         self.part = part
         self._is_reached = part.plan.at == FROM_START
-        self._at = part.plan.at
+        self._at = self.noted_from = part.plan.at
         self.shared = part.plan.shared
         self.is_gateway = part.is_gateway
         self._asks_anew = part.plan.asks_anew
@@ -203,7 +222,9 @@ class ForkEngine(ReplayEngine):
         self._is_free = False
         self._found = threading.local()
         self._last_asked: dict[str, RecordedCall] = {}
-        """By lane: the latest model call that was recorded."""
+        """By lane: the latest model call behind the point that was recorded."""
+        self._looked_back: set[str] = set()
+        """The lanes whose latest model call before the point was asked for."""
         self.happenings: list[Happening] = []
         self.nearest = 0
         self.live = 0
@@ -213,14 +234,13 @@ class ForkEngine(ReplayEngine):
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
-        numbers = map(int, _CALL_NUMBER.findall(source.reader.text(1, len(source.reader))))
         self.recorder = (_DerivingRecorder if part.is_gateway else _ForkRecorder)(
             self.happenings.append,
+            _NumbersBehind(source.reader),
             self.new_events,
             part.seed,
             redactor,
             find_names=self._names,
-            first_call=max(numbers, default=0) + 1,
         )
 
     def _names(self) -> ProcessNames:
@@ -340,7 +360,8 @@ class ForkEngine(ReplayEngine):
         engine: ReplayEngine, recorded: RecordedCall | None, lane: Lane, **options: Any
     ) -> ReplayStep:
         """What is shared with the parent is replayed like any call; a gateway derives tools from it, too."""
-        assert isinstance(engine, ForkEngine)
+        if TYPE_CHECKING:
+            assert isinstance(engine, ForkEngine)
         if recorded is not None and 0 < recorded.outcome_seq <= engine.shared and not engine.is_gateway:
             return ReplayStep(engine, recorded, lane, **options)
         return ForkStep(engine, recorded, lane, **options)
@@ -407,11 +428,22 @@ class ForkEngine(ReplayEngine):
 
     def _record(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
-            before = self._last_asked.pop(self.recorded_name(lane), None)
+            before = self._asked_before(self.recorded_name(lane))
             if before is not None and before.call_id is not None:
                 written = self.source.data(before.seq)["request"]
                 self.recorder.know(before.call_id, self.source.reader.resolved(written))
         return self.recorder.step(call, lane)
+
+    def _asked_before(self, lane: str) -> RecordedCall | None:
+        """The latest recorded model call of *lane*, once: what comes next repeats what it asked."""
+        before = self._last_asked.pop(lane, None)
+        if lane in self._looked_back:
+            return before
+        self._looked_back.add(lane)
+        calls = (call for call in reversed(self.source.calls) if call.seq < self._at and call.taken)
+        return before or next(
+            (call for call in calls if call.type == "llm_request" and call.lane == lane), None
+        )
 
     def _nearest_to(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
         if self.plan.on_miss != "nearest":

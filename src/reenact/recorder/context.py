@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from time import time_ns
@@ -135,7 +135,7 @@ class CaptureContext:
         self.write_deferred = self._events.write_deferred
         self._may_defer = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
-        self._call_numbers = itertools.count(first_call)
+        self._call_numbers: Iterator[int] = itertools.count(first_call)
         self._first_call = first_call
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}

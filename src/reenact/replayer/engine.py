@@ -8,6 +8,7 @@ recorded call. Where none is near, the call raises, gets an empty answer or goes
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
@@ -80,8 +81,8 @@ class ReplayEngine:
 
     mode: RunMode = "replay"
     latest_model_request: object = None
-    notes_each_call = False
-    """Whether :meth:`set_aside` is called also for calls inside which nothing happened."""
+    noted_from = sys.maxsize
+    """From this event on :meth:`set_aside` is called also for calls inside which nothing happened."""
     make_step: Callable[..., ReplayStep] = ReplayStep
     """How a call is answered that is a recorded one."""
 
@@ -212,7 +213,7 @@ class ReplayEngine:
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         # What happened inside a call is set aside, unless it happens again.
-        is_told = not is_live and (self.notes_each_call or found.call_id in self._nested)
+        is_told = not is_live and (found.seq >= self.noted_from or found.call_id in self._nested)
         self.turns.happened([found.seq, *self.set_aside(found)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 

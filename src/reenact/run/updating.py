@@ -117,7 +117,7 @@ class MatchingFirst(ReplayEngine):
     def record_files(self, files: WorkspaceReplay, tree: str) -> None:
         """Work among *files*, which are *tree* at the start, and tell how they change."""
         self.files = files
-        self.notes_each_call = True
+        self.noted_from = 1
         self.recorder.record_files(files.scanner, tree)
 
     def set_aside(self, call: RecordedCall) -> list[int]:
