@@ -27,7 +27,7 @@ from reenact.trace.to_rows import Reasoning
 @click.option(
     "-o", "--out", metavar="OUT", required=True, help="A file; a folder; for otlp also an http address."
 )
-@click.option("--status", metavar="STATUS", multiple=True, help="Only runs that ended so: ok or error.")
+@click.option("--status", type=click.Choice(("ok", "error")), multiple=True, help="Only runs that ended so.")
 @click.option("--test", metavar="FILE", help="Only runs that pass this test.yaml; pairs are ranked by it.")
 @click.option("--min-utility", metavar="N", type=float, help="Only runs whose steps are rated N or more.")
 @click.option(

@@ -37,7 +37,7 @@ from reenact.exporters.datasets import (
     rows_of_run,
     split_file,
 )
-from reenact.formats.capture import RedactionProfile
+from reenact.formats.capture import RedactionProfile, RunStatus
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.testcase import read_test_case
 from reenact.progress import ProgressBar, no_progress_bar
@@ -127,6 +127,8 @@ def export_runs(
     """
     if to not in EXPORT_FORMATS:
         raise UsageError(f"{to!r} is no format to export to; use one of {', '.join(EXPORT_FORMATS)}")
+    if odd := sorted(set(status) - set(get_args(RunStatus))):
+        raise UsageError(f"runs do not end with {odd[0]!r}; select by: {', '.join(get_args(RunStatus))}")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     found = [run for path in given for run in _captures_in(path)]
     if not found:
