@@ -138,6 +138,7 @@ export function verifyCapture(directory, schemas) {
   if (manifest?.leadsOut) throw new Refused("a path leads out of the directory");
   const homes = [directory];
   const bytes = eventsOf(directory, manifest, homes);
+  if (bytes === null) return [...findings, found("parent_changed")];
   const events = [];
   for (const [line, text] of linesOf(bytes)) {
     try {
