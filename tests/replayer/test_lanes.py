@@ -242,7 +242,7 @@ def test_thousands_of_equal_calls_cost_a_lookup_each() -> None:
     found = lanes(*((f"0.{number}", "same") for number in range(count)))
     around = root().child()
     inner = [around.child() for _ in range(count)]
-    began = time.perf_counter()
+    began = time.process_time()
     taken = [match(found, lane, "same") for lane in reversed(inner)]
     assert sorted(filter(None, taken)) == list(range(1, count + 1))
-    assert (time.perf_counter() - began) / count < 200e-6
+    assert (time.process_time() - began) / count < 200e-6
