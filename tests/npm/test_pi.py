@@ -32,16 +32,17 @@ class Recorded:
         self.folder = folder
         self.work = folder / "work"
         self.environment = {"PI_CODING_AGENT_DIR": str(folder / "agent"), "PI_OFFLINE": "1"}
-        self._port = port
-        self._words = words
+        self.port = port
+        self.words = words
+        self.provider_port = 0
 
     def record(self, provider):
         environment = self.environment | {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
-        options = ["-o", self.folder / "run", "--port", self._port]
-        return run("record", *options, "--", *self._words, cwd=self.work, **environment)
+        options = ["-o", self.folder / "run", "--port", self.port]
+        return run("record", *options, "--", *self.words, cwd=self.work, **environment)
 
     def replay(self, cwd, **environment):
-        words = ["replay", self.folder / "run", "--port", self._port, "--", *self._words]
+        words = ["replay", self.folder / "run", "--port", self.port, "--", *self.words]
         return run(*words, cwd=cwd, **self.environment, **environment)
 
 
@@ -76,6 +77,7 @@ def recorded(tmp_path_factory):
     ]
     again = Recorded(folder, port, [shutil.which("node"), pi / "dist" / "cli.js", *options])
     with ScriptedProvider(SCRIPT) as provider:
+        again.provider_port = provider.port
         done = again.record(provider)
         provider.assert_finished()
     assert (done.returncode, done.stdout) == (0, "The answer is 42.\n"), done.stderr

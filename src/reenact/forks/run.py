@@ -104,8 +104,12 @@ def _describe_event(source: ReplaySource, at: int) -> str:
     if not 1 <= at <= len(source.reader):
         return f"there is no event {at}, the last one is {len(source.reader)}"
     event = _decode(source.reader.line(at))
-    kind = "derived from model traffic" if event["data"].get("derived") else "no call"
-    return f"event {at} ({event['type']}) is {kind}"
+    if not event["data"].get("derived"):
+        return f"event {at} ({event['type']}) is no call"
+    models = (call.seq for call in source.calls if call.type == "llm_request" and call.seq < at)
+    asked = max(models, default=0)
+    hint = f", whose model was asked at event {asked}" if asked else ""
+    return f"event {at} ({event['type']}) is a tool that the agent ran itself{hint}"
 
 
 def _try_change(
