@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import reenact
+from reenact.run import update
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider, ToolCall
@@ -389,3 +390,62 @@ def test_calls_side_by_side_are_forked_among_files(agent, tmp_path):
         agent(str(third))
     assert replayed.receipt.verdict == "reproduced"
     assert {found.name for found in third.iterdir()} == expected
+
+
+def test_over_a_commit_forks_and_updates_store_no_file_that_git_has(tmp_path):
+    """Nor do they ask git in the midst of a run; a difference is told without what git alone has."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "big.txt").write_text("in the commit\n" * 1000)
+    (work / "zero").write_text("old\n")
+    identity = ["-c", "user.email=a@b", "-c", "user.name=n"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", *identity, *words], cwd=work, check=True)
+    with reenact.capture(tmp_path / "a", workspace=work, workspace_base="git"):
+        block(str(work))
+    mine, again, other = (tmp_path / name for name in ("mine", "again", "other"))
+    for folder in (mine, again, other):
+        reenact.checkout(tmp_path / "a", folder, at=1, repository=work)
+    with reenact.fork(
+        tmp_path / "a", at=seq_of(tmp_path / "a", "choose"), change={"replace": "two"}, output=tmp_path / "f",
+        on_miss="live", workspace=mine,
+    ):  # fmt: skip
+        block(str(mine))
+    stored = [BlobStore(tmp_path / "f/blobs").get(digest) for digest in BlobStore(tmp_path / "f/blobs")]
+    assert not any(blob.startswith(b"in the commit") for blob in stored)
+    assert sum(map(len, stored)) < 3000
+    reenact.checkout(tmp_path / "f", tmp_path / "end", repository=work)
+    assert (tmp_path / "end/big.txt").read_text() == (work / "big.txt").read_text()
+    with update(tmp_path / "a", workspace=again) as updating:
+        block(str(again))
+    assert not updating.is_changed
+    updating.discard()
+    (other / "big.txt").write_text("other\n")
+    with (
+        pytest.raises(reenact.Diverged, match=r"changed big\.txt"),
+        reenact.replay(tmp_path / "a", workspace=other),
+    ):
+        block(str(other))
+
+
+def test_what_was_left_out_may_come_into_being_in_a_fork(tmp_path):
+    """A folder without what was left out is the recorded one; one with a file in its place is not."""
+    work, mine = tmp_path / "work", tmp_path / "mine"
+    work.mkdir()
+    (work / "log").write_text("x" * 5000)
+    (work / ".env").write_text("KEY=1")
+    with reenact.capture(tmp_path / "a", workspace=work, workspace_limit_bytes=4000):
+        save(str(work), choose())
+    reenact.checkout(tmp_path / "a", mine, at=1)
+    assert list(mine.iterdir()) == []
+    with reenact.fork(tmp_path / "a", at=2, output=tmp_path / "same", workspace=mine):
+        save(str(mine), choose())
+    assert files(tmp_path / "same") == files(tmp_path / "a")
+    (mine / "one").unlink()
+    change = {"replace": "log"}
+    with reenact.fork(
+        tmp_path / "a", at=2, change=change, output=tmp_path / "f", on_miss="live", workspace=mine
+    ):
+        save(str(mine), choose())
+    reenact.checkout(tmp_path / "f", tmp_path / "end")
+    assert (tmp_path / "end/log").read_text() == f"log in {mine}"

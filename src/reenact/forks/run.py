@@ -149,7 +149,8 @@ class ForkRun(ReplayRun):
         files = WorkspaceReplay(
             history, root, redactor.redact_bytes, engine.likeness.places, own=self._part.blobs
         )
-        engine.recorder.record_files(files.scanner, history.tree_before(engine.shared + 1))
+        tree = history.tree_before(engine.shared + 1)
+        engine.recorder.record_files(files.scanner, tree, files.find_recorded)
         return files
 
     @property

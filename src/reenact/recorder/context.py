@@ -174,9 +174,9 @@ class CaptureContext:
             self._fail(error)
         leave_to_parent_on_fork(self)
 
-    def record_files(self, scanner: Scanner, tree: str) -> None:
+    def record_files(self, scanner: Scanner, tree: str, find_recorded: Callable[[str], str] = str) -> None:
         """Tell from now on how the files change, which are *tree* at the start."""
-        self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn)
+        self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded)
 
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
         """A recorded call is made again: how the files are before it *is_told*, if they are recorded."""

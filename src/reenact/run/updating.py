@@ -118,7 +118,7 @@ class MatchingFirst(ReplayEngine):
         """Work among *files*, which are *tree* at the start, and tell how they change."""
         self.files = files
         self.noted_from = 1
-        self.recorder.record_files(files.scanner, tree)
+        self.recorder.record_files(files.scanner, tree, files.find_recorded)
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """A tool or program that is called as recorded, but among other files, is another call."""

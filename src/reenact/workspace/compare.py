@@ -128,6 +128,29 @@ def _compare_entries(
         yield from _compare(read, old_folder, new_folder, path + b"/", depth + 1)
 
 
+def is_restored(read: ReadTree, recorded: str, live: str, depth: int = 0) -> bool:
+    """Whether *live* is *recorded* as it is restored: without what is left out there."""
+    if recorded == live:
+        return True
+    refuse_endless(recorded, 0, depth)
+    old, new = ({entry.name: entry for entry in read(digest)} for digest in (recorded, live))
+    for name in old.keys() | new.keys():
+        one, other = old.get(name), new.get(name)
+        if one == other:
+            continue
+        if one is not None and one.kind == "left-out":
+            if other is not None and other.kind != "left-out":
+                return False
+        elif one is None or other is None or (one.kind, one.mode) != (other.kind, other.mode):
+            return False
+        elif one.kind == "folder":
+            if not is_restored(read, one.digest, other.digest, depth + 1):
+                return False
+        elif _content(one) != _content(other):
+            return False
+    return True
+
+
 def _content(entry: TreeEntry) -> tuple[str, bytes, bool]:
     return entry.digest, entry.target, entry.is_inside
 

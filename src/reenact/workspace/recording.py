@@ -140,8 +140,13 @@ class WorkspaceRecorder:
         tree: str,
         write: Callable[[dict[str, Any]], None],
         warn: Callable[[str], None],
+        find_recorded: Callable[[str], str] = str,
     ) -> None:
-        """*tree* is the one at the start; *write* appends the data of an event."""
+        """*tree* is the one at the start; *write* appends the data of an event.
+
+        *find_recorded* knows of a tree which recorded one it is, up to what is left out.
+        """
+        self._find_recorded = find_recorded
         self._scanner = scanner
         self._write = write
         self._warn = warn
@@ -204,7 +209,7 @@ class WorkspaceRecorder:
         for_calls = {call_id for _, call_id in waiting}
         others = self._count_others(for_calls)
         try:
-            tree = self._scanner.take()
+            tree = self._find_recorded(self._scanner.take())
         except ReenactError as error:
             if not self._has_failed:
                 self._has_failed = True

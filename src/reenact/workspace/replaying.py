@@ -19,7 +19,7 @@ from reenact.formats.workspace import Tree, TreeEntry, read_tree
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import EventReader
 from reenact.volatile.places import Places
-from reenact.workspace.compare import FileChange, compare_trees, describe_change
+from reenact.workspace.compare import FileChange, compare_trees, describe_change, is_restored, walk
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.ignore import make_rules
 from reenact.workspace.restore import apply_changes, leads_out
@@ -93,8 +93,13 @@ class WorkspaceReplay:
             redact=redact,
             limit_bytes=LIMIT_BYTES if start.limit_bytes is None else start.limit_bytes,
             rules=make_rules(start.above),
+            in_git=_find_in_git(history),
         )
         self._quiet = frozenset(_find_quiet(history))
+        told = [state.tree for state in history.states]
+        self._trees = list(dict.fromkeys([*told, history.end_tree]))
+        self._latest = 0
+        """Which of them the files were last."""
         self._open: set[int] = set()
         self._known: set[tuple[bytes, TreeEntry | None]] = set()
         """Differences that were reported."""
@@ -133,6 +138,21 @@ class WorkspaceReplay:
             if before != after:
                 changes = compare_trees(self._history.read_tree, before, after)
                 apply_changes(self._root, changes, self._history.content)
+
+    def find_recorded(self, tree: str) -> str:
+        """The recorded tree that *tree* is, up to what is left out there and never restored; else itself.
+
+        Looked for around the one that was found last: a run that is made again takes the same way.
+        """
+        with self._lock:
+            latest = self._latest
+            for number in (latest, latest + 1, latest + 2, latest + 3, latest - 1):
+                if 0 <= number < len(self._trees):
+                    recorded = self._trees[number]
+                    if is_restored(self._read_tree, recorded, tree):
+                        self._latest = number
+                        return recorded
+            return tree
 
     def has_file(self, place: str) -> bool:
         """Whether the run has a file at *place*, a path from where the recorded one began."""
@@ -183,7 +203,7 @@ class WorkspaceReplay:
             return False
         if before.kind != "file" or after.kind != "file":
             return False
-        if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES:
+        if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES or before.git:
             return False
         try:
             recorded, live = (self._content(entry).decode() for entry in (before, after))
@@ -206,6 +226,8 @@ class WorkspaceReplay:
         return self._history.read_tree(digest) if own is None else read_tree(own, file=digest)
 
     def _content(self, entry: TreeEntry) -> bytes:
+        if entry.git:
+            return self._history.shown_content(entry)  # no git is asked in the midst of a run
         own = self._own_blob(entry.digest)
         return self._history.content(entry) if own is None else own
 
@@ -213,6 +235,17 @@ class WorkspaceReplay:
         if self._kept is None:
             return self._own.get(digest)
         return None if self._history.has_blob(digest) else self._kept.get(digest)
+
+
+def _find_in_git(history: WorkspaceHistory) -> dict[str, str]:
+    """The files of the start that git has, with the names of their objects, by path."""
+    if history.commit is None:
+        return {}
+    return {
+        os.fsdecode(path): entry.git
+        for path, entry in walk(history.read_tree, history.start.tree)
+        if entry.git
+    }
 
 
 class _Data(msgspec.Struct):

@@ -9,6 +9,7 @@ that these need not be listed.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -76,6 +77,8 @@ class IndexedFolder(msgspec.Struct, array_like=True):
 
 
 _NO_KEY: Final[Key] = (0, 0, 0)
+_GIT: Final = re.compile(rb'"git":"([0-9a-f]+)"')
+"""In the entry of a file that git keeps; in names quotes are escaped."""
 _BY_NAME: Final = frozenset({"ignored", "secret", "git", "capture"})
 """Left out whatever it is."""
 
@@ -116,20 +119,23 @@ class Scanner:
         leave_out: Collection[Path] = (),
         rules: IgnoreRules | None = None,
         index: Index | None = None,
+        in_git: Mapping[str, str] | None = None,
     ) -> None:
         """*put* keeps a blob, *redact* hides the secrets of a file's content.
 
         *leave_out* are folders below *root* that are ours. *rules* say what is ignored beside what files in
-        the folder say.
+        the folder say. *in_git* is as in :meth:`take`.
         """
         self.root = Path(os.path.realpath(root))
         self._put = put
         self._redact = redact
         self._limit_bytes = limit_bytes
         self._ours = {os.path.realpath(place) for place in leave_out}
-        self._in_git: Mapping[str, str] = {}
+        self._in_git: Mapping[str, str] = in_git or {}
         self.index = index or Index()
         self._rules = rules or IgnoreRules("")
+        self._git = ""
+        """The object in git that the file may be which is read now."""
         self._root_prefix = os.fsencode(self.root) + b"/"
         self._looking = RLock()
 
@@ -137,12 +143,15 @@ class Scanner:
         """The digest of the tree as it is now; all its blobs are kept.
 
         *in_git* has objects of git's by path: a file that is equal to its object is named, and not kept.
+        Only the first look after it was given names files so; later ones go on with those.
         """
         with self._looking:
-            return self._take(in_git or {})
+            self._in_git = in_git or self._in_git
+            digest = self._take()
+            self._in_git = {}
+            return digest
 
-    def _take(self, in_git: Mapping[str, str]) -> str:
-        self._in_git = in_git
+    def _take(self) -> str:
         try:
             fd = _open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -226,7 +235,9 @@ class Scanner:
             folder.is_racy = True
             folder.folders.setdefault(name, IndexedFolder(_NO_KEY, True, {}, {}))
             return True
-        file = self._read_file(fd, name, path, found)
+        was_git = _GIT.search(before.text) if before is not None else None
+        self._git = was_git[1].decode() if was_git is not None else self._in_git.get(path + name, "")
+        file = self._read_file(fd, name, found)
         folder.files[name] = file
         return before is None or before.text != file.text
 
@@ -335,7 +346,7 @@ class Scanner:
             return "capture"
         return None
 
-    def _read_file(self, fd: int, name: str, path: str, found: os.stat_result) -> IndexedFile:
+    def _read_file(self, fd: int, name: str, found: os.stat_result) -> IndexedFile:
         for _ in range(_TRIES):
             began_ns = _now_ns()
             try:
@@ -347,7 +358,7 @@ class Scanner:
                     return _left_out_file(name, "too-large", found)
                 content, found = _read_whole(fd, name, self._limit_bytes)
                 if content is not None:
-                    return self._keep(name, path, content, found, began_ns)
+                    return self._keep(name, content, found, began_ns)
             except FileNotFoundError:
                 break
             except PermissionError:
@@ -366,10 +377,8 @@ class Scanner:
         entry = TreeEntry(os.fsencode(name), "link", target=target, is_inside=is_inside)
         return IndexedFile(_key(found), _is_racy(found, began_ns), write_entry(entry))
 
-    def _keep(
-        self, name: str, path: str, content: bytes, found: os.stat_result, began_ns: int
-    ) -> IndexedFile:
-        git = self._in_git.get(path + name, "")
+    def _keep(self, name: str, content: bytes, found: os.stat_result, began_ns: int) -> IndexedFile:
+        git = self._git
         if git and git == _git_name(content, len(git)):
             kept, digest = content, digest_of_bytes(content)
         else:
