@@ -40,6 +40,7 @@ from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
+from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start
 
 
@@ -172,6 +173,8 @@ def fork_command(
         capture.discard()  # what was accepted is not there any more
     assert manifest.fork is not ABSENT
     notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
+    if files is None and WorkspaceHistory.has_one(capture.reader):
+        notes.append("the recorded files were not used; fork with --workspace to work among them")
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 
