@@ -6,7 +6,9 @@ It takes half a minute, so ``make test-ray`` sets REENACT_RAY; without it these 
 import json
 import os
 import secrets
+import shutil
 import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -15,10 +17,20 @@ import pytest
 
 import reenact
 from reenact.errors import StoreError, UsageError
+from reenact.exporters import exporting
+from reenact.importers import importing
+from reenact.shadowing import running
 from reenact.workers import map_batches
 from tests.analysis.recordings import record
 from tests.cli.commands import command, run
-from tests.corpus.batch_work import refuse, square
+from tests.corpus.batch_work import (
+    fork_and_die_once,
+    import_and_die_once,
+    read_rows_and_die_once,
+    refuse,
+    square,
+)
+from tests.corpus.test_shared_verbs import AGENT, FIXTURES, tree
 from tests.corpus.test_workers import files_of
 
 pytestmark = pytest.mark.skipif(not os.environ.get("REENACT_RAY"), reason="make test-ray runs them")
@@ -29,8 +41,9 @@ TOKEN = secrets.token_hex(16)
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     """A Ray of two workers, shared by the tests of this file."""
+    os.environ["REENACT_TEST_MARK"] = str(tmp_path_factory.mktemp("ray") / "killed")
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
     ray = pytest.importorskip("ray")
     started = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -111,3 +124,29 @@ def test_an_address_where_nothing_listens_is_one_line(runs):
     )
     assert done.returncode == 2
     assert "ray=127.0.0.1:1: cannot be reached" in done.stderr.splitlines()[-1]
+
+
+def test_import_export_and_shadow_are_those_of_one_process(cluster, runs, tmp_path, monkeypatch):
+    """Captures, rows and documents byte for byte, and each fork once, though workers are killed."""
+    for name in ("claude-code", "pi"):
+        shutil.copytree(FIXTURES / name, tmp_path / "logs" / name)
+    words = [sys.executable, str(AGENT), "lamp"]
+    for name in ("0", "1", "2"):
+        reenact.record_command(words, f"shops/{name}")
+    reports = {}
+    for on in (None, "ray"):
+        reenact.import_runs("logs", f"import-{on}", on=on)
+        rows = reenact.export_runs("runs", "sft", f"sft-{on}", on=on)
+        documents = reenact.export_runs("runs", "atif", f"atif-{on}", on=on)
+        forks = reenact.shadow("shops", words, output=f"forks-{on}", on=on)
+        reports[on] = rows.failed, documents.failed, [run.path for run in forks.runs], forks.counts
+        monkeypatch.setattr(importing, "import_batch", import_and_die_once)
+        monkeypatch.setattr(exporting, "row_batch", read_rows_and_die_once)
+        monkeypatch.setattr(running, "try_job", fork_and_die_once)
+    assert reports[None] == reports["ray"]
+    assert len(list(Path(os.environ["REENACT_TEST_MARK"]).parent.iterdir())) == 3  # so many were killed
+    for made in ("import", "atif"):
+        assert tree(Path(f"{made}-None")) == tree(Path(f"{made}-ray"))
+    assert Path("sft-None").read_bytes() == Path("sft-ray").read_bytes()
+    assert sorted(os.listdir("forks-None")) == sorted(os.listdir("forks-ray"))
+    assert reenact.verify_runs("forks-ray").is_good

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from reenact.cli.fork import on_miss_option, read_request_change, request_options, show_progress
-from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, safe_json
+from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, ON, printable, safe_json
 from reenact.cli.volatile import volatile_option
 from reenact.errors import UsageError
 from reenact.forks.change import OnMiss
@@ -50,6 +50,7 @@ class _BeforeCommand(click.Command):
 @click.option("--baseline", metavar="COMMAND", help="The old agent, to be replayed strictly first.")
 @click.option("-n", "--samples", metavar="N", type=click.IntRange(1), default=1, help="Samples of each run.")
 @click.option("-j", "--jobs", metavar="N", type=click.IntRange(0), help="At a time; all cores if not given.")
+@ON
 @click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Keep the candidates' captures there.")
 @click.option(
     "--fail-on",
@@ -85,6 +86,7 @@ def command(
     baseline: str | None,
     samples: int,
     jobs: int | None,
+    on: str | None,
     output: Path | None,
     fail_on: Literal["worse", "failed", "changed"],
     volatile: tuple[VolatileRule, ...],
@@ -99,10 +101,10 @@ def command(
 ) -> int:
     """Make recorded runs again with a changed agent, prompt or model.
 
-    RUNS are captures, or folders with captures below. In COMMAND {2} stands for word 2 of the recorded
-    command, {2:} for all from there on. Calls that equal recorded ones are answered from the recording;
-    others go as --on-miss says. Runs that the old agent does not reproduce are set apart. With --step-by-step
-    no agent runs: each recorded model request is asked again on its own.
+    RUNS are captures, or folders with captures below, here or at an address. In COMMAND {2} stands for word 2
+    of the recorded command, {2:} for all from there on. Calls that equal recorded ones are answered from the
+    recording; others go as --on-miss says. Runs that the old agent does not reproduce are set apart. With
+    --step-by-step no agent runs: each recorded model request is asked again on its own.
 
     Exit status: 0, or 1 as --fail-on says.
     """
@@ -113,6 +115,8 @@ def command(
     if step_by_step:
         if words:
             raise UsageError("--step-by-step runs no command; leave it out")
+        if on is not None:
+            raise UsageError("--step-by-step waits for models, which --on does not make faster; use --jobs")
         if junit_file is not None or html_file is not None:
             raise UsageError("--step-by-step writes --json alone, neither --junit nor --html")
         return _steps(runs, change, jobs, {name: known[name] for name in named}, json_file, every=every)
@@ -128,6 +132,7 @@ def command(
         on_miss=on_miss,
         output=output,
         jobs=jobs,
+        on=on,
         volatile=volatile,
         allow=allowed,
         upstreams={name: known[name] for name in named},

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.check.kinds import find_runs
-from reenact.errors import Diverged, ReenactError, UsageError
+from reenact.check.kinds import name_runs
+from reenact.errors import Diverged, FormatError, ReenactError, StoreError, UsageError
 from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
@@ -34,6 +34,7 @@ from reenact.shadowing.outcomes import (
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
 from reenact.shadowing.statistics import compare_pairs, pass_power_k
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import refuse_taken
 from reenact.suite.settings import Price, project_prices
 
@@ -54,6 +55,7 @@ def shadow(
     on_miss: OnMiss = "fail",
     output: str | Path | None = None,
     jobs: int | None = None,
+    on: str | None = None,
     prices: Mapping[str, Price] | None = None,
     volatile: Iterable[AnyRule] = (),
     allow: Sequence[str] = (),
@@ -64,26 +66,28 @@ def shadow(
 ) -> ShadowReport:
     """Make every one of the recorded *runs* again with a changed *agent*, and compare.
 
-    *runs* are captures, or folders with captures below. *agent* is a command, in which ``{2}`` stands for
-    word 2 of the recorded command and ``{2:}`` for all from there on, or a function of this process that is
-    called with the path of the recorded run. A call that equals a recorded one is answered from the
-    recording; any other goes as *on_miss* says. *change* has models asked otherwise (``model``, ``system``,
-    ``temperature``).
+    *runs* are captures, or folders with captures below, here or at an address. *agent* is a command, in which
+    ``{2}`` stands for word 2 of the recorded command and ``{2:}`` for all from there on, or a function of
+    this process that is called with the path of the recorded run. A call that equals a recorded one is
+    answered from the recording; any other goes as *on_miss* says. *change* has models asked otherwise
+    (``model``, ``system``, ``temperature``).
 
     The *baseline* is the old agent. It is replayed strictly first, and a run that it does not reproduce is
     set apart. Where only requests change, it is *agent* itself; where there is none, what was recorded
     counts as it is. *test* says which runs passed; without one, those that ended well. Each run is made again
-    *samples* times, *jobs* at a time, or as many as there are cores. The candidates are forks of their runs;
-    with *output* they stay there.
+    *samples* times, *jobs* at a time, or as many as there are cores; commands also *on* ``ray`` or
+    ``ray=ADDRESS``. The candidates are forks of their runs; with *output* they stay there. A run among
+    several that cannot be read is set apart too.
     """
-    paths = find_runs([str(runs)] if isinstance(runs, str | Path) else [str(run) for run in runs])
+    paths = name_runs([runs] if isinstance(runs, str | Path) else list(runs))
     read, _ = read_change(change)
     if read.is_of_outcome:
         raise UsageError("shadow: an outcome is changed in a fork; give model, system or temperature")
     if samples < 1:
         raise UsageError("samples: must be at least 1")
-    for path in paths:
-        make_plan(ReplaySource(path), None, read, on_miss)  # what cannot be is said before anything runs
+    if on is not None and (callable(agent) or callable(baseline)):
+        raise UsageError("shadow: a function runs in this process alone; give Ray a command")
+    unreadable = _find_unreadable(paths, read, on_miss)
     if baseline is None and read.is_any:
         baseline = agent
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
@@ -96,8 +100,10 @@ def shadow(
         network=network,
     )
     known = project_prices(Path.cwd()) if prices is None else prices
-    with _Experiment(paths, judging, known, options, jobs, output, progress_bar) as experiment:
-        set_apart = experiment.reproduce(baseline) if baseline is not None else {}
+    with _Experiment(paths, judging, known, options, jobs, on, output, progress_bar) as experiment:
+        set_apart = dict(unreadable)
+        if baseline is not None:
+            set_apart |= experiment.reproduce(baseline, unreadable)
         candidates = experiment.make_candidates(agent, samples, set_apart)
         return experiment.report(
             candidates,
@@ -106,6 +112,20 @@ def shadow(
             test=None if test is None else str(test),
             baseline="recorded" if baseline is None else "replayed",
         )
+
+
+def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) -> dict[int, str]:
+    """The places of runs that cannot be read, each with why; what cannot be meant is said here."""
+    found: dict[int, str] = {}
+    for place, path in enumerate(paths):
+        try:
+            with local_run(path) as folder:
+                make_plan(ReplaySource(folder), None, change, on_miss)
+        except (FormatError, StoreError) as error:
+            if len(paths) == 1:
+                raise
+            found[place] = str(error)
+    return found
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,11 +144,12 @@ class _Experiment:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[str],
         judging: Judging | None,
         prices: Mapping[str, Price],
         options: _Options,
         jobs: int | None,
+        on: str | None,
         output: str | Path | None,
         progress_bar: ProgressBar,
     ) -> None:
@@ -137,6 +158,7 @@ class _Experiment:
         self._prices = prices
         self._options = options
         self._workers = core_count(jobs)
+        self._on = on
         self._progress_bar = progress_bar
         self._is_interrupted = False
         self._scratch: TemporaryDirectory[str] | None = None
@@ -154,23 +176,28 @@ class _Experiment:
         if self._scratch is not None:
             self._scratch.cleanup()
 
-    def reproduce(self, baseline: Sequence[str] | Agent) -> dict[int, str]:
-        """The places of runs that *baseline* does not reproduce, each with why."""
+    def reproduce(self, baseline: Sequence[str] | Agent, without: Mapping[int, str]) -> dict[int, str]:
+        """The places of runs, *without* these, that *baseline* does not reproduce, each with why."""
+        chosen = [place for place in range(len(self._paths)) if place not in without]
         if callable(baseline):
             return {
                 place: problem
-                for place, path in enumerate(self._paths)
-                if (problem := _replay_here(baseline, path, self._options))
+                for place in chosen
+                if (problem := _replay_here(baseline, self._paths[place], self._options))
             }
         jobs = [
-            RunJob(run=str(path), words=words_for(baseline, path), **self._common(is_fork=False))
-            for path in self._paths
+            RunJob(
+                run=self._paths[place],
+                words=words_for(baseline, self._paths[place]),
+                **self._common(is_fork=False),
+            )
+            for place in chosen
         ]
         found: dict[int, str] = {}
 
-        def note(place: int, result: JobResult) -> None:
+        def note(job: int, result: JobResult) -> None:
             if result.problem:
-                found[place] = result.problem
+                found[chosen[job]] = result.problem
 
         self._run(jobs, "replaying the old agent", note)
         if self._is_interrupted:
@@ -193,7 +220,7 @@ class _Experiment:
             return found
         jobs = [
             RunJob(
-                run=str(self._paths[place]),
+                run=self._paths[place],
                 words=words_for(agent, self._paths[place]),
                 output=str(output),
                 **self._common(is_fork=True),
@@ -241,15 +268,20 @@ class _Experiment:
 
     def _told(self, place: int, candidates: list[RunOutcome], set_apart: str) -> ShadowRun:
         path = self._paths[place]
-        recorded = read_outcome(path, self._judging, self._prices)
+        try:
+            with local_run(path) as folder:
+                recorded = read_outcome(folder, self._judging, self._prices)
+        except (FormatError, StoreError) as error:
+            recorded = no_outcome(Path(path), str(error))
+        recorded = msgspec.structs.replace(recorded, path=path)
         if set_apart or not candidates:
-            return ShadowRun(path=str(path), recorded=recorded, set_apart=set_apart)
+            return ShadowRun(path=path, recorded=recorded, set_apart=set_apart)
         compared = [compare_outcomes(recorded, each) for each in candidates]
         difference, first = max(compared, key=lambda found: DIFFERENCES.index(found[0]))
         if self._output is None:
             candidates = [msgspec.structs.replace(each, path="") for each in candidates]
         return ShadowRun(
-            path=str(path), recorded=recorded, candidates=candidates, difference=difference, first=first
+            path=path, recorded=recorded, candidates=candidates, difference=difference, first=first
         )
 
     def _run(self, jobs: Sequence[RunJob], what: str, note: Callable[[int, JobResult], None]) -> None:
@@ -260,7 +292,7 @@ class _Experiment:
                 advance(1)
 
             try:
-                run_jobs(jobs, workers=self._workers, on_done=on_done)
+                run_jobs(jobs, workers=self._workers, on_done=on_done, on=self._on)
             except Interrupted:
                 self._is_interrupted = True
 
@@ -277,7 +309,7 @@ class _Experiment:
 
     def _place_for(self, place: int, sample: int) -> Path:
         folder = self._output or Path(self._scratch.name if self._scratch else "")
-        name = f"{place + 1:04d}-{self._paths[place].name}"
+        name = f"{place + 1:04d}-{Path(self._paths[place].partition('#')[2] or self._paths[place]).name}"
         return folder / (name if not sample else f"{name}-{sample + 1}")
 
     def _outcome(self, output: Path, problem: str) -> RunOutcome:
@@ -286,11 +318,12 @@ class _Experiment:
         return read_outcome(output, self._judging, self._prices)
 
 
-def words_for(words: Sequence[str], path: Path) -> list[str]:
+def words_for(words: Sequence[str], path: str) -> list[str]:
     """The command for the run in *path*, with the words of the recorded one that it asks for."""
     if not any(_WORD.search(word) for word in words):
         return list(words)
-    argv = beginning(CaptureReader(path)).argv
+    with local_run(path) as folder:
+        argv = beginning(CaptureReader(folder)).argv
     recorded = [] if argv is ABSENT else argv
     found: list[str] = []
     for word in words:
@@ -309,11 +342,14 @@ def words_for(words: Sequence[str], path: Path) -> list[str]:
     return found
 
 
-def _replay_here(agent: Agent, path: Path, options: _Options) -> str:
+def _replay_here(agent: Agent, path: str, options: _Options) -> str:
     """In what the run of *agent* in this process is another one; empty where it is not."""
     try:
-        with replay(path, policy="strict", volatile=options.volatile) as run:
-            _set_output(run, agent(path))
+        with (
+            local_run(path) as folder,
+            replay(folder, policy="strict", volatile=options.volatile) as run,
+        ):
+            _set_output(run, agent(folder))
     except Diverged as error:
         return str(error)
     except ReenactError:
@@ -323,19 +359,23 @@ def _replay_here(agent: Agent, path: Path, options: _Options) -> str:
     return ""
 
 
-def _fork_here(agent: Agent, path: Path, output: Path, options: _Options) -> str:
+def _fork_here(agent: Agent, path: str, output: Path, options: _Options) -> str:
     """Why there is no fork; empty where there is one."""
     try:
-        with fork(
-            path,
-            at=None,
-            change=options.change,
-            output=output,
-            on_miss=options.on_miss,
-            volatile=options.volatile,
-            allow=options.allow,
-        ) as run:
-            _set_output(run, agent(path))
+        with (
+            local_run(path) as folder,
+            fork(
+                folder,
+                at=None,
+                change=options.change,
+                output=output,
+                on_miss=options.on_miss,
+                standalone=is_remote(path),
+                volatile=options.volatile,
+                allow=options.allow,
+            ) as run,
+        ):
+            _set_output(run, agent(folder))
     except UsageError:
         raise
     except ReenactError as error:

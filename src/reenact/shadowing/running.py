@@ -10,11 +10,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from threading import Lock
+from secrets import token_hex
+from threading import Lock, Thread
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +24,9 @@ import msgspec
 from reenact.errors import ReenactError, UsageError
 from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
-from reenact.store.place import discard_staged
+from reenact.store.durable import unwritable
+from reenact.store.place import discard, discard_staged
+from reenact.workers import map_batches
 
 _MODULE: Final = "reenact.shadowing.running"
 _GRACE_S: Final = 5
@@ -68,8 +72,20 @@ def core_count(jobs: int | None) -> int:
     return jobs or len(os.sched_getaffinity(0))
 
 
-def run_jobs(jobs: Sequence[RunJob], *, workers: int, on_done: Callable[[int, JobResult], None]) -> None:
-    """Run each of *jobs*; *on_done* gets its place and its result, whichever is done first."""
+def run_jobs(
+    jobs: Sequence[RunJob],
+    *,
+    workers: int,
+    on_done: Callable[[int, JobResult], None],
+    on: str | None = None,
+) -> None:
+    """Run each of *jobs*; *on_done* gets its place and its result, whichever is done first.
+
+    With *on* (``ray``, ``ray=ADDRESS``) they are tasks of Ray, and are told in their order.
+    """
+    if on is not None:
+        _run_on_ray(jobs, workers, on, on_done)
+        return
     running = _Running()
     with ThreadPoolExecutor(max(1, min(workers, len(jobs)))) as executor:
         places = {executor.submit(running.run, job): place for place, job in enumerate(jobs)}
@@ -90,6 +106,56 @@ def run_jobs(jobs: Sequence[RunJob], *, workers: int, on_done: Callable[[int, Jo
             raise
 
 
+def _run_on_ray(
+    jobs: Sequence[RunJob], workers: int, on: str, on_done: Callable[[int, JobResult], None]
+) -> None:
+    try:
+        with closing(map_batches(try_job, jobs, jobs=workers, on=on)) as tries:
+            for place, (job, (made, result)) in enumerate(zip(jobs, tries, strict=True)):
+                if job.output and not result.problem:
+                    result = _keep_try(Path(made), Path(job.output), result)
+                on_done(place, result)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    finally:
+        _discard_tries({Path(job.output).parent for job in jobs if job.output})
+
+
+def try_job(job: RunJob) -> tuple[str, JobResult]:
+    """What a task of Ray does: every try makes a fork of its own, beside the place that one of them gets."""
+    made = _try_folder(Path(job.output), token_hex(4)) if job.output else None
+    tried = job if made is None else msgspec.structs.replace(job, output=str(made))
+    result = _Running().run(tried)
+    return str(made or ""), result
+
+
+def _try_folder(output: Path, name: str) -> Path:
+    return output.with_name(f".{output.name}.try-{name}")
+
+
+def _keep_try(made: Path, output: Path, result: JobResult) -> JobResult:
+    try:
+        os.rename(made, output)
+    except FileNotFoundError:
+        reason = f"{output}: was made on another machine; name an output folder that all machines share"
+        return msgspec.structs.replace(result, problem=reason)
+    except OSError as error:
+        raise unwritable(output, error) from error
+    return result
+
+
+def _discard_tries(folders: set[Path]) -> None:
+    """Remove tries whose result was not taken; one whose worker was ended just now may still write."""
+    patience = time.monotonic() + 2 * _GRACE_S
+    while time.monotonic() < patience:
+        left = [each for folder in folders for each in folder.glob(".*.try-*")]
+        if not left:
+            return
+        for each in left:
+            discard(each)
+        time.sleep(0.05)
+
+
 class _Running:
     """The processes under way."""
 
@@ -102,15 +168,21 @@ class _Running:
         with self._lock:
             if self._is_stopped:
                 return JobResult(problem="stopped")
+            ours, theirs = os.pipe()
             process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE],
+                [sys.executable, "-m", _MODULE, str(ours)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                pass_fds=[ours],  # which ends when this process does, however it does
                 start_new_session=True,  # Ctrl-C is ours to pass on
             )
+            os.close(ours)
             self._processes.add(process)
-        answer, said = process.communicate(msgspec.json.encode(job))
+        try:
+            answer, said = process.communicate(msgspec.json.encode(job))
+        finally:
+            os.close(theirs)
         with self._lock:
             self._processes.discard(process)
         if process.returncode != 0:
@@ -195,8 +267,17 @@ def _headline(divergence: dict[str, Any]) -> str:
     return " ".join(str(divergence.get("detail") or divergence.get("code")).split())
 
 
+def _end_with(asker: int) -> None:
+    """End this process and what it started when the one is gone that asked for it."""
+    os.read(asker, 1)
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(_GRACE_S)
+    os.killpg(0, signal.SIGKILL)
+
+
 def main() -> None:
     """The process of one job: reads it, does it, says what came of it."""
+    Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=RunJob)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the command has no input
     answer = os.dup(1)

@@ -21,7 +21,7 @@ import msgspec
 
 from reenact import canonical
 from reenact.analysis.brief import plural
-from reenact.check.kinds import find_runs
+from reenact.check.kinds import name_runs
 from reenact.errors import CheckFailed, UsageError
 from reenact.forks.change import read_change
 from reenact.formats.record import ABSENT
@@ -30,6 +30,7 @@ from reenact.gateway.upstreams import upstreams_of
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.providers import ModelResponse, RequestChange, ToolCallPart, ask_otherwise, read_response
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import local_run
 from reenact.suite.verdict import shorten
 from reenact.trace.model_calls import model_response
 
@@ -84,15 +85,16 @@ def shadow_steps(
     read, _ = read_change(change)
     if read.is_of_outcome or not read.request.is_any:
         raise UsageError("shadow: say how to ask otherwise: model, system or temperature")
-    paths = find_runs([str(runs)] if isinstance(runs, str | Path) else [str(run) for run in runs])
+    paths = name_runs([runs] if isinstance(runs, str | Path) else list(runs))
     questions: list[_Question] = []
     left_out = 0
     for path in paths:
-        for question in _questions_in(path, read.request, upstreams or {}):
-            if question is None:
-                left_out += 1
-            else:
-                questions.append(question)
+        with local_run(path) as folder:
+            for question in _questions_in(path, CaptureReader(folder), read.request, upstreams or {}):
+                if question is None:
+                    left_out += 1
+                else:
+                    questions.append(question)
     if not questions:
         raise UsageError(f"{paths[0]}: holds no model request as it was sent; there is nothing to ask again")
     steps: dict[int, AskedStep] = {}
@@ -127,10 +129,9 @@ def shadow_steps(
 
 
 def _questions_in(
-    path: Path, change: RequestChange, upstreams: Mapping[str, str]
+    path: str, reader: CaptureReader, change: RequestChange, upstreams: Mapping[str, str]
 ) -> Iterator[_Question | None]:
     """The requests of a run as they are to be asked; ``None`` for each that cannot be."""
-    reader = CaptureReader(path)
     asked: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"llm_re' not in line:
@@ -145,7 +146,7 @@ def _questions_in(
 
 
 def _question(
-    path: Path,
+    path: str,
     reader: CaptureReader,
     seq: int,
     data: dict[str, Any],
@@ -173,7 +174,7 @@ def _question(
     name = _UPSTREAMS.get(provider, provider)
     if name in upstreams:
         url = _moved(url, upstreams_of({})[name], upstreams[name])
-    return _Question(str(path), reader.manifest.captureId, seq, provider, url, kept, other.body, recorded)
+    return _Question(path, reader.manifest.captureId, seq, provider, url, kept, other.body, recorded)
 
 
 def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
