@@ -401,13 +401,13 @@ def _written_at(source: CorpusSource) -> tuple[int, str]:
 
 def index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
     """Read *sources*; the same sources make the same bytes, whoever reads them."""
-    # What is read makes no cycles, and looking for some in it would take a third of the time.
-    with _without_garbage_collection():
+    with without_garbage_collection():
         return _index_batch(sources)
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
+    """What is read makes no cycles, and looking for some in it would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

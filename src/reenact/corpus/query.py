@@ -21,6 +21,7 @@ from reenact.corpus.index import (
     read_corpus,
     require_arrow,
     root_of,
+    without_garbage_collection,
 )
 from reenact.corpus.tables import PAYLOADS, TABLES, NeededRows, TableRows, arrow_schema, read_source
 from reenact.errors import StoreError, UsageError
@@ -184,7 +185,7 @@ def _read_runs(
     sources = list(find_sources(roots))
     found: dict[str, list[pa.Table]] = {table: [arrow_schema(table).empty_table()] for table in TABLES}
     rows, problems = TableRows(), []
-    with progress_bar(len(sources), "reading") as progress:
+    with progress_bar(len(sources), "reading") as progress, without_garbage_collection():
         for source in sources:
             reading = read_source(source, rows, wanted)
             if reading.problem is not None:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.index import STATES, StepIndex
 from reenact.analysis.stats import find_retries
+from reenact.corpus.plain import PlainRun, RunFacts, clean_text, read_plain_run, time_us
 from reenact.errors import FormatError, ReenactError, StoreError
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import TestError, read_result
 from reenact.formats.rfc3339 import moment
-from reenact.providers import ModelRequest
-from reenact.providers.meaning import Media, ModelMessage, Other, Part, Text, ToolCallPart, ToolResultPart
+from reenact.providers import ModelRequest, read_conversation
+from reenact.providers.meaning import (
+    Conversation,
+    Media,
+    ModelMessage,
+    Other,
+    Part,
+    Text,
+    ToolCallPart,
+    ToolResultPart,
+)
 from reenact.store.objects import address_in
 from reenact.trace.model_calls import model_request, model_response
 from reenact.trace.sources.capture import CaptureSource, FinishedCapture
@@ -43,8 +56,6 @@ class Column(NamedTuple):
 
 MAX_TEXT_BYTES: Final = 64 * 1024
 """A longer payload is not in the tables; the run itself has it."""
-_LATEST_MS: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "runs": (
@@ -291,11 +302,6 @@ def _describe_problem(source: CorpusSource, error: Exception) -> str:
     return clean_text(text.replace(source.path, source.name))
 
 
-def clean_text(text: str) -> str:
-    """*text* as a table can hold it: half of a surrogate pair has no UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
 def _text(value: object) -> str | None:
     return clean_text(value) if isinstance(value, str) else None
 
@@ -307,12 +313,6 @@ def _json(value: Any, into: TableRows) -> str | None:
         return into.add_text(msgspec.json.encode(value).decode())
     except (TypeError, ValueError, RecursionError):
         return None  # a lone surrogate, or deeper than anybody nests
-
-
-def _time(at_ms: float | None) -> int | None:
-    """In microseconds; ``None`` where a clock was so far off that it is no time."""
-    is_time = at_ms is not None and math.isfinite(at_ms) and 0 <= at_ms <= _LATEST_MS
-    return int(at_ms) * 1000 if is_time and at_ms is not None else None
 
 
 def _int(value: object) -> int | None:
@@ -327,14 +327,36 @@ def _add_unreadable(source: CorpusSource, problem: str, into: TableRows) -> None
 
 
 def _read_run(source: CorpusSource, into: TableRows, wanted: NeededRows) -> SourceReading:
+    capture = FinishedCapture.load(Path(source.path)) if address_in(source.path) is None else None
+    if capture is not None:
+        with closing(capture):
+            plain_run = read_plain_run(capture, source.name)
+            if plain_run is not None:
+                return _read_plain_run(source, plain_run, into, wanted)
     with _open_run(source.path) as artifact:
         header = artifact.header()
+        counts = artifact.counts()
         if "runs" in wanted.tables:
-            _add_run(source, artifact, header, into, with_output=wanted.payloads)
+            facts = RunFacts(
+                events=counts.events,
+                steps=counts.steps,
+                errors=counts.states.get("error", 0),
+                tokens=counts.tokens,
+                duration_ms=counts.duration_ms,
+                size_bytes=artifact.size_bytes,
+                problem=counts.problem,
+            )
+            _add_run(source, header, facts, into, with_output=wanted.payloads)
         if "calls" in wanted.tables:
             _add_calls(source, artifact, into, with_payloads=wanted.payloads)
         if "messages" in wanted.tables:
-            _add_messages(source, artifact, into)
+            index = artifact.rows
+            asked = [
+                (index.seq[place], index.outcome_seq[place] or None, index.lanes[index.lane[place]])
+                for place in range(len(index))
+                if index.kinds[index.kind[place]] == "model"
+            ]
+            _add_messages(source, artifact.source, asked, into)
         if "events" in wanted.tables:
             _add_events(source, artifact, into, with_data=wanted.payloads)
         problem = None if artifact.problem is None else _describe_problem(source, artifact.problem)
@@ -343,26 +365,50 @@ def _read_run(source: CorpusSource, into: TableRows, wanted: NeededRows) -> Sour
 
 
 def _open_run(path: str) -> Artifact:
-    """The run in *path*, read whole; by the faster way where nothing is odd about it."""
-    capture = FinishedCapture.load(Path(path)) if address_in(path) is None else None
-    if capture is not None:
-        artifact = Artifact(capture)
-        artifact.index()
-        if artifact.problem is None:
-            return artifact
     artifact = open_artifact(path)
     artifact.index()
     return artifact
 
 
+def _read_plain_run(
+    source: CorpusSource, run: PlainRun, into: TableRows, wanted: NeededRows
+) -> SourceReading:
+    """The same rows of a finished capture without a failed call, with as few steps of Python as can be."""
+    if "runs" in wanted.tables:
+        _add_run(source, run.capture.header(), run.facts(), into, with_output=wanted.payloads)
+    if "calls" in wanted.tables:
+        if wanted.payloads:
+            for call, arguments, result in run.tool_payloads():
+                call.arguments = _raw_payload(run.capture, arguments, into)
+                call.result = _raw_payload(run.capture, result, into)
+        columns = zip(*map(msgspec.structs.astuple, run.calls), strict=True)
+        for column, values in zip(into.rows["calls"].values(), columns, strict=False):
+            column += values
+        into.text_bytes += 150 * len(run.calls)
+    if "messages" in wanted.tables:
+        asked = [(call.seq, call.outcome_seq, call.lane) for call in run.calls if call.kind == "model"]
+        _add_messages(source, run.capture, asked, into)
+    if "events" in wanted.tables:
+        _add_plain_events(source.name, run, into, with_data=wanted.payloads)
+    return SourceReading(None, is_final=True)
+
+
+def _raw_payload(source: RunSource, text: msgspec.Raw, into: TableRows) -> str | None:
+    raw = bytes(text)
+    if not raw or raw == b"null":
+        return None
+    if b'"$' in raw:
+        return _payload(source, msgspec.json.decode(raw), into)
+    return into.add_text(raw.decode())
+
+
 def _add_run(
-    source: CorpusSource, artifact: Artifact, header: Header, into: TableRows, *, with_output: bool
+    source: CorpusSource, header: Header, facts: RunFacts, into: TableRows, *, with_output: bool
 ) -> None:
-    counts = artifact.counts()
-    duration_ms: float | None = counts.duration_ms
+    duration_ms: float | None = facts.duration_ms
     if header.completed_at_ms is not None and header.created_at_ms is not None:
         duration_ms = header.completed_at_ms - header.created_at_ms
-    tokens = counts.tokens
+    tokens = facts.tokens
     into.add(
         "runs",
         source.name,
@@ -371,8 +417,8 @@ def _add_run(
         _text(header.status),
         _text(header.capture_id),
         _text(header.run_id),
-        _time(header.created_at_ms),
-        _time(header.completed_at_ms),
+        time_us(header.created_at_ms),
+        time_us(header.completed_at_ms),
         duration_ms,
         _text(header.provider),
         _text(header.model),
@@ -383,14 +429,14 @@ def _add_run(
         _text(header.error),
         _json(header.final_output, into) if with_output else None,
         len(header.warnings),
-        counts.events,
-        counts.steps,
-        counts.states.get("error", 0),
+        facts.events,
+        facts.steps,
+        facts.errors,
         None if tokens is None else tokens.input,
         None if tokens is None else tokens.output,
         None if tokens is None else tokens.cached_input,
-        artifact.size_bytes,
-        None if counts.problem is None else clean_text(counts.problem.replace(source.path, source.name)),
+        facts.size_bytes,
+        None if facts.problem is None else clean_text(facts.problem.replace(source.path, source.name)),
     )
 
 
@@ -412,7 +458,7 @@ def _add_calls(source: CorpusSource, artifact: Artifact, into: TableRows, *, wit
     rows["tool"] += [each if what == "tool" else None for what, each in zip(kind, name, strict=True)]
     rows["model"] += [each if what == "model" else None for what, each in zip(kind, name, strict=True)]
     rows["state"] += [STATES[number] for number in index.state]
-    rows["started_at"] += [_time(start_ms + at_ms) for at_ms in index.at_ms]
+    rows["started_at"] += [time_us(start_ms + at_ms) for at_ms in index.at_ms]
     rows["at_ms"] += index.at_ms
     rows["latency_ms"] += _known(index.took_ms)
     for column, tokens in (
@@ -484,9 +530,6 @@ def _marks(run: RunSource, seq: int) -> int | None:
 
 def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, with_data: bool) -> None:
     run, damage = artifact.source, artifact.problem
-    if isinstance(run, FinishedCapture):
-        _add_stored_events(source.name, run, into, with_data=with_data)
-        return
     last = run.count if damage is None or damage.line is None else damage.line - 1
     for seq in range(1, last + 1):
         event = run.stored_event(seq) if isinstance(run, CaptureSource) else run.event(seq)
@@ -499,7 +542,7 @@ def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, wi
             "events",
             source.name,
             seq,
-            _time(event.ts),
+            time_us(event.ts),
             event.type,
             _text(head.name) or None,
             call_id,
@@ -508,18 +551,19 @@ def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, wi
         )
 
 
-def _add_stored_events(name: str, run: FinishedCapture, into: TableRows, *, with_data: bool) -> None:
+def _add_plain_events(name: str, run: PlainRun, into: TableRows, *, with_data: bool) -> None:
     """The same, column by column, with the texts as they are written."""
-    rows, heads = into.rows["events"], run.heads
+    rows, heads = into.rows["events"], run.events
     rows["run"] += [name] * len(heads)
     rows["seq"] += range(1, len(heads) + 1)
-    rows["at"] += [_time(head.ts) for head in heads]
+    rows["at"] += [time_us(head.ts) for head in heads]
     rows["type"] += [head.type for head in heads]
-    rows["name"] += [_text(head.name) or None for head in heads]
-    rows["call_id"] += [_text(head.data.callId) for head in heads]
-    rows["lane"] += [_text(head.data.lane) for head in heads]
-    texts = (run.data_text(seq) for seq in range(1, len(heads) + 1)) if with_data else ()
-    rows["data"] += [into.add_text(text) for text in texts] if with_data else [None] * len(heads)
+    rows["name"] += [clean_text(head.name) or None for head in heads]
+    call_ids = [head.data.callId for head in heads]
+    rows["call_id"] += [each and clean_text(each) for each in call_ids]
+    rows["lane"] += [clean_text(head.data.lane) for head in heads]
+    texts = map(into.add_text, run.capture.data_texts(heads)) if with_data else repeat(None, len(heads))
+    rows["data"] += texts
     into.text_bytes += 200 * len(heads)
 
 
@@ -529,14 +573,13 @@ _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 """Where the wire formats keep what is said to the model."""
 
 
-def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> None:
-    index, run = artifact.rows, artifact.source
-    before: dict[int, tuple[ModelMessage, ...]] = {}
-    system: dict[int, str | None] = {}
-    for place in range(len(index)):
-        if index.kinds[index.kind[place]] != "model":
-            continue
-        seq, lane = index.seq[place], index.lane[place]
+def _add_messages(
+    source: CorpusSource, run: RunSource, asked: Iterable[tuple[int, int | None, str]], into: TableRows
+) -> None:
+    """What is new in each of the model calls *asked*: events of the call and of its outcome, and the lane."""
+    before: dict[str, tuple[ModelMessage, ...]] = {}
+    system: dict[str, str | None] = {}
+    for seq, outcome_seq, lane in asked:
         began = run.event(seq)
         assert began is not None
         sent, is_shared = _sent(run, began.data, _marks(run, seq))
@@ -550,12 +593,21 @@ def _add_messages(source: CorpusSource, artifact: Artifact, into: TableRows) -> 
             if not is_shared:
                 before[lane] = sent.messages
         _add_parts(source.name, seq, "request", new, into)
-        if index.outcome_seq[place]:
-            answer = _answer(run, index.outcome_seq[place])
+        if outcome_seq:
+            answer = _answer(run, outcome_seq)
             _add_parts(source.name, seq, "answer", [answer] if answer.parts else [], into)
 
 
-def _sent(run: RunSource, data: dict[str, Any], marks: int | None) -> tuple[ModelRequest | None, bool]:
+def _conversation(request: object) -> Conversation | ModelRequest | None:
+    """What a resolved request says, without the digests of it, which take longer than reading it."""
+    if isinstance(request, dict) and isinstance(request.get("url"), str):
+        return read_conversation(urlsplit(request["url"]).path, request.get("body"))
+    return model_request(request)
+
+
+def _sent(
+    run: RunSource, data: dict[str, Any], marks: int | None
+) -> tuple[Conversation | ModelRequest | None, bool]:
     """What a request with so many *marks* says, and whether only what no earlier one of the run has said."""
     try:
         request = data.get("request")
@@ -563,14 +615,14 @@ def _sent(run: RunSource, data: dict[str, Any], marks: int | None) -> tuple[Mode
             request = msgspec.json.decode(run.blob(request["$blob"]))
         body = request.get("body") if isinstance(request, dict) else None
         if not isinstance(request, dict) or not isinstance(body, dict):
-            return model_request(run.resolved(request)), False
+            return _conversation(run.resolved(request)), False
         # A reference says what was sent before: following it would make a chat of N turns cost N * N.
         shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
         body = {key: value for key, value in body.items() if key != "tools"}
         body |= {key: body[key].get("then", []) for key in shared}
         request = request | {"body": body}
         has_more = marks != len(shared)
-        return model_request(run.resolved(request) if has_more else request), bool(shared)
+        return _conversation(run.resolved(request) if has_more else request), bool(shared)
     except (FormatError, StoreError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False  # what it refers to is gone; `events` has the request as it is stored
 
@@ -633,7 +685,7 @@ def _part_cells(part: Part, into: TableRows) -> tuple[str | None, str | None, st
 def _read_receipt(source: CorpusSource, into: TableRows) -> None:
     receipt = read_replay_receipt(Path(source.path).read_bytes(), file=source.name)
     at = receipt.replayedAt
-    replayed_at = _time(at) if isinstance(at, int) else None
+    replayed_at = time_us(at) if isinstance(at, int) else None
     same = (source.name, receipt.capture.captureId, replayed_at, receipt.matching.policy)
     for found in receipt.divergences:
         into.add(
@@ -663,7 +715,7 @@ def _read_test_result(source: CorpusSource, into: TableRows) -> None:
         clean_text(result.test_file),
         clean_text(result.test_run_id),
         result.status,
-        _time(moment(result.started_at).timestamp() * 1000),
+        time_us(moment(result.started_at).timestamp() * 1000),
         result.duration_ms,
         _text(about),
     )

@@ -145,6 +145,22 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
 _CONVERTED: Final = tuple(name for name in EventHeadData.__struct_fields__ if name not in ("args", "request"))
 
 read_head: Final = msgspec.json.Decoder(EventHead).decode
+
+
+class EventRowData(EventHeadData, gc=False):
+    """What a row of a table needs of an event's data beside its head."""
+
+    result: msgspec.Raw = msgspec.Raw()
+
+
+class EventRow(EventHead, gc=False):
+    """The head of an event of which a row is made."""
+
+    data: EventRowData
+
+
+read_event_rows: Final = msgspec.json.Decoder(EventRow).decode_lines
+"""Of all lines at once, which takes half of the time."""
 """The head in a line; raises what msgspec raises."""
 read_event: Final = msgspec.json.Decoder(RunEvent).decode
 """The whole value in a line; likewise."""

@@ -63,14 +63,18 @@ class Codec(Generic[R]):
 
     def from_bytes(self, text: bytes) -> R:
         """One record from its JSON text; :class:`FormatError` with the JSON path."""
+        record = self.as_written(text)
+        # The exact way finds the reason, or the unknown field.
+        return self.from_json(read_json(text)) if record is None else record
+
+    def as_written(self, text: bytes) -> R | None:
+        """One record, if *text* is its canonical text; else ``None``."""
         try:
             record: R = self._decode(text)
             # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode(record) == text and not _may_name_extra(text):
-                return record
+            return record if _encode(record) == text and not _may_name_extra(text) else None
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            pass  # the exact way below finds the reason, or the unknown field
-        return self.from_json(read_json(text))
+            return None
 
     def from_block(self, text: bytes) -> list[R] | None:
         """The records of many lines, if every line is the canonical text of one; else ``None``."""

@@ -47,6 +47,7 @@ _USAGE: Final = {
     "cache_write_tokens": "prompt_tokens_details.cache_write_tokens",
     "reasoning_tokens": "completion_tokens_details.reasoning_tokens",
 }
+_PLAIN: Final = {"role", "content"}
 _SENT_ONCE: Final = frozenset({"role", "id", "type", "name", "index", "format"})
 """Texts of a delta that are not pieces: some servers repeat them in every chunk."""
 
@@ -99,6 +100,11 @@ def _read_message(message: dict[str, JsonValue]) -> ModelMessage:
 
 
 def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
+    content = message.get("content")
+    if isinstance(content, str) and message.keys() == _PLAIN:  # most are so
+        if content:
+            yield Text(text=content)
+        return
     yield from _read_thinking(message)
     text = text_of(message, "content")
     if text:

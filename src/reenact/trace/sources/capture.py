@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -16,7 +17,7 @@ import msgspec
 from reenact.canonical import is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
-from reenact.formats.event import EventHead, RunEvent, read_event, read_head
+from reenact.formats.event import EventHead, EventRow, RunEvent, read_event, read_event_rows, read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
@@ -39,6 +40,7 @@ from reenact.workspace.history import tree_told
 
 _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
+_CHUNK_BYTES: Final = 1 << 20
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -285,11 +287,15 @@ class _LinesInMemory:
     """What a source needs of a file of lines, of one that is read at once."""
 
     def __init__(self, text: bytes) -> None:
-        self.texts = text.split(b"\n")[:-1]
+        self.text = text
         self.size_bytes = self.read_bytes = len(text)
 
+    @cached_property
+    def texts(self) -> list[bytes]:
+        return self.text.split(b"\n")[:-1]
+
     def __len__(self) -> int:
-        return len(self.texts)
+        return self.text.count(b"\n")
 
     def line(self, number: int) -> bytes:
         return self.texts[number - 1]
@@ -308,7 +314,7 @@ class FinishedCapture(CaptureSource):
     """A finished capture for those who read many: both files at once, each line as seldom as can be."""
 
     def __init__(self, directory: Path, manifest: CaptureManifest, state: RunState, events: bytes) -> None:
-        self.path, self.file = str(directory), str(directory / EVENTS)
+        self.path, self.file = str(directory), f"{directory}/{EVENTS}"
         self._run = RunDir(directory)
         self._manifest = manifest
         self._state = state
@@ -337,6 +343,10 @@ class FinishedCapture(CaptureSource):
         state = RunState.RECOVERED if RECOVERED in names else RunState.COMPLETE
         return cls(directory, manifest, state, events)
 
+    def close(self) -> None:
+        """Let go of what leads back here, so that nothing is left to be collected."""
+        del self.resolved
+
     def header(self) -> Header:
         return self._of_manifest(self._manifest, self._state)
 
@@ -362,6 +372,25 @@ class FinishedCapture(CaptureSource):
             self.heads.append(head)
             yield head
 
+    def read_rows(self) -> list[EventRow] | None:
+        """All events in one go; ``None`` where one is odd, of which :meth:`read_on` tells."""
+        text = self._texts.text
+        try:
+            rows: list[EventRow] = read_event_rows(text)
+            if not text.isascii():
+                text.decode()  # what is passed over is not looked at otherwise
+        except _UNREADABLE:
+            return None
+        is_counted = [row.seq for row in rows] == [*range(1, len(self._texts) + 1)]
+        return rows if is_counted else None
+
+    def _find_call(self, call_id: str) -> tuple[int, bytes]:
+        if not self._asked_at:
+            for number, text in enumerate(self._texts.texts, 1):
+                if (asked := read_head(text).request_call_id) is not None:
+                    self._asked_at.setdefault(asked, number)
+        return super()._find_call(call_id)
+
     def stored_event(self, seq: int) -> RunEvent:
         found = self._events.get(seq)
         if found is None:
@@ -372,9 +401,20 @@ class FinishedCapture(CaptureSource):
         """How many members of the event *seq* may refer to something or name a Python type."""
         return self._texts.line(seq).count(b'"$')
 
-    def data_text(self, seq: int) -> str:
-        """The data of the event *seq*, as it is written."""
-        return bytes(_read_data(self._texts.line(seq)).data).decode()
+    def data_texts(self, rows: Sequence[EventRow]) -> Iterator[str]:
+        """The data of each event, as it is written."""
+        manifest = self._manifest
+        before = b'{"captureId":"%b","data":' % manifest.captureId.encode()
+        run = manifest.runId.encode()
+        for row, text in zip(rows, self._texts.texts, strict=True):
+            behind = b',"runId":"%b","seq":%d,"ts":%d,"type":"%b","version":1}' % (
+                run, row.seq, row.ts, row.type.encode(),
+            )  # fmt: skip
+            if text.startswith(before) and text.endswith(behind):
+                data = text[len(before) : -len(behind)]
+            else:  # other members, or other words for them
+                data = bytes(_read_data(text).data)
+            yield data.decode()
 
 
 class _EventData(msgspec.Struct):
@@ -385,10 +425,17 @@ _read_data: Final = msgspec.json.Decoder(_EventData).decode
 
 
 def _read_file(path: str) -> bytes:
-    with open(os.open(path, OPEN_FILE), "rb", buffering=0) as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+    fd = os.open(path, OPEN_FILE)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError("not a regular file")
-        return stream.readall()
+        pieces = [os.read(fd, status.st_size + 1)]
+        while pieces[-1]:
+            pieces.append(os.read(fd, _CHUNK_BYTES))
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
 
 
 class EventsSource(_EventSource):
