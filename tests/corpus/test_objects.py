@@ -5,9 +5,10 @@ import os
 import shutil
 import socket
 import struct
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import boto3
 import pytest
@@ -29,10 +30,15 @@ class BadLine(BaseHTTPRequestHandler):
     faults: list[str] = []  # noqa: RUF012 — shared on purpose
     seen: list[str] = []  # noqa: RUF012
     upstream = ("", 0)
+    stop_at = ""
+    """A request with this in it is not handed on and never answered; *stopped* says that it came."""
+    stopped = Event()
+    sent_bytes = 0
 
     def handle_any(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.seen.append(f"{self.command} {self.path}")
+        self.stop_where_asked()
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "500":
             return self.send_error(500)
@@ -53,12 +59,25 @@ class BadLine(BaseHTTPRequestHandler):
         self.end_headers()
         if fault == "changed":
             content = content.replace(b"lamp", b"pram")
+        BadLine.sent_bytes += 0 if self.command == "HEAD" else len(content)
+        if fault == "slow":
+            return self.send_slowly(content)
         self.wfile.write(content[: len(content) // 2] if fault == "truncated" else content)
         if fault == "truncated":
             self.close_connection = True
         return None
 
-    do_GET = do_PUT = do_HEAD = do_POST = handle_any  # noqa: N815
+    def stop_where_asked(self):
+        if self.stop_at and self.stop_at in self.seen[-1]:
+            self.stopped.set()
+            time.sleep(60)
+
+    def send_slowly(self, content):
+        for start in range(0, len(content), 1 + len(content) // 8):
+            self.wfile.write(content[start : start + 1 + len(content) // 8])
+            time.sleep(0.05)
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = handle_any  # noqa: N815
 
     def log_message(self, *_):
         """Quiet."""

@@ -3,16 +3,21 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import reenact
 from reenact.cli import main
-from reenact.errors import FormatError
+from reenact.corpus.stored import StoredCorpus
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.pack import LocalFile, Pack
+from reenact.viewer.shelf import Shelf
 from tests.analysis.recordings import ask, search
 from tests.corpus.test_objects import BadLine, bucket, line  # noqa: F401 — fixtures
 
@@ -145,8 +150,6 @@ def test_a_run_elsewhere_is_replayed_forked_and_tested(place, capsys, team):
 
 def test_the_viewer_fetches_a_run_when_it_is_looked_at(place, team):
     from contextlib import closing
-
-    from reenact.viewer.shelf import Shelf
 
     with closing(Shelf([Path(place(""))])) as shelf:
         assert len(shelf.ids) == 2
@@ -339,3 +342,163 @@ def test_export_takes_the_runs_that_an_index_knows(team, capsys):
         capsys, "export", "corpus", "--to", "sft", "-o", "all.jsonl", status=2
     )
     assert "is a corpus" in said(capsys, "export", "corpus", "--to", "atif", "-o", "x", status=3)
+
+
+TESTS = """
+import pytest, reenact
+
+@reenact.tool
+def find(what):
+    return what.upper()
+
+@pytest.mark.reenact
+def test_find():
+    assert find("lamp") == "LAMP"
+"""
+
+
+def pytest_words(mode, address="s3://team/tests"):
+    without = ("cacheprovider", "xdist", "asyncio")
+    options = ["-q", "--rootdir", ".", *(word for name in without for word in ("-p", f"no:{name}"))]
+    return [sys.executable, "-m", "pytest", *options, f"--reenact={mode}", f"--reenact-captures={address}"]
+
+
+def run_pytest(mode, address="s3://team/tests"):
+    done = subprocess.run(
+        [*pytest_words(mode, address), "tests"], capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_pytest_records_to_an_address_and_replays_from_it(team, s3, monkeypatch):
+    """Nothing is beside the tests, what is there is not replaced, and a bad line is tried again."""
+    Path("tests").mkdir()
+    Path("tests/test_it.py").write_text(TESTS)
+    BadLine.faults = ["", "500", "reset"]
+    status, said = run_pytest("record")
+    assert status == 0, said
+    assert [run.name for run in reenact.list_runs("s3://team/tests")] == ["tests/captures/test_it/test_find"]
+    assert not Path("tests/captures").exists()
+    BadLine.faults = ["", "slow"]
+    status, said = run_pytest("replay")
+    assert (status, "1 replayed" in said) == (0, True), said
+    status, said = run_pytest("record")
+    assert "nothing is replaced at an address" in said
+    assert status == 1
+    status, said = run_pytest("replay", "s3://no-such-bucket/x")
+    assert (status, said.strip().count("\n")) == (4, 0), said
+    assert "--reenact-captures: s3://no-such-bucket/x: there is no such bucket" in said
+
+
+def kill_when_it_uploads(words, what):
+    """Start *words*, and kill them when they send *what*."""
+    BadLine.stop_at, BadLine.stopped = what, Event()
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        assert BadLine.stopped.wait(60), process.communicate(timeout=5)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        BadLine.stop_at = ""
+
+
+def test_what_is_killed_while_it_uploads_has_stored_nothing(team, s3):
+    """push, pack, record and pytest: nothing that looks whole is there; a push goes on where it was."""
+    Path("tests").mkdir()
+    Path("tests/test_it.py").write_text(TESTS)
+    cli = [sys.executable, "-m", "reenact"]
+    at = "s3://team/killed"
+    words = {
+        "push": ([*cli, "push", "runs", f"{at}/push"], "PUT /team/killed/push/deep/chat/manifest.json"),
+        "pack": ([*cli, "pack", "runs", "-o", f"{at}/pack/all.pack"], "PUT /team/killed/pack/all.pack"),
+        "record": (
+            [*cli, "record", "-o", f"{at}/record", "--", sys.executable, "agent.py"],
+            "PUT /team/killed/record/manifest.json",
+        ),
+        "pytest": (
+            [*pytest_words("record", f"{at}/pytest"), "tests"],
+            "PUT /team/killed/pytest/tests/captures/test_it/test_find/manifest.json",
+        ),
+    }
+    for name, (command, what) in words.items():
+        kill_when_it_uploads(command, what)
+        assert reenact.list_runs(f"{at}/{name}") == [], name
+        assert name != "pack" or not list(stored_in(s3, "killed/pack"))
+    assert main(words["push"][0][3:]) == 0  # which completes what was begun
+    assert len(reenact.list_runs(at)) == 3  # what was recorded is here still, and went along
+
+
+def test_an_index_is_kept_at_an_address(team, s3, capsys, monkeypatch):
+    """Made, brought up to date, asked, counted and exported from there; the same rows as of one here."""
+    at = "s3://team/corpora/one"
+    BadLine.faults = ["500", "reset", "slow"]
+    assert "2 runs" in said(capsys, "index", "runs", "-o", at)
+    reenact.index("runs", out="here")
+    sql = "select * from calls order by run, seq"
+    BadLine.faults = ["", "truncated", "slow", "500"]
+    assert reenact.query(sql, at) == reenact.query(sql, "here")
+    BadLine.seen.clear()
+    assert reenact.query("select count(*) from runs", at).rows == [(2,)]
+    assert not [path for path in BadLine.seen if "/events/" in path or "/calls/" in path]
+    assert said(capsys, "stats", at, "--json") == said(capsys, "stats", "here", "--json")
+    assert "1 row" in said(capsys, "export", at, "--to", "sft", "-o", "rows.jsonl", "--status", "ok")
+    shutil.copytree("runs/lamp", "runs/new")
+    shutil.rmtree("runs/deep")
+    report = reenact.index(out=at)
+    assert (report.path, report.added, report.removed, report.unchanged) == (at, 1, 1, 1)
+    assert reenact.query("select run from runs order by 1", at).rows == [("runs/lamp",), ("runs/new",)]
+    shelf = Shelf([at])
+    assert [shelf.line(run).status for run in shelf.ids] == ["ok", "ok"]
+    before = stored_in(s3, "corpora/one")
+    assert reenact.index(out=at).unchanged == 2
+    assert stored_in(s3, "corpora/one") == before
+    assert os.listdir(team / "temp") == []
+
+
+def test_of_two_who_index_at_an_address_one_is_told(team, s3, monkeypatch):
+    """Whoever comes second changes nothing, be there a corpus before or not."""
+    at = "s3://team/corpora/two"
+    for runs in ("runs/lamp", "runs"):
+        publish = StoredCorpus.publish
+
+        def publish_second(self, *files, runs=runs, publish=publish):
+            monkeypatch.setattr(StoredCorpus, "publish", publish)
+            reenact.index(runs, out=at)
+            publish(self, *files)
+
+        monkeypatch.setattr(StoredCorpus, "publish", publish_second)
+        with pytest.raises(StoreError, match="was brought up to date by somebody else meanwhile; try again"):
+            reenact.index("runs/deep", out=at)
+        names = reenact.query("select run from runs order by run", at).rows
+        assert ("runs/lamp",) in names
+        assert len(names) == (1 if runs == "runs/lamp" else 2)
+
+
+def test_what_is_wrong_with_a_corpus_at_an_address_is_one_line(team, s3):
+    """Another version, a file that is gone or not whole, a killed writer's files, something else."""
+    at, key = "s3://team/corpora/three", "corpora/three"
+    kill_when_it_uploads(
+        [sys.executable, "-m", "reenact", "index", "runs", "-o", at], f"PUT /team/{key}/corpus.json"
+    )
+    assert stored_in(s3, key)
+    with pytest.raises(StoreError, match="three: holds no run"):
+        reenact.query("select 1 from runs", at)
+    assert reenact.index("runs", out=at).added == 2
+    assert reenact.index("runs", out=at, full=True).added == 2
+    reenact.push("runs", to="s3://team/other")
+    with pytest.raises(UsageError, match=r"s3://team/other: holds something else \(deep\); name a new one"):
+        reenact.index("runs", out="s3://team/other")
+    manifest = s3.get_object(Bucket="team", Key=f"{key}/corpus.json")["Body"].read()
+    s3.put_object(
+        Bucket="team", Key=f"{key}/corpus.json", Body=manifest.replace(b'"version": 1', b'"version": 9')
+    )
+    with pytest.raises(FormatError, match=r"^s3://team/corpora/three/corpus.json: the corpus has version 9"):
+        reenact.query("select 1 from runs", at)
+    s3.put_object(Bucket="team", Key=f"{key}/corpus.json", Body=manifest)
+    s3.put_object(Bucket="team", Key=max(stored_in(s3, f"{key}/runs")), Body=b"PAR1")
+    with pytest.raises(StoreError, match=r"runs/0+\d.parquet: 4 of \d+ bytes came"):
+        reenact.query("select 1 from runs", at)
+    with pytest.raises(StoreError, match="is missing or not whole; make the corpus anew"):
+        reenact.index(out=at)

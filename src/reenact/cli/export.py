@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import get_args
 
 import click
@@ -103,11 +102,11 @@ def command(
 
 def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
     """*path* itself; of a corpus the captures in it that ended so, as far as they are still there."""
-    if not is_corpus(Path(path)):
+    if not is_corpus(path):
         return [path]
     if to in ("atif", "har", "otlp"):
         raise UsageError(f"{path}: is a corpus, of which rows are made; name captures or folders for {to}")
-    runs = [run for run in indexed_runs(Path(path)) if run.kind == "capture" and run.state != "open"]
+    runs = [run for run in indexed_runs(path) if run.kind == "capture" and run.state != "open"]
     return [run.path for run in runs if not status or run.status in status]
 
 

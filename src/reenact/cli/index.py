@@ -15,7 +15,7 @@ from reenact.corpus.index import IndexReport, index
 
 @click.command("index")
 @click.argument("runs", metavar="[PATH]...", nargs=-1, type=A_PATH)
-@click.option("-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="The folder of the index.")
+@click.option("-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="Its folder or address.")
 @click.option("--full", is_flag=True, help="Read every run again, changed or not.")
 @JOBS
 @ON

@@ -68,7 +68,7 @@ def _count_runs(
     paths: Sequence[str], counting: Counting, *, jobs: int, on: str | None, progress_bar: ProgressBar
 ) -> list[str]:
     """Take up all runs in *paths*, or in the one corpus that they name; what could not be read, and why."""
-    corpora = [path for path in paths if is_corpus(Path(path))]
+    corpora = [path for path in paths if is_corpus(path)]
     if corpora:
         if len(paths) > 1:
             raise UsageError(f"{corpora[0]}: is a corpus; it is counted alone, index all runs into one")

@@ -16,12 +16,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact._version import __version__
 from reenact.check.kinds import MANIFESTS, RUN_FILES, RUN_KINDS, find_kind, find_runs, is_run
+from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
 from reenact.corpus.tables import (
     KEYS,
     TABLES,
@@ -35,10 +37,9 @@ from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
 from reenact.store.objects import address_in
-from reenact.store.remote import is_remote, list_remote, remote_name
+from reenact.store.remote import is_remote, list_remote, local_path, relabel_errors, remote_name
 from reenact.workers import map_batches, worker_count
 
-MANIFEST: Final = "corpus.json"
 LOCK: Final = "index.lock"
 READERS: Final = "readers.lock"
 SOURCES: Final = "sources"
@@ -125,19 +126,86 @@ def index(
 
     Only what is new or has changed is read, or everything with *full*; by *jobs* processes (0: one per core)
     or *on* Ray (``ray``, ``ray=ADDRESS``), with the same files as result. The corpus is the old one until it
-    is the new one. Raises :class:`StoreError` where another process is writing it.
+    is the new one. Raises :class:`StoreError` where another process is writing it. *out* may be an address.
     """
     require_arrow()
-    folder = Path(out)
+    address = corpus_address(out)
+    work = _Work(worker_count(jobs, is_much=True), on, progress_bar)
+    if address is not None:
+        return _index_at(address, runs, work, full=full)
+    folder = Path(local_path(out))
     with _only_writer(folder):
         before = _manifest_to_continue(folder, full=full)
-        roots = [root_of(run) for run in runs] or (before.roots if before else [])
-        if not roots:
-            raise UsageError(f"{folder}: is no corpus yet; name the runs to index")
-        found = {source.name: source for source in find_sources(roots)}
-        known = {} if before is None or full else _read_known(folder, before)
-        update = _Indexing(folder, before, known, found)
-        return update.run(roots, worker_count(jobs, is_much=True), on, progress_bar)
+        return _update(folder, before, runs, work, full=full)[0]
+
+
+class _Work(NamedTuple):
+    """Who does the work, and who is told of it."""
+
+    jobs: int
+    on: str | None
+    progress_bar: ProgressBar
+
+
+def _update(
+    folder: Path,
+    before: CorpusManifest | None,
+    runs: Sequence[str | Path],
+    work: _Work,
+    *,
+    full: bool,
+    stored: StoredCorpus | None = None,
+) -> tuple[IndexReport, CorpusManifest]:
+    where = folder if stored is None else stored.address
+    roots = [root_of(run) for run in runs] or (before.roots if before else [])
+    if not roots:
+        raise UsageError(f"{where}: is no corpus yet; name the runs to index")
+    found = {source.name: source for source in find_sources(roots)}
+    known = {} if before is None or full else _read_known(folder, before, stored)
+    update = _Indexing(folder, before, known, found, stored)
+    return update.run(roots, work.jobs, work.on, work.progress_bar)
+
+
+def _index_at(address: str, runs: Sequence[str | Path], work: _Work, *, full: bool) -> IndexReport:
+    """The same at an address: what was read of each run is copied here, new files go there."""
+    stored = StoredCorpus(address, is_written=True)
+    with TemporaryDirectory(prefix="reenact-index-") as temp, relabel_errors(temp, address):
+        folder = Path(temp)
+        if stored.is_there:
+            stored.fetch_manifest(folder)
+        elif others := sorted({name.partition("/")[0] for name in stored.files} - {SOURCES, *TABLES}):
+            raise UsageError(f"{address}: holds something else ({others[0]}); name a new one for the corpus")
+        before = _manifest_to_continue(folder, full=full)
+        report, manifest = _update(folder, before, runs, work, full=full, stored=stored)
+        was_there = set() if before is None else set(_files_of(before.parts))
+        named = set(_files_of(manifest.parts))
+        if manifest != before:
+            stored.publish(folder, sorted(named - was_there), named | was_there)
+    return msgspec.structs.replace(report, path=address)
+
+
+def _files_of(parts: Iterable[CorpusPart], tables: Iterable[str] = (SOURCES, *TABLES)) -> dict[str, int]:
+    """The files of *parts*, by their names below the corpus, with their sizes."""
+    return {
+        str(part_file(Path(), table, part.id)): part.size_bytes[table]
+        for table in tables
+        for part in parts
+        if table in part.size_bytes
+    }
+
+
+@contextmanager
+def local_corpus(path: str | Path, tables: Iterable[str]) -> Iterator[Path]:
+    """The folder of a corpus; of one at an address, for the time of the block a copy of these *tables*."""
+    address = corpus_address(path)
+    if address is None:
+        yield Path(local_path(path))
+        return
+    stored = StoredCorpus(address)
+    with TemporaryDirectory(prefix="reenact-corpus-") as temp, relabel_errors(temp, address):
+        stored.fetch_manifest(Path(temp))
+        stored.fetch(Path(temp), _files_of(read_corpus(Path(temp)).parts, tables))
+        yield Path(temp)
 
 
 class _Indexing:
@@ -149,17 +217,19 @@ class _Indexing:
         before: CorpusManifest | None,
         known: Mapping[str, _Known],
         found: Mapping[str, CorpusSource],
+        stored: StoredCorpus | None,
     ) -> None:
         self._folder = folder
+        self._stored = stored
         self._before = before
         self._known = known
         self._found = found
-        self._next_part = max(before.next_part if before else 1, _last_part(folder) + 1)
+        self._next_part = max(before.next_part if before else 1, _last_part(folder, stored) + 1)
         self.problems: list[str] = []
 
     def run(
         self, roots: list[CorpusRoot], jobs: int, on: str | None, progress_bar: ProgressBar
-    ) -> IndexReport:
+    ) -> tuple[IndexReport, CorpusManifest]:
         stale = [name for name, known in self._known.items() if not self._is_current(name, known)]
         fresh = [source for name, source in self._found.items() if name not in self._known]
         fresh += [self._found[name] for name in stale if name in self._found]
@@ -179,8 +249,9 @@ class _Indexing:
                 temp_folder=self._folder,
                 sync=True,
             )
-        _remove_unnamed(self._folder, parts)
-        return self._report(manifest, stale)
+        if self._stored is None:
+            _remove_unnamed(self._folder, parts)
+        return self._report(manifest, stale), manifest
 
     def _is_current(self, name: str, known: _Known) -> bool:
         source = self._found.get(name)
@@ -227,6 +298,11 @@ class _Indexing:
     def _rewrite(self, parts: Sequence[CorpusPart], without: Sequence[str] = ()) -> CorpusPart:
         """One part with the rows of *parts*, but for those of the sources *without*."""
         files, rows = {}, {}
+        if self._stored is not None:
+            named = {} if self._before is None else _files_of(self._before.parts)
+            self._stored.fetch(
+                self._folder, {name: size for name, size in _files_of(parts).items() if name in named}
+            )
         for table in (SOURCES, *TABLES):
             paths = [part_file(self._folder, table, part.id) for part in parts if table in part.size_bytes]
             files[table], rows[table] = _merge_files(table, paths, without)
@@ -513,9 +589,12 @@ def require_arrow() -> None:
         raise UsageError(f"{what}; tables take: pip install 'reenact[query]'") from None
 
 
-def is_corpus(path: Path) -> bool:
-    """Whether *path* is the folder of an index, whatever its version."""
-    return (path / MANIFEST).is_file()
+def is_corpus(path: str | Path) -> bool:
+    """Whether *path* is the folder or the address of an index, whatever its version."""
+    address = corpus_address(path)
+    if address is not None:
+        return StoredCorpus(address).is_there
+    return (Path(local_path(path)) / MANIFEST).is_file()
 
 
 def part_file(folder: Path, table: str, part: int) -> Path:
@@ -583,10 +662,18 @@ def _manifest_to_continue(folder: Path, *, full: bool) -> CorpusManifest | None:
         raise
 
 
-def _read_known(folder: Path, manifest: CorpusManifest) -> dict[str, _Known]:
+def _read_known(folder: Path, manifest: CorpusManifest, stored: StoredCorpus | None) -> dict[str, _Known]:
     import pyarrow.parquet as pq
 
-    check_files(folder, manifest, [SOURCES, *TABLES])
+    if stored is None:
+        check_files(folder, manifest, [SOURCES, *TABLES])
+    else:
+        named = _files_of(manifest.parts)
+        bad = next((name for name, size in named.items() if stored.files.get(name) != size), None)
+        if bad is not None:
+            remedy = "make the corpus anew with: reenact index --full"
+            raise StoreError(f"{stored.address}/{bad}: is missing or not whole; {remedy}")
+        stored.fetch(folder, _files_of(manifest.parts, [SOURCES]))
     known: dict[str, _Known] = {}
     for part in manifest.parts:
         table = pq.read_table(part_file(folder, SOURCES, part.id), partitioning=None)
@@ -642,9 +729,9 @@ def _make_folder(folder: Path) -> None:
         raise unwritable(folder, error) from error
 
 
-def _last_part(folder: Path) -> int:
+def _last_part(folder: Path, stored: StoredCorpus | None) -> int:
     """The highest number that a file has, named by the manifest or not: none is written over."""
-    files = (file for table in (SOURCES, *TABLES) for file in (folder / table).glob("*.parquet"))
+    files: Iterable[Path] = map(Path, stored.files) if stored is not None else folder.glob("*/*.parquet")
     return max((int(file.stem) for file in files if file.stem.isdecimal()), default=0)
 
 

@@ -18,11 +18,13 @@ from reenact.corpus.index import (
     find_sources,
     is_corpus,
     keeping_files,
+    local_corpus,
     read_corpus,
     require_arrow,
     root_of,
     without_garbage_collection,
 )
+from reenact.corpus.stored import corpus_address
 from reenact.corpus.tables import PAYLOADS, TABLES, NeededRows, TableRows, arrow_schema, read_source
 from reenact.errors import StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
@@ -100,7 +102,7 @@ def open_query(
         try:
             with _in_one_line():
                 _refuse_changes(connection, sql)
-                problems = _make_tables(connection, sql, paths, progress_bar)
+                problems = _make_tables(connection, sql, paths, progress_bar, stack)
                 relation = connection.sql(sql)
                 columns = [
                     QueryColumn(name, str(kind))
@@ -149,23 +151,28 @@ def _refuse_changes(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def _make_tables(
-    connection: duckdb.DuckDBPyConnection, sql: str, paths: Sequence[str | Path], progress_bar: ProgressBar
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    paths: Sequence[str | Path],
+    progress_bar: ProgressBar,
+    stack: ExitStack,
 ) -> list[str]:
     """Make what *sql* asks for; which runs could not be read."""
     if not paths:
         raise UsageError("name a corpus, or runs to look into")
-    folders = [Path(path) for path in paths]
-    corpora = [folder for folder in folders if is_corpus(folder)]
-    if corpora and len(folders) > 1:
+    corpora = [path for path in paths if is_corpus(path)]
+    if corpora and len(paths) > 1:
         raise UsageError(f"{corpora[0]}: is a corpus; it is asked alone, index all runs into one")
+    wanted = wanted_by(connection, sql)
     if corpora:
-        _view_corpus(connection, corpora[0])
+        folder = stack.enter_context(local_corpus(corpora[0], wanted.tables))
+        _view_corpus(connection, folder, TABLES if corpus_address(corpora[0]) is None else wanted.tables)
         return []
-    return _read_runs(connection, wanted_by(connection, sql), folders, progress_bar)
+    return _read_runs(connection, wanted, [Path(path) for path in paths], progress_bar)
 
 
-def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    for table, files in check_files(folder, read_corpus(folder), TABLES).items():
+def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path, tables: Iterable[str]) -> None:
+    for table, files in check_files(folder, read_corpus(folder), tables).items():
         if files:
             names = ", ".join(f"'{name}'" for name in (file.replace("'", "''") for file in files))
             connection.execute(f"create view {table} as select * from read_parquet([{names}])")
@@ -214,9 +221,10 @@ class IndexedRun(NamedTuple):
     problem: str | None
 
 
-def indexed_runs(corpus: Path) -> list[IndexedRun]:
+def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
     """The runs of *corpus* that are still where they were, in path order, without opening any."""
-    roots = read_corpus(corpus).roots
+    with local_corpus(corpus, ()) as folder:
+        roots = read_corpus(folder).roots
     sql = (
         "select run, kind, state, status, model, epoch_ms(created_at), "
         "epoch_ms(completed_at) - epoch_ms(created_at), size_bytes, coalesce(error, problem) from runs"

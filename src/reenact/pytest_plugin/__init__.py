@@ -50,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the commands of assertions in test.yaml files, in copies of the recorded files",
     )
     group.addoption(
+        "--reenact-captures",
+        metavar="ADDRESS",
+        help="where captures are, such as s3://BUCKET/FOLDER, in place of beside the tests",
+    )
+    group.addoption(
         "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
     )
 
@@ -61,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "replay the test's recorded run; --reenact=record records it",
     )
     config.pluginmanager.register(Tally(), "reenact-tally")
+    if config.getoption("reenact_captures"):
+        from reenact.pytest_plugin.places import open_stored
+
+        open_stored(config)
     if config.getoption("reenact_orphans"):
         from reenact.pytest_plugin.orphans import Orphans
 

@@ -19,7 +19,16 @@ from reenact.forks.run import InProcessFork, fork
 from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import MARKER, Mode
-from reenact.pytest_plugin.places import command, is_shared, is_vacant, parent_of, place_of, shown
+from reenact.pytest_plugin.places import (
+    StoredCaptures,
+    command,
+    is_shared,
+    is_vacant,
+    parent_of,
+    place_of,
+    shown,
+    stored_captures,
+)
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
@@ -331,6 +340,8 @@ class RecordedItem(ItemRun):
             return
         try:
             put_in_place(self._new, self.place)
+            if (stored := stored_captures(self.item.config)) is not None:
+                stored.push(self.place)
         except StoreError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         self.leave_deed("recorded")
@@ -381,6 +392,11 @@ def open_run(request: pytest.FixtureRequest) -> ItemRun:
     options = options_of(item)
     place = place_of(item)
     mode: Mode = item.config.getoption("reenact")
+    stored = stored_captures(item.config)
+    if stored is not None and mode != "off":
+        _prepare_stored(item, stored, place, mode)
+        if options.fork is not None:
+            stored.fetch(parent_of(item, options.fork["of"]))
     if options.is_fork_without_capture and mode != "off":
         return ForkedItem(item, options, request.getfixturevalue("tmp_path_factory").mktemp("fork"))
     if options.fork is not None and mode == "update":
@@ -393,6 +409,19 @@ def open_run(request: pytest.FixtureRequest) -> ItemRun:
     item_run = _open_run(item, place, options, mode if not is_recorded else "record", folder)
     item_run.files = files
     return item_run
+
+
+def _prepare_stored(item: pytest.Function, stored: StoredCaptures, place: Path, mode: Mode) -> None:
+    """Fetch what is replayed; nothing is replaced at an address, which is said before the test runs."""
+    if not place.is_relative_to(stored.folder):
+        raise UsageError(f"{_SHOWN}: path: leads out of what --reenact-captures names; give one below it")
+    if mode not in ("record", "update"):
+        stored.fetch(place)
+    elif mode == "update" or stored.is_there(place):
+        raise UsageError(
+            f"{shown(place, item.config)}: nothing is replaced at an address; "
+            "record to another one with --reenact-captures"
+        )
 
 
 def _open_run(

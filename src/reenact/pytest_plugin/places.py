@@ -1,36 +1,106 @@
-"""Where a test's capture is: ``captures/<module>/<test>/`` beside the test's file."""
+"""Where a test's capture is: ``captures/<module>/<test>/`` beside the test's file.
+
+With ``--reenact-captures ADDRESS`` it is in object storage, under the path that it would have below the root
+of the project, and a folder for the time of the session has copies.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
 
+from reenact.errors import ReenactError
 from reenact.pytest_plugin.marker import is_used_by, path_of
+from reenact.store.objects import ObjectStore
 from reenact.store.paths import folder_name
+from reenact.store.remote import local_run
+from reenact.store.rundir import MANIFEST
 
 CAPTURES: Final = "captures"
+_STORED: Final = pytest.StashKey["StoredCaptures"]()
 _SHARED: Final = pytest.StashKey[frozenset[str]]()
+
+
+class StoredCaptures:
+    """Captures at an address, of which *folder* has copies."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self._store = ObjectStore(address, is_written=True)
+        self._store.check()
+        self.folder = folder
+
+    def address_of(self, place: Path) -> str:
+        return f"{self._store.address}/{self._name(place)}"
+
+    def _name(self, place: Path) -> str:
+        return place.relative_to(self.folder).as_posix()
+
+    def is_there(self, place: Path) -> bool:
+        return self._store.size_of(f"{self._name(place)}/{MANIFEST}") is not None
+
+    def fetch(self, place: Path) -> None:
+        """Copy the capture that belongs to *place* there, where there is one."""
+        if is_vacant(place) and self.is_there(place):
+            with local_run(self.address_of(place)) as copy:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copytree(copy, place, dirs_exist_ok=True)
+
+    def push(self, place: Path) -> None:
+        """Store the capture in *place*; raises where it is not stored, and where another one is."""
+        self._store.push(self._name(place), place)
+
+
+def open_stored(config: pytest.Config) -> None:
+    """Look whether the address that the captures are at can be used."""
+    address = config.getoption("reenact_captures")
+    if address is None:
+        return
+    if config.getoption("reenact_orphans"):
+        raise pytest.UsageError("--reenact-orphans looks beside the tests; leave out --reenact-captures")
+    folder = TemporaryDirectory(prefix="reenact-captures-")
+    config.add_cleanup(folder.cleanup)
+    try:
+        config.stash[_STORED] = StoredCaptures(address, Path(os.path.realpath(folder.name)))
+    except ReenactError as error:
+        raise pytest.UsageError(f"--reenact-captures: {error}") from None
+
+
+def stored_captures(config: pytest.Config) -> StoredCaptures | None:
+    """Where captures are at an address."""
+    return config.stash.get(_STORED, None)
+
+
+def _home(item: pytest.Item) -> Path:
+    """The folder of the test's file, or what stands for it where captures are at an address."""
+    stored = stored_captures(item.config)
+    if stored is None:
+        return item.path.parent
+    below = os.path.relpath(item.path.parent, item.config.rootpath)
+    return stored.folder.joinpath(*(part for part in Path(below).parts if part != ".."))
 
 
 def place_of(item: pytest.Item) -> Path:
     """The capture directory of *item*, whether or not it exists."""
     path = path_of(item)
     if path is not None:
-        return item.path.parent / path
-    folder = item.path.parent / CAPTURES / folder_name(item.path.stem)
+        place = _home(item) / path
+        return place if stored_captures(item.config) is None else Path(os.path.normpath(place))
+    folder = _home(item) / CAPTURES / folder_name(item.path.stem)
     return folder / folder_name(".".join(_names(item)))
 
 
 def parent_of(item: pytest.Item, name: str) -> Path:
     """The capture of which *item* is to be a fork: another test of its module, or a path from its folder."""
     if name.startswith("test") and "/" not in name:
-        return item.path.parent / CAPTURES / folder_name(item.path.stem) / folder_name(name)
-    return item.path.parent / name
+        return _home(item) / CAPTURES / folder_name(item.path.stem) / folder_name(name)
+    return _home(item) / name
 
 
 def is_vacant(place: Path) -> bool:
@@ -51,6 +121,9 @@ def is_shared(place: Path, config: pytest.Config) -> bool:
 
 def shown(place: Path, config: pytest.Config) -> str:
     """*place* as a person at the command line would write it."""
+    stored = stored_captures(config)
+    if stored is not None and place.is_relative_to(stored.folder):
+        return stored.address_of(place)
     return os.path.relpath(place, config.invocation_params.dir)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -54,6 +54,8 @@ class StoredObject(NamedTuple):
     """Changes when the object does."""
     modified_s: float
     """When it was written, by the clock of the service."""
+    version: str | None = None
+    """Where the service counts versions."""
 
 
 class ObjectStore:
@@ -103,6 +105,24 @@ class ObjectStore:
             except self._errors.AlreadyExistsError:
                 return False
         return True
+
+    def replace(self, path: str, content: bytes, before: StoredObject | None) -> bool:
+        """Write an object in the place of the one *before*, or where there was none; whether that was so."""
+        if before is None:
+            return self.put_new(path, content)
+        with self._in_one_line(path):
+            try:
+                mode = {"e_tag": before.mark} | ({"version": before.version} if before.version else {})
+                self._obstore.put(self._store, path, content, mode=mode, use_multipart=False)
+            except (self._errors.PreconditionError, self._errors.NotFoundError):
+                return False
+        return True
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Take out objects; one that is gone already is no error."""
+        with self._in_one_line():
+            if paths:
+                self._obstore.delete(self._store, list(paths))
 
     def put_new_file(self, path: str, file: Path) -> bool:
         """Write a file of any size as an object that is not there yet; whether it was not.
@@ -245,7 +265,8 @@ class ObjectStore:
 def _stored_object(facts: Any) -> StoredObject:
     modified = facts["last_modified"]
     mark = str(facts["e_tag"] or modified.isoformat())
-    return StoredObject(str(facts["path"]), int(facts["size"]), mark, modified.timestamp())
+    version = facts.get("version")
+    return StoredObject(str(facts["path"]), int(facts["size"]), mark, modified.timestamp(), version)
 
 
 def files_of(run: Path) -> list[str]:

@@ -122,7 +122,7 @@ class Shelf:
         self._copies = ExitStack()
         self._prices = prices
         self._paths: dict[str, Path] = {}
-        self._indexed: dict[Path, IndexedRun] = {}
+        self._indexed: dict[str, IndexedRun] = {}
         """What a corpus says of its runs; they are opened only when they are looked at."""
         self._open: dict[tuple[str, int], _Loan] = {}
         self._lock = Lock()
@@ -134,21 +134,24 @@ class Shelf:
         """Look again what there is."""
         receipts = [path for path in self._given if is_receipt(path)]
         reports = [path for path in self._given if is_report_file(path)]
-        corpora = [path for path in self._given if is_corpus(path)]
+        corpora = [path for path in (*self._given, *self._elsewhere) if is_corpus(path)]
         known = {*receipts, *reports, *corpora}
         others = [str(path) for path in self._given if path not in known]
         indexed = [line for corpus in corpora for line in indexed_runs(corpus)]
-        found = [*(Path(run.path) for run in indexed), *find_runs(others)]
+        found = [*(Path(run.path) for run in indexed if not is_remote(run.path)), *find_runs(others)]
         places = [path.absolute() for path in self._given]
         each_once = dict.fromkeys(run.absolute() for run in found)
         # A link may lead out of what was given.
         runs = [run for run in each_once if run in places or not run.is_symlink()]
         folders = {*places, *(run.parent for run in runs if run not in places)}.difference(runs)
-        remote = [run for path in self._elsewhere for run in list_remote(path)]
+        remote = [run for path in self._elsewhere if path not in corpora for run in list_remote(path)]
+        remote += [
+            RemoteRun(run.path, run.path, "", run.size_bytes or 0) for run in indexed if is_remote(run.path)
+        ]
         with self._lock:
             self._paths = dict(zip(_names(runs, places), runs, strict=True))
             self._remote = {run.path: run for run in remote}
-            self._indexed = {Path(run.path): run for run in indexed}
+            self._indexed = {run.path: run for run in indexed}
             self.receipts = Receipts([*receipts, *receipts_in(sorted(folders))])
             self.shadow_reports = ShadowReports([*reports, *shadow_reports_in(sorted(folders))])
 
@@ -201,12 +204,12 @@ class Shelf:
 
     def line(self, run_id: str) -> RunLine:
         """The run on one line, whether or not it can be read."""
+        indexed = self._indexed.get(run_id if run_id in self._remote else str(self.path(run_id)))
+        if indexed is not None:
+            return _indexed_line(run_id, indexed)
         if run_id in self._remote:
             size_bytes = self._remote[run_id].size_bytes
             return RunLine(id=run_id, name=run_id, kind="capture", status="stored", size_bytes=size_bytes)
-        indexed = self._indexed.get(self.path(run_id))
-        if indexed is not None:
-            return _indexed_line(run_id, indexed)
         try:
             with open_artifact(self.path(run_id)) as artifact:
                 return _line(run_id, artifact)
