@@ -9,7 +9,7 @@ PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
 JS     := $(VENV)/js-tools
 
-.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray test-producers lint bench format pins screenshots quick docs test-pythons test-oldest
+.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray test-producers lint bench bench-ray format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -158,6 +158,11 @@ $(PEERS): $(READY) requirements/bench.txt
 
 bench: $(READY) $(PEERS)
 	PYTHONPATH=$(PEERS) $(BIN)/python -m bench
+
+# One worker and two over REENACT_RAY megabytes: take a quiet machine with as much memory twice over.
+bench-ray: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
+	REENACT_RAY=$${REENACT_RAY:-2000} $(BIN)/python -m bench corpus
 
 # Makes the pictures in docs/images anew; commit the result.
 screenshots: $(READY) setup-browser

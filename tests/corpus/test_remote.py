@@ -16,7 +16,7 @@ import reenact
 from reenact.cli import main
 from reenact.corpus.stored import StoredCorpus
 from reenact.errors import FormatError, StoreError, UsageError
-from reenact.store.pack import LocalFile, Pack
+from reenact.store.pack import LocalFile, Pack, PackWriter
 from reenact.viewer.shelf import Shelf
 from tests.analysis.recordings import ask, search
 from tests.corpus.test_objects import BadLine, bucket, line  # noqa: F401 — fixtures
@@ -174,9 +174,27 @@ def test_opening_one_run_reads_that_run_alone(place, capsys, request):
     if not place("").startswith("s3://"):
         pytest.skip("is about object storage")
     BadLine.seen.clear()
+    BadLine.sent_bytes = 0
     said(capsys, "show", place("lamp"))
     assert not [request for request in BadLine.seen if "deep" in request]
     assert len(BadLine.seen) < 20
+    run_bytes = sum(file.stat().st_size for file in Path("runs/lamp").rglob("*") if file.is_file())
+    assert BadLine.sent_bytes <= run_bytes + 64 * 1024
+
+
+def test_opening_one_run_of_a_large_pack_reads_that_run_and_64_kib(team, s3):
+    """Counted where the server sends it."""
+    with Path("large.pack").open("wb") as stream:
+        writer = PackWriter(stream)
+        for number in range(3000):
+            writer.add(f"team/agent-{number:06d}", Path("runs/lamp"), ["manifest.json", "events.jsonl"])
+        writer.close()
+    s3.put_object(Bucket="team", Key="large.pack", Body=Path("large.pack").read_bytes())
+    stored = Pack(LocalFile(Path("large.pack"))).find("team/agent-001500")
+    BadLine.sent_bytes = 0
+    with reenact.open_artifact("s3://team/large.pack#team/agent-001500") as artifact:
+        artifact.index()
+    assert stored.length < BadLine.sent_bytes <= stored.length + 64 * 1024
 
 
 def test_damage_is_named_as_the_run_is(team, capsys):
@@ -502,3 +520,27 @@ def test_what_is_wrong_with_a_corpus_at_an_address_is_one_line(team, s3):
         reenact.query("select 1 from runs", at)
     with pytest.raises(StoreError, match="is missing or not whole; make the corpus anew"):
         reenact.index(out=at)
+
+
+def test_recordings_at_an_address_are_imported(team, s3):
+    """One object, and all below an address, each time the same."""
+    fixture = Path(__file__).parents[1] / "importers" / "fixtures" / "cassetter.yaml"
+    for name in ("tapes/a/one.yaml", "tapes/two.yaml"):
+        s3.put_object(Bucket="team", Key=name, Body=fixture.read_bytes())
+    BadLine.faults = ["", "500", "truncated"]
+    report = reenact.import_runs("s3://team/tapes", "imported", jobs=1)
+    assert sorted(run.path for run in report.runs) == ["imported/a/one", "imported/two"]
+    reenact.import_runs("s3://team/tapes/two.yaml", "alone")
+    again = reenact.import_runs("s3://team/tapes/two.yaml", "again")
+    assert Path("alone/events.jsonl").read_bytes() == Path("again/events.jsonl").read_bytes()
+    assert again.verdict == "whole"
+    assert os.listdir(team / "temp") == []
+
+
+def test_runs_at_an_address_are_made_again(team, s3):
+    """A shadow run fetches each; what is kept of it stands by itself."""
+    reenact.push("runs/lamp", to="s3://team/shadow")
+    report = reenact.shadow("s3://team/shadow", [sys.executable, "agent.py"], output="forks")
+    assert [run.path for run in report.runs] == ["s3://team/shadow/lamp"]
+    assert report.counts["same"] == 1, report.runs
+    assert reenact.verify("forks/0001-lamp").is_good

@@ -30,6 +30,8 @@ from reenact.suite.settings import Price
 from reenact.workers import map_batches, worker_count
 
 _BATCH: Final = 64
+_RAY_WORKERS: Final = 16
+"""How many a cluster has at least, as far as the size of batches goes."""
 
 
 class StatsReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,16 +76,26 @@ def _count_runs(
             raise UsageError(f"{corpora[0]}: is a corpus; it is counted alone, index all runs into one")
         return _count_corpus(corpora[0], counting)
     runs = name_runs(paths)
-    batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
+    workers = worker_count(jobs, is_much=True)
+    batches = _make_batches(runs, workers, on)
     work = partial(count_batch, prices=counting.prices)
     problems: list[str] = []
     with progress_bar(len(runs), "counting") as progress:
-        for counts, found in map_batches(work, batches, jobs=worker_count(jobs, is_much=True), on=on):
+        for batch, (counts, found) in zip(
+            batches, map_batches(work, batches, jobs=workers, on=on), strict=True
+        ):
             for counted in counts:
                 counting.add(counted)
             problems += found
-            progress(_BATCH)
+            progress(len(batch))
     return problems
+
+
+def _make_batches(runs: list[str], workers: int, on: str | None) -> list[list[str]]:
+    """Few runs, which may be long, are shared too: there are some batches for every worker."""
+    shares = 4 * (workers if on is None else max(workers, _RAY_WORKERS))
+    size = max(1, min(_BATCH, len(runs) // shares))
+    return [runs[start : start + size] for start in range(0, len(runs), size)]
 
 
 def count_batch(runs: Iterable[str], prices: Mapping[str, Price]) -> tuple[list[RunCount], list[str]]:
@@ -182,16 +194,16 @@ def verify_runs(
     run that cannot be read is told of and keeps none of the others from being verified.
     """
     runs = name_runs(paths)
-    batches = [runs[start : start + _BATCH] for start in range(0, len(runs), _BATCH)]
+    workers = worker_count(jobs, is_much=True)
+    batches = _make_batches(runs, workers, on)
     reports: list[VerifyReport] = []
     unreadable: list[str] = []
     with progress_bar(len(runs), "verifying") as progress:
-        for found, problems in map_batches(
-            verify_batch, batches, jobs=worker_count(jobs, is_much=True), on=on
-        ):
+        made = map_batches(verify_batch, batches, jobs=workers, on=on)
+        for batch, (found, problems) in zip(batches, made, strict=True):
             reports += found
             unreadable += problems
-            progress(_BATCH)
+            progress(len(batch))
     return VerifyRunsReport(reports, unreadable)
 
 

@@ -215,11 +215,15 @@ def do_job(job: RunJob) -> JobResult:
     from reenact.commands.fork import fork_command
     from reenact.commands.replay import replay_command
     from reenact.store.reader import CaptureReader
+    from reenact.store.remote import local_run
     from reenact.workspace.history import WorkspaceHistory
 
     silent = os.open(os.devnull, os.O_WRONLY)
     try:
-        workspace = job.workspace or (job.at is None and WorkspaceHistory.has_one(CaptureReader(job.run)))
+        workspace = job.workspace
+        if not workspace and job.at is None:
+            with local_run(job.run) as folder:
+                workspace = WorkspaceHistory.has_one(CaptureReader(folder))
         if not job.output:
             report = replay_command(
                 job.run,
