@@ -370,7 +370,10 @@ def in_threads(folder):
 
 @pytest.mark.parametrize("agent", [in_tasks, in_threads])
 def test_calls_side_by_side_are_forked_among_files(agent, tmp_path):
-    """What the recording has is put in place, what it has not is made; the end has both, and replays."""
+    """What the recording has is put in place, what it has not is made; the end has both, and replays.
+
+    What overlapped in the recording cannot be told apart: a call may bring what another of them had done.
+    """
     work, mine, third = (tmp_path / name for name in ("work", "mine", "third"))
     work.mkdir()
     with reenact.capture(tmp_path / "a", workspace=work):
@@ -382,14 +385,15 @@ def test_calls_side_by_side_are_forked_among_files(agent, tmp_path):
     ):
         agent(str(mine))
     expected = {"two", *"abcdefgh"}
-    assert {found.name for found in mine.iterdir()} == expected
-    assert files(tmp_path / "f").keys() == expected
+    made = {found.name for found in mine.iterdir()}
+    assert expected <= made <= expected | {"one"}
+    assert files(tmp_path / "f").keys() == made
     assert reenact.verify(tmp_path / "f").findings == []
     reenact.checkout(tmp_path / "f", third, at=1)
     with reenact.replay(tmp_path / "f", workspace=third) as replayed:
         agent(str(third))
     assert replayed.receipt.verdict == "reproduced"
-    assert {found.name for found in third.iterdir()} == expected
+    assert {found.name for found in third.iterdir()} == made
 
 
 def test_over_a_commit_forks_and_updates_store_no_file_that_git_has(tmp_path):
