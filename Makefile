@@ -100,11 +100,11 @@ test-ray: $(READY)
 # The tools that write what `import` reads, each run for real (a gigabyte, with the agents from npm); and Hugging
 # Face's reader of what `export` writes. They are kept apart, because some of them are pytest plugins too.
 PRODUCERS := $(VENV)/producers
-$(PRODUCERS): $(READY) requirements/producers.txt requirements/trl.in
+$(PRODUCERS): $(READY) requirements/producers.txt requirements/trl.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(PRODUCERS) \
 	  -r requirements/producers.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(PRODUCERS) \
-	  -r requirements/trl.in
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --upgrade --target $(PRODUCERS) \
+	  -r requirements/trl.txt
 	touch $(PRODUCERS)
 
 test-producers: $(READY) $(PRODUCERS)
@@ -183,5 +183,6 @@ pins: $(READY)
 	$(COMPILE) 3.11 --output-file requirements/oldest.txt requirements/oldest.in
 	$(COMPILE) 3.11 --constraint requirements/dev.txt --output-file requirements/ray.txt requirements/ray.in
 	$(COMPILE) 3.11 --output-file requirements/producers.txt requirements/producers.in
+	$(COMPILE) 3.11 --no-deps --output-file requirements/trl.txt requirements/trl.in
 	for each in $(PYTHONS); do $(COMPILE) $$each --constraint requirements/dev.txt \
 	  --output-file requirements/dev-$$each.txt requirements/dev.in; done
