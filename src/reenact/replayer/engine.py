@@ -152,6 +152,8 @@ class ReplayEngine:
         self._lanes = Lanes(source.calls, self._key_of, source.root)
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
+        self._passed = 0
+        """So many calls have come back, from the first one on."""
         self.beside = BesideCalls(source.beside)
         self.likeness = RunLikeness(source, self._volatile.request_of, self._evidence)
         self.turns = Turns(
@@ -600,9 +602,21 @@ class ReplayEngine:
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
         """Report where the files are not as they were before a call."""
         if self.files is not None and not recorded.is_instant and not recorded.beside:
-            divergence = self.files.before(recorded.seq)
+            divergence = self.files.before(recorded.seq, is_in_turn=self._is_in_turn(recorded))
             if divergence is not None:
                 self.diverge(msgspec.structs.replace(divergence, lane=lane.name))
+
+    def _is_in_turn(self, recorded: RecordedCall) -> bool:
+        """Whether all calls before it have come back; threads may make it before others make theirs."""
+        calls = self.source.calls
+        with self._lock:
+            while self._passed < len(calls) and calls[self._passed].seq < recorded.seq:
+                call = calls[self._passed]
+                is_waited_for = not call.is_instant and call.parent is None and call.outcome_seq
+                if is_waited_for and not self.turns.has_happened(call.outcome_seq):
+                    return False
+                self._passed += 1
+        return True
 
     def compare_files_at_end(self) -> None:
         """Report where the files are not those of the recorded end."""

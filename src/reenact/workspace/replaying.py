@@ -105,13 +105,13 @@ class WorkspaceReplay:
         """Differences that were reported."""
         self._lock = RLock()
 
-    def before(self, seq: int) -> ReplayDivergence | None:
+    def before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
         """The call recorded at *seq* is made: how the files differ from those it was recorded with.
 
         Compared only where no other call was under way, in both runs: nobody knows how far such were.
         """
         with self._lock:
-            is_quiet = not self._open and seq in self._quiet
+            is_quiet = is_in_turn and not self._open and seq in self._quiet
             self._open.add(seq)
             if not is_quiet:
                 return None
