@@ -242,6 +242,33 @@ def get(pace: Pace) -> str:
     return found
 
 
+def get_from_simple_queue(pace: Pace) -> str:
+    items: queue.SimpleQueue[str] = queue.SimpleQueue()
+    thread = threading.Thread(target=lambda: [pace.work(), items.put("item")])
+    thread.start()
+    try:
+        found = items.get(timeout=0.1)
+    except queue.Empty:
+        found = "nothing"
+    thread.join()
+    return found
+
+
+def put(pace: Pace) -> str:
+    """Into a queue that is full until somebody takes its item."""
+    items: queue.Queue[str] = queue.Queue(maxsize=1)
+    items.put("first")
+    thread = threading.Thread(target=lambda: [pace.work(), items.get()])
+    thread.start()
+    try:
+        items.put("second", timeout=0.1)
+        came = "put"
+    except queue.Full:
+        came = "full"
+    thread.join()
+    return came
+
+
 def join(pace: Pace) -> bool:
     thread = threading.Thread(target=pace.work)
     thread.start()
@@ -318,6 +345,8 @@ AGENTS: list[Callable[[Pace], Any]] = [
     event,
     condition,
     get,
+    get_from_simple_queue,
+    put,
     join,
     future,
     sleeping_job,

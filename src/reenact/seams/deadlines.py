@@ -70,7 +70,7 @@ def patches() -> list[Patch]:
         Patch(threading.Condition, "wait_for", _condition_wait_for),
         Patch(threading.Semaphore, "acquire", _acquire),
         Patch(threading.Thread, "join", _join),
-        Patch(queue.Queue, "get", _get),
+        Patch(queue.Queue, "get", get_in_turn),
         Patch(Future, "result", _result),
         Patch(Future, "exception", _result),
     ]
@@ -403,7 +403,9 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
     return join
 
 
-def _get(original: Callable[..., object]) -> Callable[..., object]:
+def get_in_turn(original: Callable[..., object]) -> Callable[..., object]:
+    """``get`` of a queue, but its deadline passes in its turn."""
+
     def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
         def attempt(seconds: float) -> object:
             try:
@@ -419,6 +421,32 @@ def _get(original: Callable[..., object]) -> Callable[..., object]:
         return item
 
     return get
+
+
+def put_in_turn(original: Callable[..., None]) -> Callable[..., None]:
+    """``put`` of a queue, but items come in, and its deadline passes, in their turn."""
+
+    def put(self: object, item: object, block: bool = True, timeout: float | None = None) -> None:
+        lane = current_lane()
+
+        def put_now(block: bool, seconds: float | None) -> None:
+            if lane is not None:
+                lane.context.putting(lane)
+            original(self, item, block, seconds)
+
+        def attempt(seconds: float) -> object:
+            try:
+                put_now(True, seconds)
+            except queue.Full:
+                return RAN_OUT
+            return None
+
+        if timeout is None or timeout < 0 or not block or _now.is_waiting:
+            put_now(block, timeout)
+        elif wait_with_deadline("p", timeout, attempt) is RAN_OUT:
+            raise queue.Full
+
+    return put
 
 
 def _result(original: Callable[..., object]) -> Callable[..., object]:

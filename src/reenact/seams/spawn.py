@@ -39,7 +39,7 @@ from reenact.boundary import (
 )
 from reenact.formats.capture import CANCELLED, HIDDEN
 from reenact.library import is_library
-from reenact.seams.deadlines import lane_of_job, tell_for
+from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -66,7 +66,7 @@ def patches() -> list[Patch]:
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
         Patch(asyncio.Queue, "put", _put_by_task),
         Patch(asyncio.Queue, "put_nowait", _store),
-        Patch(queue.Queue, "put", _put_by_thread),
+        Patch(queue.Queue, "put", put_in_turn),
         *(Patch(kind, "_put", _store) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
         Patch(queue, "SimpleQueue", lambda _: _SimpleQueue),
     ]
@@ -275,16 +275,6 @@ def _put_by_task(
     return put
 
 
-def _put_by_thread(original: Callable[..., None]) -> Callable[..., None]:
-    def put(self: object, item: object, block: bool = True, timeout: float | None = None) -> None:
-        lane = current_lane()
-        if lane is not None:
-            lane.context.putting(lane)
-        original(self, item, block, timeout)
-
-    return put
-
-
 def _store(original: Callable[[object, object], None]) -> Callable[[object, object], None]:
     def put(self: object, item: object) -> None:
         """While nobody else can put or get."""
@@ -320,8 +310,12 @@ class _SimpleQueue(queue.SimpleQueue[Any]):
     def put_nowait(self, item: object) -> None:
         self.put(item)
 
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        return _get(self, block, timeout)
+
 
 _PLAIN_QUEUE: Final = queue.SimpleQueue
+_get: Final = get_in_turn(_PLAIN_QUEUE.get)
 _OF_PYTHON: Final = ("asyncio.", "concurrent.", "logging.", "multiprocessing.", "reenact.")
 
 
