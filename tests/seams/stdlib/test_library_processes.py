@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -205,6 +207,23 @@ def test_a_librarys_program_answers_as_recorded(
     with reenact.replay(tmp_path / "run") as again:
         assert done_by(getattr(library, way), loop) == recorded
     assert (again.blocked, again.divergences) == ([], [])
+
+
+def test_a_pipe_may_end_after_its_process_is_over(
+    library: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As uvloop tells it now and then: what is read to its end comes to its end in replay too."""
+
+    def lose_output_late(transport: Any, fd: int, error: Exception | None) -> None:
+        tell = partial(transport._protocol.pipe_connection_lost, fd, error)
+        transport._loop.call_later(0.05 if fd == 1 else 0, tell)
+        transport._try_finish()
+
+    monkeypatch.setattr(BaseSubprocessTransport, "_pipe_connection_lost", lose_output_late)
+    with reenact.capture(tmp_path / "run"):
+        recorded = asyncio.run(library.async_shell())
+    with reenact.replay(tmp_path / "run"):
+        assert asyncio.run(asyncio.wait_for(library.async_shell(), 20)) == recorded
 
 
 def test_a_process_answers_under_the_names_and_in_the_folder_of_the_replay(

@@ -20,6 +20,7 @@ from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
 
 _STDIN: Final = 0
+_NAMES: Final = ("stdin", "stdout", "stderr")
 
 
 def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
@@ -75,7 +76,7 @@ async def _start(
         command.note_start(step, transport.get_pid())
         boundary.__exit__(None, None, None)
         return transport, protocol
-    told = _Told(command, boundary, step, protocol)
+    told = _Told(command, boundary, step, protocol, _pipes_in(options))
     try:
         with boundary.inside(), running(), outside():
             transport, _ = await create(lambda: told)
@@ -85,10 +86,18 @@ async def _start(
     return _Recorded(transport, told), protocol
 
 
+def _pipes_in(options: dict[str, Any]) -> list[int]:
+    """The descriptors of a process that are pipes to us."""
+    pipe = asyncio.subprocess.PIPE
+    return [fd for fd, name in enumerate(_NAMES) if options.get(name, pipe) == pipe]
+
+
 class _Told(asyncio.SubprocessProtocol):
     """Stands before the *protocol* of a live process and tells the recording what it hears."""
 
-    def __init__(self, command: Command, boundary: crossing, step: Any, protocol: Any) -> None:
+    def __init__(
+        self, command: Command, boundary: crossing, step: Any, protocol: Any, pipes: list[int]
+    ) -> None:
         self.command = command
         self.writes = 0
         """How often something was written to the process, its end counted as one."""
@@ -96,13 +105,15 @@ class _Told(asyncio.SubprocessProtocol):
         self._boundary = boundary
         self._step = step
         self._protocol = protocol
+        self._open_outputs = {*pipes} - {_STDIN}
+        self._is_lost = False
         self._is_over = False
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._step.answer = {"pid": transport.get_pid()}
         self.command.note_start(self._step, transport.get_pid())
-        self._step.begin(lambda: self._end({"left": True}))
+        self._step.begin(self._leave)
         self._protocol.connection_made(_Recorded(transport, self))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -111,6 +122,8 @@ class _Told(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._tell({"fd": fd, "lost": True})
+        self._open_outputs.discard(fd)
+        self._end_if_done()
         self._protocol.pipe_connection_lost(fd, exc)
 
     def process_exited(self) -> None:
@@ -118,7 +131,9 @@ class _Told(asyncio.SubprocessProtocol):
         self._protocol.process_exited()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end({"over": True})
+        self._tell({"over": True})
+        self._is_lost = True
+        self._end_if_done()
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -135,11 +150,19 @@ class _Told(asyncio.SubprocessProtocol):
                 self._step.piece({"writes": self.writes})
             self._step.piece(piece)
 
-    def _end(self, piece: dict[str, Any]) -> None:
+    def _end_if_done(self) -> None:
+        # uvloop may tell of a lost pipe after it has told that all is over.
+        if self._is_lost and not self._open_outputs:
+            self._end()
+
+    def _end(self) -> None:
         if not self._is_over:
-            self._tell(piece)
             self._is_over = True
             self._boundary.__exit__(None, None, None)
+
+    def _leave(self) -> None:
+        self._tell({"left": True})
+        self._end()
 
 
 class _Recorded:
@@ -224,18 +247,14 @@ class _Replayed(asyncio.SubprocessTransport):
         self._given = self._writes = 0
         self._more = asyncio.Event()
         self._exited = asyncio.Event()
-        names = ("stdin", "stdout", "stderr")
-        piped = [
-            fd
-            for fd, name in enumerate(names)
-            if options.get(name, asyncio.subprocess.PIPE) == asyncio.subprocess.PIPE
-        ]
-        self._pipes = {fd: _ReplayedPipe(self, fd) for fd in piped}
+        self._open_outputs = {*_pipes_in(options)} - {_STDIN}
+        self._pipes = {fd: _ReplayedPipe(self, fd) for fd in _pipes_in(options)}
         protocol.connection_made(self)
         with outside():  # it is none of the agent's tasks
             self._giving = asyncio.get_running_loop().create_task(self._give())
 
     async def _give(self) -> None:
+        is_over = False
         for piece in self._step.pieces():
             while not self._has_been_told_enough(piece):
                 self._more.clear()
@@ -247,17 +266,22 @@ class _Replayed(asyncio.SubprocessTransport):
             if "data" in piece:
                 self._protocol.pipe_data_received(piece["fd"], as_bytes(piece["data"]))
             elif "lost" in piece:
-                self._pipes[piece["fd"]].is_closed = True
-                self._protocol.pipe_connection_lost(piece["fd"], None)
+                self._lose(piece["fd"])
             elif "exited" in piece:
                 self._returncode = piece["exited"]
                 self._exited.set()
                 self._protocol.process_exited()
-            else:
-                self._boundary.__exit__(None, None, None)
-                if "over" in piece:
-                    self._protocol.connection_lost(None)
-                return
+            elif "over" in piece:
+                is_over = True
+                self._protocol.connection_lost(None)
+        for fd in self._open_outputs.copy() if is_over else ():  # some captures lack the last of its pipes
+            self._lose(fd)
+        self._boundary.__exit__(None, None, None)
+
+    def _lose(self, fd: int) -> None:
+        self._open_outputs.discard(fd)
+        self._pipes[fd].is_closed = True
+        self._protocol.pipe_connection_lost(fd, None)
 
     def _has_been_told_enough(self, piece: dict[str, Any]) -> bool:
         if "writes" in piece:
