@@ -206,6 +206,22 @@ def test_a_program_behind_the_gateway_asks_another_model(provider, tmp_path):
     assert (again.returncode, again.stdout) == (0, "1!\n2!\n3!\n"), again.stderr
 
 
+def test_a_miss_goes_to_another_upstream(provider, tmp_path):
+    """A request is the same wherever it is sent, so that calls before the point are found."""
+    base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+    assert run("record", "-o", "run", "--", *ISOLATED, "1", "2", "3", cwd=tmp_path, **base).returncode == 0
+    provider.stop()
+    words = [*ISOLATED, "1", "two", "3"]
+    with ScriptedProvider(lambda request: Reply(f"{request.user_text}?")) as other:
+        change = ["--at", 3, "--set", '$.content[0].text="other"', "--on-miss", "live"]
+        to = ["--upstream", f"anthropic={other.base_url('anthropic')}"]
+        done = run("fork", "run", *change, *to, "-o", "f", "--", *words, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "other\ntwo?\n3!\n"), done.stderr
+        assert [request.user_text for request in other.requests] == ["two"]
+    again = run("replay", "f", "--", *words, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, "other\ntwo?\n3!\n"), again.stderr
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_nothing_is_written_where_no_model_answers(tmp_path, is_there):
     """Because the provider wants a key, or because nobody is there."""

@@ -108,7 +108,8 @@ def fork_command(
     place = Path(output) if output is not None else new_place(directory)
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = beginning(capture.reader)
-    led = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
+    live_upstreams = dict(upstreams or {})
+    led = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
     is_open = network or on_miss == "live"
     fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
     salt = _salt_of(capture.reader)
@@ -131,6 +132,7 @@ def fork_command(
                 directory,
                 led,
                 part,
+                live_upstreams=live_upstreams,
                 volatile=rules,
                 words=words,
                 input_copy=handover.input_copy,

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
@@ -112,10 +113,13 @@ class Forwarding:
         upstreams: Upstreams,
         client: Callable[[], httpx2.AsyncClient],
         on_call: Callable[[], None],
+        *,
+        live_upstreams: Upstreams = MappingProxyType({}),
     ) -> None:
         self._lane = Lane(context, LANE)
         self._lane_below = Lane(context, LANE_BELOW)
         self._upstreams = upstreams
+        self._live_upstreams = live_upstreams
         self._client = client
         self._on_call = on_call
         self.unknown_names: list[str] = []
@@ -139,9 +143,16 @@ class Forwarding:
             await body.whole()
             await answer.refuse(outside_base(name))
             return
-        head = _head(scope, self._upstreams[name] + target.removeprefix(name))
-        on_open = self._on_call if lane is self._lane else lambda: None
-        await self._forward(ForwardedCall(lane, head, body, on_open=on_open), answer)
+        base = self._upstreams[name]
+        call = ForwardedCall(
+            lane,
+            _head(scope, base + target.removeprefix(name)),
+            body,
+            on_open=self._on_call if lane is self._lane else lambda: None,
+            base=base,
+            live_base=self._live_upstreams.get(name, base),
+        )
+        await self._forward(call, answer)
 
     async def _forward(self, call: ForwardedCall, answer: _Answer) -> None:
         try:

@@ -82,15 +82,27 @@ class RequestHead(NamedTuple):
 
 
 class ForwardedCall:
-    """See the module's docstring; *on_open* is called when the request is whole."""
+    """See the module's docstring; *on_open* is called when the request is whole.
+
+    What goes out to *base* goes to *live_base* instead, and is recorded as if it had not.
+    """
 
     def __init__(
-        self, lane: Lane, head: RequestHead, body: RequestBody, *, on_open: Callable[[], None]
+        self,
+        lane: Lane,
+        head: RequestHead,
+        body: RequestBody,
+        *,
+        on_open: Callable[[], None],
+        base: str = "",
+        live_base: str = "",
     ) -> None:
         self._lane = lane
         self._head = head
         self._body = body
         self._on_open = on_open
+        self._base = base
+        self._live_base = live_base
         self._exchange: Exchange | None = None
 
     @property
@@ -133,7 +145,10 @@ class ForwardedCall:
 
     async def _request(self, instead: Sent | None) -> httpx2.Request:
         sent = instead or self._head.above(await self._body.whole())
-        return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=sent.body)
+        url = sent.url
+        if url.startswith(self._base):
+            url = self._live_base + url.removeprefix(self._base)
+        return httpx2.Request(sent.method, url, headers=sent.headers, content=sent.body)
 
     async def _ensure_open(self, response: httpx2.Response | None = None) -> Exchange:
         """The exchange, recorded as soon as the request is whole; a *response* may be there before that."""

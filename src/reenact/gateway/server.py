@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from threading import Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from reenact.boundary import Context, outside
@@ -36,7 +37,8 @@ _CODINGS: Final = ("zstandard", "compression.zstd", "brotli")
 class Gateway:
     """Listens from the moment it is made until :meth:`close`.
 
-    *on_call* is called for every request to an upstream, before it is answered.
+    *on_call* is called for every request to an upstream, before it is answered. What goes live to one of
+    *live_upstreams* is recorded as if it went to the upstream of that name.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class Gateway:
         context: Context,
         upstreams: Upstreams,
         *,
+        live_upstreams: Upstreams = MappingProxyType({}),
         port: int = 0,
         upstream_timeout_s: float = UPSTREAM_TIMEOUT_S,
         on_call: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
         self._upstreams = upstreams
+        self._live_upstreams = live_upstreams
         self._upstream_timeout_s = upstream_timeout_s
         self._on_call = on_call
         self._socket = _listening(port)
@@ -91,7 +95,13 @@ class Gateway:
         for name in _CODINGS:
             with suppress(ImportError):
                 import_module(name)
-        forwarding = Forwarding(self._context, self._upstreams, self._upstream, self._on_call)
+        forwarding = Forwarding(
+            self._context,
+            self._upstreams,
+            self._upstream,
+            self._on_call,
+            live_upstreams=self._live_upstreams,
+        )
         self.unknown_names = forwarding.unknown_names
         config = uvicorn.Config(
             TrustedHostMiddleware(OwnPrograms(forwarding), allowed_hosts=_HOSTS, www_redirect=False),

@@ -212,7 +212,7 @@ def _asked_again(path: Path) -> LaneTest:
 
 
 class ServedFork(ForkRun):
-    """The gateway's part of a fork."""
+    """The gateway's part of a fork; what misses goes to those of *live_upstreams* that are named there."""
 
     def __init__(
         self,
@@ -220,6 +220,7 @@ class ServedFork(ForkRun):
         upstreams: Upstreams,
         part: ForkPart,
         *,
+        live_upstreams: Upstreams,
         volatile: Sequence[VolatileRule] = (),
         words: Sequence[str] = (),
         input_copy: Path | None = None,
@@ -235,6 +236,7 @@ class ServedFork(ForkRun):
             workspace=workspace.root if workspace is not None else None,
         )
         self._upstreams = upstreams
+        self._live_upstreams = live_upstreams
         self._began_s = time.time()
         self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()
 
@@ -251,7 +253,13 @@ class ServedFork(ForkRun):
         """A gateway for the block."""
         self.__enter__()
         try:
-            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+            with Gateway(
+                self.context,
+                self._upstreams,
+                live_upstreams=self._live_upstreams,
+                port=port,
+                on_call=on_call,
+            ) as gateway:
                 yield gateway
         finally:
             self.close(None)
