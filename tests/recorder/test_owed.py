@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Final
 
 import pytest
@@ -27,9 +30,11 @@ def work(number: int) -> int:
 class Asking:
     """A model that is asked, step by step, as a seam does it."""
 
-    def __init__(self, number: int, *, may_leave_first: bool) -> None:
+    def __init__(
+        self, number: int, *, may_leave_first: bool, facts: Callable[[], dict[str, Any]] = dict
+    ) -> None:
         request = {"body": {"messages": [PROMPT, f"question {number}"]}}
-        call = Call("llm", "", request, is_json=True, may_leave_first=lambda: may_leave_first)
+        call = Call("llm", "", request, is_json=True, may_leave_first=lambda: may_leave_first, facts=facts)
         self._crossing = crossing(call, streaming=True)
         self._step = self._crossing.__enter__()
         self._number = number
@@ -97,6 +102,32 @@ def test_whoever_leaves_first_is_recorded_in_its_place(
     root = tmp_path_factory.mktemp("runs")
     early = act_out(root / "early", acts, may_leave_first=True)
     assert early == act_out(root / "in time", acts, may_leave_first=False)
+
+
+def test_an_outcome_waits_for_the_thread_that_writes_its_call(tmp_path: Path) -> None:
+    """Who comes back while another thread is writing what was deferred has its outcome recorded too."""
+    is_writing, may_write = Event(), Event()
+
+    def take_long() -> dict[str, Any]:
+        is_writing.set()
+        may_write.wait(20)
+        return {}
+
+    with reenact.capture(tmp_path / "run"):
+        slow = Asking(1, may_leave_first=True, facts=take_long)
+        quick = Asking(2, may_leave_first=True)
+        run = copy_context().run
+        threads = [Thread(target=copy_context().run, args=[work, 1]), Thread(target=run, args=[quick.end])]
+        threads[0].start()
+        is_writing.wait(20)
+        threads[1].start()
+        threads[1].join(0.2)
+        may_write.set()
+        for thread in threads:
+            thread.join()
+        slow.end()
+    types = types_in(tmp_path / "run")
+    assert (types.count("llm_request"), types.count("llm_response")) == (2, 2)
 
 
 def test_calls_of_many_threads_lose_nothing(tmp_path: Path) -> None:

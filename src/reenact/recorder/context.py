@@ -132,7 +132,6 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
-        self.write_deferred = self._events.write_deferred
         self._may_defer = getattr(sink, "settle", None) is None
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers: Iterator[int] = itertools.count(first_call)
@@ -519,6 +518,11 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
         step.is_deferred = False
+
+    def write_deferred(self) -> None:
+        """Write the calls that have left before they were recorded, in the order in which they were made."""
+        if self._failure is None:  # in a forked child the lock may be held by a thread that is not there
+            self._events.write_deferred()
 
     def _record_instant(
         self,

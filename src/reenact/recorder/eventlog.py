@@ -133,9 +133,7 @@ class EventLog:
 
     def write_deferred(self) -> None:
         """Write what is deferred, in the order in which it was."""
-        if not self._deferred:  # nor is the lock to be had in a forked child
-            return
-        with self.lock:
+        with self.lock:  # another thread may be writing what the caller waits for
             deferred, self._deferred = self._deferred, deque()
             try:
                 while deferred:
