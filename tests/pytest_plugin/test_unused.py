@@ -70,7 +70,7 @@ def test_the_marker_is_registered(suite: Suite) -> None:
     suite.write(test_it="@pytest.mark.reenact\ndef test_one(): search('a')\n")
     suite.run("--reenact=record", "--strict-markers").assert_outcomes(passed=1)
     suite.run("--markers").stdout.fnmatch_lines(
-        ["@pytest.mark.reenact(policy, redact, *, path, allow, workspace): *"]
+        ["@pytest.mark.reenact(policy, redact, *, path, allow, workspace, fork): *"]
     )
 
 

@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.pluginmanager.register(Tally(), "reenact-tally")
     if config.getoption("reenact_captures"):
-        from reenact.pytest_plugin.places import open_stored
+        from reenact.pytest_plugin.stored import open_stored
 
         open_stored(config)
     if config.getoption("reenact_orphans"):

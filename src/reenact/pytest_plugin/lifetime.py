@@ -20,7 +20,6 @@ from reenact.pytest_plugin.aftermath import Aftermath
 from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import MARKER, Mode
 from reenact.pytest_plugin.places import (
-    StoredCaptures,
     command,
     is_shared,
     is_vacant,
@@ -53,6 +52,10 @@ _KNOWN: Final = (
 )
 _FORK: Final = ("of", "at", "change", "on_miss")
 _LISTS: Final = ("sources", "modules", "environ", "passthrough")
+if TYPE_CHECKING:
+    from reenact.pytest_plugin.stored import StoredCaptures
+    from reenact.suite.files import LiveFiles
+
 _SHOWN: Final = f"@pytest.mark.{MARKER}"
 
 
@@ -133,9 +136,6 @@ def read_allow_option(allow: AllowLike) -> Allow:
     """See :func:`~reenact.replayer.allow.read_allow`."""
     return read_allow(allow, f"{_SHOWN}: allow")
 
-
-if TYPE_CHECKING:
-    from reenact.suite.files import LiveFiles
 
 _EMPTY_EVENTS = 2
 """A run that made no call still has a start and an end."""

@@ -8,73 +8,27 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from reenact.errors import ReenactError
 from reenact.pytest_plugin.marker import is_used_by, path_of
-from reenact.store.objects import ObjectStore
 from reenact.store.paths import folder_name
-from reenact.store.remote import local_run
-from reenact.store.rundir import MANIFEST
+
+if TYPE_CHECKING:
+    from reenact.pytest_plugin.stored import StoredCaptures
 
 CAPTURES: Final = "captures"
-_STORED: Final = pytest.StashKey["StoredCaptures"]()
+STORED: Final = pytest.StashKey["StoredCaptures"]()
+"""There where captures are at an address; what that takes is loaded for nobody else."""
 _SHARED: Final = pytest.StashKey[frozenset[str]]()
-
-
-class StoredCaptures:
-    """Captures at an address, of which *folder* has copies."""
-
-    def __init__(self, address: str, folder: Path) -> None:
-        self._store = ObjectStore(address, is_written=True)
-        self._store.check()
-        self.folder = folder
-
-    def address_of(self, place: Path) -> str:
-        return f"{self._store.address}/{self._name(place)}"
-
-    def _name(self, place: Path) -> str:
-        return place.relative_to(self.folder).as_posix()
-
-    def is_there(self, place: Path) -> bool:
-        return self._store.size_of(f"{self._name(place)}/{MANIFEST}") is not None
-
-    def fetch(self, place: Path) -> None:
-        """Copy the capture that belongs to *place* there, where there is one."""
-        if is_vacant(place) and self.is_there(place):
-            with local_run(self.address_of(place)) as copy:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copytree(copy, place, dirs_exist_ok=True)
-
-    def push(self, place: Path) -> None:
-        """Store the capture in *place*; raises where it is not stored, and where another one is."""
-        self._store.push(self._name(place), place)
-
-
-def open_stored(config: pytest.Config) -> None:
-    """Look whether the address that the captures are at can be used."""
-    address = config.getoption("reenact_captures")
-    if address is None:
-        return
-    if config.getoption("reenact_orphans"):
-        raise pytest.UsageError("--reenact-orphans looks beside the tests; leave out --reenact-captures")
-    folder = TemporaryDirectory(prefix="reenact-captures-")
-    config.add_cleanup(folder.cleanup)
-    try:
-        config.stash[_STORED] = StoredCaptures(address, Path(os.path.realpath(folder.name)))
-    except ReenactError as error:
-        raise pytest.UsageError(f"--reenact-captures: {error}") from None
 
 
 def stored_captures(config: pytest.Config) -> StoredCaptures | None:
     """Where captures are at an address."""
-    return config.stash.get(_STORED, None)
+    return config.stash.get(STORED, None)
 
 
 def _home(item: pytest.Item) -> Path:
