@@ -33,12 +33,17 @@ class BadLine(BaseHTTPRequestHandler):
     stop_at = ""
     """A request with this in it is not handed on and never answered; *stopped* says that it came."""
     stopped = Event()
+    released = Event()
     sent_bytes = 0
 
     def handle_any(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.seen.append(f"{self.command} {self.path}")
-        self.stop_where_asked()
+        if self.stop_at and self.stop_at in self.seen[-1]:
+            self.stopped.set()
+            self.released.wait(60)
+            self.close_connection = True
+            return None
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "500":
             return self.send_error(500)
@@ -66,11 +71,6 @@ class BadLine(BaseHTTPRequestHandler):
         if fault == "truncated":
             self.close_connection = True
         return None
-
-    def stop_where_asked(self):
-        if self.stop_at and self.stop_at in self.seen[-1]:
-            self.stopped.set()
-            time.sleep(60)
 
     def send_slowly(self, content):
         for start in range(0, len(content), 1 + len(content) // 8):

@@ -410,7 +410,7 @@ def test_pytest_records_to_an_address_and_replays_from_it(team, s3, monkeypatch)
 
 def kill_when_it_uploads(words, what):
     """Start *words*, and kill them when they send *what*."""
-    BadLine.stop_at, BadLine.stopped = what, Event()
+    BadLine.stop_at, BadLine.stopped, BadLine.released = what, Event(), Event()
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -420,6 +420,7 @@ def kill_when_it_uploads(words, what):
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         BadLine.stop_at = ""
+        BadLine.released.set()
 
 
 def test_what_is_killed_while_it_uploads_has_stored_nothing(team, s3):
