@@ -55,7 +55,8 @@ QUICK := tests/test_canonical.py tests/test_lane_name.py tests/test_json_text.py
   tests/pytest_plugin/test_options.py tests/cli/test_hash.py tests/cli/test_main.py
 
 quick: $(READY)
-	$(BIN)/python -m pytest -q -rs --hypothesis-profile quick $(QUICK)
+	$(BIN)/python -m pytest -q -rs --hypothesis-profile quick $(QUICK) \
+	  --deselect tests/redaction/test_rules.py::test_a_hostile_text_is_redacted_soon
 
 # The tests on every other Python that we support and that is here; what is not here is said.
 PYTHONS := 3.12 3.13
