@@ -230,8 +230,7 @@ def condition(pace: Pace) -> bool:
     return came
 
 
-def get(pace: Pace) -> str:
-    items: queue.Queue[str] = queue.Queue()
+def _get_from(items: queue.Queue[str] | queue.SimpleQueue[str], pace: Pace) -> str:
     thread = threading.Thread(target=lambda: [pace.work(), items.put("item")])
     thread.start()
     try:
@@ -240,18 +239,14 @@ def get(pace: Pace) -> str:
         found = "nothing"
     thread.join()
     return found
+
+
+def get(pace: Pace) -> str:
+    return _get_from(queue.Queue(), pace)
 
 
 def get_from_simple_queue(pace: Pace) -> str:
-    items: queue.SimpleQueue[str] = queue.SimpleQueue()
-    thread = threading.Thread(target=lambda: [pace.work(), items.put("item")])
-    thread.start()
-    try:
-        found = items.get(timeout=0.1)
-    except queue.Empty:
-        found = "nothing"
-    thread.join()
-    return found
+    return _get_from(queue.SimpleQueue(), pace)
 
 
 def put(pace: Pace) -> str:
