@@ -112,6 +112,7 @@ def test_binary_large_and_redacted_files_are_told(page, served):
     shown = []
     for button in page.locator(".moment").all():
         button.click()
+        expect(page.get_by_role("region", name="Files of the run")).to_have_attribute("aria-busy", "false")
         shown.append(changes.inner_text())
         if "keys.ini" in shown[-1]:
             expect(page.get_by_role("region", name="File tree")).to_contain_text("secrets hidden")

@@ -21,10 +21,12 @@ export async function filesView(source, run) {
   async function choose(number) {
     chosen = number;
     buttons.forEach((button, each) => button.setAttribute("aria-pressed", String(each === number)));
+    element.setAttribute("aria-busy", "true");
     const shown = await source.filesAt(run.line.id, number);
     if (chosen !== number) return;
     fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "There are more files than are shown.") : null);
     fill(changes, ...changesView(run.line.id, moments[number], shown.changes, number));
+    element.setAttribute("aria-busy", "false");
   }
 
   await choose(moments.length > 1 ? 1 : 0);
