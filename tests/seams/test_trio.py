@@ -309,10 +309,13 @@ def test_sleeping_takes_no_time(tmp_path: Path) -> None:
 
     with reenact.capture(tmp_path / "run"):
         assert trio.run(main) == ["b", "c", "a"]
-    began = time.monotonic()
-    with reenact.replay(tmp_path / "run"):
-        assert trio.run(main) == ["b", "c", "a"]
-    assert time.monotonic() - began < 0.5
+    took_s = []
+    for _ in range(5):
+        began = time.monotonic()
+        with reenact.replay(tmp_path / "run"):
+            assert trio.run(main) == ["b", "c", "a"]
+        took_s.append(time.monotonic() - began)
+    assert min(took_s) < 0.5
 
 
 def test_the_order_of_answers_repeats(tmp_path: Path) -> None:
