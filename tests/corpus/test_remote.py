@@ -210,6 +210,24 @@ def test_damage_is_named_as_the_run_is(team, capsys):
     assert reenact.index("team.pack", out="corpus").problems
 
 
+@pytest.mark.parametrize("place", [0, 7])
+def test_damage_of_how_a_pack_begins_is_found(team, capsys, place):
+    """Which no run needs; the pack is known by its end then."""
+    content = bytearray(Path("team.pack").read_bytes())
+    content[place] ^= 1
+    Path("team.pack").write_bytes(bytes(content))
+    for path in ("team.pack", "team.pack#lamp"):
+        assert "team.pack: is no whole pack: it does not begin" in said(capsys, "verify", path, status=2)
+
+
+def test_what_is_shorter_than_a_pack_is_told_at_an_address(s3, capsys):
+    for content in (b"", b"REPACK"):
+        s3.put_object(Bucket="team", Key="short.pack", Body=content)
+        text = said(capsys, "verify", "s3://team/short.pack#lamp", status=2)
+        assert text.startswith("reenact: s3://team/short.pack")
+        assert text.count("\n") == 1
+
+
 def test_a_damaged_run_in_a_pack_is_found_as_in_a_folder(team, capsys):
     """The pack holds what was packed; whether that is good is the run's own matter."""
     events = Path("runs/lamp/events.jsonl")

@@ -95,7 +95,7 @@ def test_every_run_is_found_in_a_deep_directory(tmp_path, monkeypatch):
 def test_any_damage_is_found_and_named(small, tmp_path):
     """One bit anywhere, and any length that is missing or too much."""
     whole = small.read_bytes()
-    for place in range(len(pack.MAGIC), len(whole), 7):  # how it begins is for is_pack
+    for place in (*range(len(pack.MAGIC)), *range(len(pack.MAGIC), len(whole), 7)):
         damaged = bytearray(whole)
         damaged[place] ^= 4
         _refuse(small, bytes(damaged), tmp_path / f"bit-{place}", place)

@@ -151,6 +151,16 @@ class ObjectStore:
             raise StoreError(f"{self.address}/{path}: is gone; it was removed meanwhile")
         return content
 
+    def begin(self, path: str, length: int) -> tuple[int, bytes]:
+        """The size of an object and its first *length* bytes, in one request."""
+
+        def read() -> tuple[int, bytes]:
+            found = self._obstore.get(self._store, path, options={"range": (0, length)})
+            return found.meta["size"], bytes(found.bytes())
+
+        with self._in_one_line(path):
+            return self._try(read)
+
     def get_range(self, path: str, start: int, length: int) -> bytes:
         """A part of an object, and no more of it over the line."""
         with self._in_one_line(path):

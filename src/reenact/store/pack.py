@@ -1,6 +1,6 @@
 """Many runs in one file, read in place: one run costs its own bytes and a few kilobytes of the directory.
 
-``REPACK01``          so a pack begins
+``REPACK01``          so a pack begins and ends
 run, run, …           each compressed by itself, in the order of their names, one right behind the other
 page, page, …         the directory: a tree of pages, the leaves first, the root last
 footer                where the root is, how many runs there are, and the digest of the root
@@ -64,7 +64,9 @@ class RangedFile(Protocol):
 
     name: str
 
-    def size(self) -> int: ...
+    def begin(self, length: int) -> tuple[int, bytes]:
+        """Its size and its first *length* bytes, in one request."""
+        ...
 
     def read(self, start: int, length: int) -> bytes: ...
 
@@ -76,8 +78,9 @@ class LocalFile:
         self.name = str(path)
         self._path = path
 
-    def size(self) -> int:
-        return os.stat(self._path).st_size
+    def begin(self, length: int) -> tuple[int, bytes]:
+        with self._path.open("rb") as stream:
+            return os.fstat(stream.fileno()).st_size, stream.read(length)
 
     def read(self, start: int, length: int) -> bytes:
         with self._path.open("rb") as stream:
@@ -93,20 +96,22 @@ class ObjectFile:
         self.name = address
         self._store = ObjectStore(folder)
 
-    def size(self) -> int:
-        found = self._store.size_of(self._path)
-        if found is None:
-            raise StoreError(f"{self.name}: there is no such object; check the address")
-        return found
+    def begin(self, length: int) -> tuple[int, bytes]:
+        return self._store.begin(self._path, length)
 
     def read(self, start: int, length: int) -> bytes:
         return self._store.get_range(self._path, start, length)
 
 
 def is_pack(path: Path) -> bool:
-    """Whether *path* is a file that begins as packs do, of whatever version."""
+    """Whether *path* is a file that begins or ends as packs do, of whatever version."""
+    if not os.path.isfile(path):
+        return False
     try:
         with path.open("rb") as stream:
+            if stream.read(len(_FAMILY)) == _FAMILY:
+                return True
+            stream.seek(-len(MAGIC), os.SEEK_END)  # what is damaged in front is still a pack
             return stream.read(len(_FAMILY)) == _FAMILY
     except OSError:
         return False
@@ -202,7 +207,7 @@ class Pack:
     def __init__(self, file: RangedFile) -> None:
         self._file = file
         self.name = file.name
-        size_bytes = file.size()
+        size_bytes, head = file.begin(len(MAGIC))
         if size_bytes < len(MAGIC) + _FOOTER.size:
             raise self._broken_pack("it is too short")
         tail_at = max(0, size_bytes - _TAIL_BYTES)
@@ -212,6 +217,8 @@ class Pack:
             if magic[: len(_FAMILY)] == _FAMILY:
                 raise UnknownVersion("the pack has another version; install a newer reenact", file=self.name)
             raise self._broken_pack("it does not end as packs do")
+        if head != MAGIC:
+            raise self._broken_pack("it does not begin as packs do")
         if sha256(_FOOTER.pack(*facts, b"", MAGIC)).digest() != mark:
             raise self._broken_pack("its footer was changed")
         self.runs, self._end, start, length, self._levels, digest = facts

@@ -7,8 +7,8 @@
 ``s3://BUCKET/FOLDER``, FILE.pack  all runs below, or in it
 =================================  ==================================================
 
-A pack is known by how it begins; at an address by its name, which ends in ``.pack`` or has ``#`` behind it. A
-path that is there is that path, whatever signs are in it.
+A pack is known by how it begins or ends; at an address by its name, which ends in ``.pack`` or has ``#``
+behind it. A path that is there is that path, whatever signs are in it.
 """
 
 from __future__ import annotations
