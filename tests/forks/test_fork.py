@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
@@ -307,3 +308,45 @@ def test_the_output_is_left_as_it_is(parent: Path) -> None:
         (late / "notes").touch()
     assert sorted(each.name for each in parent.parent.iterdir()) == ["late", "parent"]
     assert [each.name for each in late.iterdir()] == ["notes"]
+
+
+def test_a_task_that_made_no_call_makes_one_now(tmp_path: Path) -> None:
+    """It is called as it was when only the task below it made one."""
+
+    async def below() -> str:
+        return tell("below")
+
+    async def task() -> str:
+        told = await asyncio.create_task(below())
+        return tell("new") if told == "changed" else told
+
+    async def main() -> str:
+        return await asyncio.create_task(task())
+
+    with reenact.capture(tmp_path / "parent"):
+        asyncio.run(main())
+    LIVE.clear()
+    run = forked(
+        tmp_path / "parent",
+        agent=lambda: asyncio.run(main()),
+        at=2,
+        change={"replace": "changed"},
+        on_miss="live",
+    )
+    assert LIVE == ["new"]
+    events = map(json.loads, CaptureReader(run.path).lines())
+    lanes = [event["data"]["lane"] for event in events if event["type"] == "tool_call"]
+    assert lanes[0].startswith(f"{lanes[1]}.")
+
+
+def test_what_cannot_be_recorded_is_no_fork(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said in one line, and nothing is left of it."""
+
+    def refuse(self: object, event: bytes) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("reenact.forks.engine.NewEvents.append", refuse)
+    options = {"at": 4, "change": {"set": {"$.due[0]": "Friday"}}, "on_miss": "live"}
+    with pytest.raises(reenact.ReenactError, match=r"^recording failed: the disk is full; there is no fork$"):
+        forked(parent, **options)
+    assert [file.name for file in parent.parent.iterdir()] == ["parent"]

@@ -198,6 +198,9 @@ class ForkRun(ReplayRun):
             return Diverged(f"{_BEFORE}: {found.headline}", found)
         if self.blocked:
             return self.blocked[0].error()
+        ending = engine.new_events.ending
+        if engine.recorder.failed_by is not None and ending is not None:
+            return CheckFailed(f"{ending.error}; there is no fork")
         return None
 
     def half(self) -> ForkHalf:

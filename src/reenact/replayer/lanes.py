@@ -118,7 +118,7 @@ class Lanes:
         lane = self._lanes.get(name)
         if lane is None:
             parent_name = LaneName(name).parent
-            parent = self._lane(parent_name) if parent_name is not None else None
+            parent = self._lane(str(parent_name)) if parent_name is not None else None
             lane = self._lanes[name] = RecordedLane(name, parent)
             if parent is not None:
                 parent.children[name] = lane
