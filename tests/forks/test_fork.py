@@ -6,8 +6,9 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,74 @@ def test_the_output_is_left_as_it_is(parent: Path) -> None:
         (late / "notes").touch()
     assert sorted(each.name for each in parent.parent.iterdir()) == ["late", "parent"]
     assert [each.name for each in late.iterdir()] == ["notes"]
+
+
+@reenact.tool
+def count_to(last: int) -> Iterator[int]:
+    LIVE.append(f"to {last}")
+    yield from range(1, last + 1)
+
+
+@reenact.tool
+async def count_later(last: int) -> AsyncIterator[int]:
+    LIVE.append(f"to {last}")
+    for number in range(1, last + 1):
+        yield number
+
+
+async def _items(last: int, taken: int) -> list[int]:
+    found: list[int] = []
+    stream = count_later(last)
+    async for number in stream:
+        found.append(number)
+        if len(found) == taken:
+            await stream.aclose()
+    return found
+
+
+def taken_from_stream(last: int, taken: int, *, is_async: bool) -> list[int]:
+    """The first items, then the stream is left."""
+    return asyncio.run(_items(last, taken)) if is_async else list(islice(count_to(last), taken))
+
+
+STREAMS: dict[str, tuple[Any, list[Any]]] = {
+    "an item": ({"set": {"$[1]": 7}}, [1, 7]),
+    "all of them": ({"replace": [8, 9]}, [8, 9]),
+    "none": ({"replace": []}, []),
+    "a function": (lambda items: [item * 2 for item in items], [2, 4]),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("is_left", [False, True])
+@pytest.mark.parametrize("case", STREAMS)
+def test_the_items_of_a_stream_are_changed(tmp_path: Path, case: str, is_left: bool, is_async: bool) -> None:
+    """The outcome of a tool that is a generator is the list of its items, all those that were taken."""
+
+    def counting() -> list[int]:
+        return taken_from_stream(4 if is_left else 2, 2 if is_left else 9, is_async=is_async)
+
+    with reenact.capture(tmp_path / "parent"):
+        assert counting() == [1, 2]
+    LIVE.clear()
+    change, expected = STREAMS[case]
+    run = forked(tmp_path / "parent", agent=counting, at=2, change=change)
+    assert (run.final_output, LIVE) == (expected, [])
+
+
+@pytest.mark.parametrize("change", [{"replace": 3}, lambda items: len(items)])
+def test_a_stream_stays_one(tmp_path: Path, change: Any) -> None:
+    """What is no list of items is refused, even where the agent does not mind."""
+
+    def careless() -> None:
+        with suppress(Exception):
+            list(count_to(2))
+
+    with reenact.capture(tmp_path / "parent"):
+        careless()
+    with pytest.raises(reenact.UsageError, match="event 3 is a stream; its outcome is a list of its items"):
+        forked(tmp_path / "parent", agent=careless, at=2, change=change)
+    assert [file.name for file in tmp_path.iterdir()] == ["parent"]
 
 
 def test_a_task_that_made_no_call_makes_one_now(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ _OF_THE_ANSWER: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
 )
 """What is told of an HTTP answer beside itself."""
+_OF_THE_VALUE: Final = frozenset(("cancelled", "closed", "error", "exact", "pieces", "valueHash"))
+"""Of any other outcome; what says when a stream began stays."""
 
 
 class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -256,11 +258,12 @@ def change_outcome(
         else:
             data = _answered(data, member, answer | {"body": _body_text(body)})
     else:
-        value, raised = _new_value(change, function, answer)
-        data = {
-            name: kept for name, kept in data.items() if name not in ("error", "exact", "pieces", "valueHash")
-        }
-        data[member] = value
+        is_stream = "pieces" in data
+        value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
+        if is_stream and raised is None and not isinstance(value, list):
+            raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
+        data = {name: kept for name, kept in data.items() if name not in _OF_THE_VALUE}
+        data |= {"pieces": value, member: answer} if is_stream else {member: value}
         if event["type"] == "tool_result":
             data["ok"] = True
     return data, raised

@@ -18,7 +18,7 @@ import msgspec
 
 from reenact.boundary import Call, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
-from reenact.errors import Diverged, StoreError
+from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
@@ -231,6 +231,8 @@ class ForkEngine(ReplayEngine):
         """How many calls were answered so."""
         self.missed: ReplayDivergence | None = None
         """The call that was missing, where that ended the fork."""
+        self.unchanged: UsageError | None = None
+        """Why the change could not be made, where only its function could tell."""
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
@@ -540,9 +542,13 @@ class ForkEngine(ReplayEngine):
         """What to answer at the point: data as stored in the fork, and their text."""
         self.reach()
         event = _decode(self.source.reader.line(recorded.outcome_seq))
-        data, raised = change_outcome(
-            self.plan.change, self.part.function, event, self.source.reader.resolved
-        )
+        try:
+            data, raised = change_outcome(
+                self.plan.change, self.part.function, event, self.source.reader.resolved
+            )
+        except UsageError as error:
+            self.unchanged = error
+            raise
         data = self.recorder.stored_outcome(event["type"], data, raised)
         line = encode_clean(event | {"data": data})
         self.changed_line = line.decode()

@@ -189,6 +189,8 @@ class ForkRun(ReplayRun):
     def problem(self) -> Exception | None:
         """Why there is no fork, where there is none."""
         engine = self.context
+        if engine.unchanged is not None:
+            return engine.unchanged
         if engine.missed is not None:
             return _as_fork_error(
                 engine.missed.headline, engine.missed, "the recording does not have this call"
