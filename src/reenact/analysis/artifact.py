@@ -35,7 +35,7 @@ from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.store.remote import is_remote, local_path, local_run, relabel_errors, remote_name
+from reenact.store.remote import find_local, local_run, relabel_errors, remote_name
 from reenact.suite.settings import Price
 from reenact.trace.sources.capture import CaptureSource, EventsSource
 from reenact.trace.sources.replay_log import ReplayLogSource
@@ -295,8 +295,9 @@ def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -
 
     Raises :class:`FormatError` or :class:`StoreError` where there is none that can be read.
     """
-    if not is_remote(path):
-        return Artifact(_open_source(Path(local_path(path))), prices)
+    local = find_local(path)
+    if local is not None:
+        return Artifact(_open_source(local), prices)
     with ExitStack() as stack:
         folder = stack.enter_context(local_run(path))
         return Artifact(_open_source(folder), prices, RunCopy(folder, remote_name(path), stack.pop_all()))

@@ -11,7 +11,7 @@ from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.lines import MAX_LINE_BYTES
-from reenact.store.remote import is_folder_of_remote_runs, is_remote, list_remote, local_path, remote_name
+from reenact.store.remote import find_local, is_folder_of_remote_runs, list_remote, remote_name
 from reenact.store.rundir import EVENTS, RunDir
 
 ArtifactKind: TypeAlias = Literal[
@@ -229,9 +229,9 @@ def _runs_below(directory: Path) -> Iterator[Path]:
 
 def is_folder_of_runs(path: str | Path) -> bool:
     """Whether *path* may hold runs and is none itself: a folder, a pack, or such a place at an address."""
-    if is_remote(path):
+    folder = find_local(path)
+    if folder is None:
         return is_folder_of_remote_runs(path)
-    folder = Path(local_path(path))
     return folder.is_dir() and not is_run(folder)
 
 
@@ -239,8 +239,9 @@ def name_runs(paths: Iterable[str | Path]) -> list[str]:
     """Every run at or below *paths*, as :func:`find_runs` finds them, those at addresses and in packs too."""
     found: dict[str, None] = {}
     for path in paths:
-        if not is_remote(path):
-            found.update(dict.fromkeys(map(str, find_runs([local_path(path)]))))
+        local = find_local(path)
+        if local is not None:
+            found.update(dict.fromkeys(map(str, find_runs([str(local)]))))
         elif is_folder_of_remote_runs(path):
             below = list_remote(path)
             if not below:

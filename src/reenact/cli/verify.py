@@ -32,7 +32,7 @@ from reenact.cli.terminal import (
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import StoreError, UsageError
-from reenact.store.remote import is_remote, local_path
+from reenact.store.remote import find_local
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -175,13 +175,13 @@ def command(
 
 def _is_folder_of_runs(path: Path) -> bool:
     """One without several, or a folder of one, is taken for a capture that has lost its files."""
-    if is_remote(path):
+    folder = find_local(path)
+    if folder is None:
         return is_folder_of_runs(path)
-    path = Path(local_path(path))
-    if not path.is_dir() or is_run(path):
+    if not folder.is_dir() or is_run(folder):
         return False
     try:
-        found = find_runs([str(path)])
+        found = find_runs([str(folder)])
     except StoreError:
         return False
     return len(found) > 1 or found[0].is_dir()

@@ -20,7 +20,7 @@ from reenact.errors import StoreError, UsageError
 from reenact.store.rundir import MANIFEST, RunDir, RunState
 
 SCHEMES: Final = ("s3", "gs", "az", "file")
-_ADDRESS: Final = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
+ADDRESS: Final = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
 """With one slash too, which is what ``pathlib`` leaves of two."""
 _FINISHED: Final = (RunState.COMPLETE, RunState.RECOVERED)
 _RETRIES: Final = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 def address_in(path: str | Path) -> str | None:
     """The address that *path* is, in its usual form; ``None`` where it is a path on this machine."""
-    found = _ADDRESS.fullmatch(str(path))
+    found = ADDRESS.fullmatch(str(path))
     if found is None:
         return None
     scheme, rest = found.groups()

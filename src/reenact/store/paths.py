@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 from reenact.errors import StoreError
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
+_ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a planted pipe would wait for ever.
 OPEN_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -62,9 +63,17 @@ def find_inside(root: Path, name: str) -> int | None:
     Each part is opened relative to the one before, never following a link, so that nothing can be
     swapped in between check and use.
     """
-    parts = _parts(root, name)
+    *folders, last = _parts(root, name)
     try:
-        return _open_regular(root, parts)
+        folder = os.open(root, _ROOT) if not folders else _open_folder(root, folders)
+        try:
+            file = os.open(last, OPEN_FILE, dir_fd=folder)
+        finally:
+            os.close(folder)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return file
+        os.close(file)
+        raise OSError("not a regular file")
     except OSError as error:
         path = inside(root, name)  # says which part is a link, where one is
         if isinstance(error, FileNotFoundError):
@@ -80,7 +89,7 @@ def open_folder_inside(root: Path, name: str) -> int:
 
 
 def _open_folder(root: Path, parts: list[str]) -> int:
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(root, _ROOT)
     for part in parts:
         try:
             below = os.open(part, _FOLDER, dir_fd=folder)
@@ -88,18 +97,6 @@ def _open_folder(root: Path, parts: list[str]) -> int:
             os.close(folder)
         folder = below
     return folder
-
-
-def _open_regular(root: Path, parts: list[str]) -> int:
-    folder = _open_folder(root, parts[:-1])
-    try:
-        file = os.open(parts[-1], OPEN_FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError("not a regular file")
-    return file
 
 
 def _parts(root: Path, name: str) -> list[str]:

@@ -27,7 +27,7 @@ import msgspec
 
 from reenact.errors import FormatError, ReenactError, StoreError
 from reenact.store.forked import MAX_GENERATIONS
-from reenact.store.objects import ObjectStore, address_in
+from reenact.store.objects import ADDRESS, ObjectStore, address_in
 from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
 from reenact.store.rundir import MANIFEST, RunDir
 
@@ -191,24 +191,20 @@ def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) 
             return
 
 
-def local_path(path: str | Path) -> str:
-    """*path*, where it is a ``file://`` address as the path that it means."""
+def find_local(path: str | Path) -> Path | None:
+    """*path*, where it is a ``file://`` address as the path that it means; ``None`` where it is elsewhere."""
     text = str(path)
-    address = address_in(text)
-    return address.removeprefix("file://") if address and address.startswith("file:") else text
-
-
-def _place_of(path: str | Path) -> _InBucket | _InPack | None:
-    """Where the run is, if that is no plain path."""
-    text = local_path(path)
-    address = address_in(text)
-    if address is not None:
-        pack, mark, run = address.partition("#")
-        if mark or pack.endswith(PACK_SUFFIX):
-            return _InPack(pack, run or None)
-        return _InBucket(address)
-    if os.path.isdir(text):
+    found = ADDRESS.fullmatch(text)
+    if found is not None and found[1] != "file":
         return None
+    local = text if found is None else f"/{found[2]}"
+    if not os.path.isdir(local) and _find_pack(local) is not None:
+        return None
+    return Path(local)
+
+
+def _find_pack(text: str) -> _InPack | None:
+    """The pack at a path of this machine, or the run in one; ``None`` where there is none."""
     if os.path.isfile(text):
         return _InPack(text, None) if is_pack(Path(text)) else None
     at = text.find("#")
@@ -219,9 +215,28 @@ def _place_of(path: str | Path) -> _InBucket | _InPack | None:
     return None
 
 
+def local_path(path: str | Path) -> str:
+    """*path*, where it is a ``file://`` address as the path that it means; for what may not be there yet."""
+    text = str(path)
+    address = address_in(text)
+    return address.removeprefix("file://") if address and address.startswith("file:") else text
+
+
+def _place_of(path: str | Path) -> _InBucket | _InPack | None:
+    """Where the run is, if that is no plain path."""
+    text = local_path(path)
+    address = address_in(text)
+    if address is None:
+        return None if os.path.isdir(text) else _find_pack(text)
+    pack, mark, run = address.partition("#")
+    if mark or pack.endswith(PACK_SUFFIX):
+        return _InPack(pack, run or None)
+    return _InBucket(address)
+
+
 def is_remote(path: str | Path) -> bool:
     """Whether *path* is at an address or in a pack, one run or many."""
-    return _place_of(path) is not None
+    return find_local(path) is None
 
 
 def remote_name(path: str | Path) -> str:
@@ -337,13 +352,13 @@ def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 found: list[tuple[str, str]] = []
                 for name in names:
                     given = bound.arguments.get(name)
-                    if not isinstance(given, str | Path) or not (place := _place_of(given)):
-                        if isinstance(given, str | Path) and (plain := local_path(given)) != str(given):
-                            bound.arguments[name] = type(given)(plain)
+                    if not isinstance(given, str | Path):
                         continue
-                    copy = copies.enter_context(local_run(given))
-                    bound.arguments[name] = copy
-                    found.append((str(copy), place.label))
+                    local = find_local(given)
+                    if local is None:
+                        local = copies.enter_context(local_run(given))
+                        found.append((str(local), remote_name(given)))
+                    bound.arguments[name] = local if isinstance(given, Path) else str(local)
                 result = function(*bound.args, **bound.kwargs)
                 for copy_path, label in found:
                     result = relabel(result, copy_path, label)
