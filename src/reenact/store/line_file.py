@@ -26,7 +26,8 @@ class LineFile:
         self._takes_tail = takes_tail
         self._starts = array("Q", [0])
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
         """How many lines have been read so far."""
         return len(self._starts) - 1
 
@@ -39,10 +40,15 @@ class LineFile:
         """How far the file has been read: to the end of the last whole line."""
         return self._starts[-1]
 
-    def read_on(self) -> Iterator[tuple[int, bytes]]:
+    @property
+    def torn_bytes(self) -> int:
+        """Half a line behind the last whole one."""
+        return 0 if self._takes_tail else self.size_bytes - self.read_bytes
+
+    def read_lines(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none where the file goes no further for now."""
-        end = self.read_bytes
-        for number, text in enumerate(self._whole_lines(self.read_bytes).split(b"\n")[:-1], len(self) + 1):
+        end = self._starts[-1]
+        for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], len(self._starts)):
             end += len(text) + 1
             self._starts.append(end)
             yield number, _strip(text, is_first=number == 1)
@@ -55,9 +61,9 @@ class LineFile:
 
     def find(self, number: int) -> tuple[int, bytes] | None:
         """Where a line begins that may be far ahead, and its text; those before it are counted, not kept."""
-        if number <= len(self):
+        if number <= self.count:
             return self._starts[number - 1], self.line(number)
-        at, start = len(self) + 1, self.read_bytes
+        at, start = self.count + 1, self.read_bytes
         while block := self._whole_lines(start):
             ends = block.count(b"\n")
             if at + ends > number:
@@ -156,7 +162,7 @@ class LineFile:
                 return text + b"\n" if text and self._takes_tail else b""
             if length > MAX_LINE_BYTES:
                 reason = f"the line is longer than {MAX_LINE_BYTES} bytes"
-                raise FormatError(reason, file=self.file, line=len(self) + 1)
+                raise FormatError(reason, file=self.file, line=self.count + 1)
             length *= 4
 
 

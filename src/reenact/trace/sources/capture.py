@@ -55,36 +55,19 @@ class _Ends(NamedTuple):
     final_output: Any
 
 
-class _EventSource(ABC):
+class _EventSource(LineFile, ABC):
     """What both have in common: a file of events."""
 
     kind: RunKind
 
     def __init__(self, path: str, stream: BinaryIO, file: str) -> None:
+        super().__init__(stream, file=file, takes_tail=False)
         self.path = path
-        self.file = file
-        self._lines = LineFile(stream, file=file, takes_tail=False)
         self._asked_at: dict[str, int] = {}
         self.resolved = References(self._find_call, self.blob, file=file).resolved
 
-    @property
-    def count(self) -> int:
-        return len(self._lines)
-
-    @property
-    def size_bytes(self) -> int:
-        return self._lines.size_bytes
-
-    @property
-    def read_bytes(self) -> int:
-        return self._lines.read_bytes
-
-    @property
-    def torn_bytes(self) -> int:
-        return self._lines.size_bytes - self._lines.read_bytes
-
     def read_on(self) -> Iterator[EventHead]:
-        for number, text in self._lines.read_on():
+        for number, text in self.read_lines():
             head = self._decode_line(read_head, text, number)
             if head.seq != number:
                 reason = f"expected {number}, found {head.seq}"
@@ -103,23 +86,23 @@ class _EventSource(ABC):
             stated = raw.get("seq") if isinstance(raw, dict) else None
             reason = f"expected {seq}, found {stated}"
             raise FormatError(reason, file=self.file, line=seq, json_path="$.seq")
-        references = References(_EarlierCalls(self._lines, start).find, self.blob, file=self.file)
+        references = References(_EarlierCalls(self, start).find, self.blob, file=self.file)
         return raw | {"data": references.resolved(raw.get("data"))}
 
     def _find_line(self, seq: int) -> tuple[int, bytes] | None:
         """By the numbers that events have; where they are not in order, by counting lines."""
         try:
-            found = self._lines.search(seq, lambda text: read_head(text).seq)
+            found = self.search(seq, lambda text: read_head(text).seq)
         except _UNREADABLE:
             found = None
-        return found or self._lines.find(seq)
+        return found or self.find(seq)
 
     def raw(self, seq: int) -> Any:
-        return self._decode_line(msgspec.json.decode, self._lines.line(seq), seq)
+        return self._decode_line(msgspec.json.decode, self.line(seq), seq)
 
     def stored_event(self, seq: int) -> RunEvent:
         """The event *seq* as it stands in the file."""
-        event: RunEvent = self._decode_line(read_event, self._lines.line(seq), seq)
+        event: RunEvent = self._decode_line(read_event, self.line(seq), seq)
         return event
 
     def event(self, seq: int) -> RunEvent:
@@ -127,9 +110,6 @@ class _EventSource(ABC):
 
     @abstractmethod
     def blob(self, digest: object) -> bytes: ...
-
-    def close(self) -> None:
-        self._lines.close()
 
     def _decode_line(self, decode: Any, text: bytes, number: int) -> Any:
         try:
@@ -139,12 +119,12 @@ class _EventSource(ABC):
 
     def _find_call(self, call_id: str) -> tuple[int, bytes]:
         seq = self._asked_at[call_id]
-        return seq, self._lines.line(seq)
+        return seq, self.line(seq)
 
     def _read_ends(self) -> _Ends:
         """The first and the last event, where they can be read: the pass over all of them complains."""
         found: list[RunEvent | None] = []
-        for text in (self._lines.first_line(), self._lines.last_line()):
+        for text in (self.first_line(), self.last_line()):
             try:
                 found.append(read_event(text) if text else None)
             except _UNREADABLE:
@@ -274,7 +254,7 @@ class CaptureSource(_EventSource):
         return msgspec.structs.replace(event, data=rest | fields)
 
     def _tells_tree(self, seq: int) -> bool:
-        return b'"workspace"' in self._lines.line(seq)
+        return b'"workspace"' in self.line(seq)
 
     def _read_tree(self, digest: str) -> Tree:
         return read_tree(self.blob(digest), file=f"{self.path}/blobs: {digest}")
@@ -283,43 +263,15 @@ class CaptureSource(_EventSource):
         return b"(as git has it)\n" if entry.git else self.blob(entry.digest)
 
 
-class _LinesInMemory:
-    """What a source needs of a file of lines, of one that is read at once."""
-
-    def __init__(self, text: bytes) -> None:
-        self.text = text
-        self.size_bytes = self.read_bytes = len(text)
-
-    @cached_property
-    def texts(self) -> list[bytes]:
-        return self.text.split(b"\n")[:-1]
-
-    def __len__(self) -> int:
-        return self.text.count(b"\n")
-
-    def line(self, number: int) -> bytes:
-        return self.texts[number - 1]
-
-    def first_line(self) -> bytes:
-        return self.texts[0] if self.texts else b""
-
-    def last_line(self) -> bytes:
-        return self.texts[-1] if self.texts else b""
-
-    def close(self) -> None:
-        """There is nothing open."""
-
-
 class FinishedCapture(CaptureSource):
     """A finished capture for those who read many: both files at once, each line as seldom as can be."""
 
     def __init__(self, directory: Path, manifest: CaptureManifest, state: RunState, events: bytes) -> None:
         self.path, self.file = str(directory), f"{directory}/{EVENTS}"
+        self._text, self._takes_tail = events, False
         self._run = RunDir(directory)
         self._manifest = manifest
         self._state = state
-        self._texts = _LinesInMemory(events)
-        self._lines = self._texts  # type: ignore[assignment]  # as much of a file as is asked here
         self._asked_at = {}
         self.resolved = References(self._find_call, self.blob, file=self.file).resolved
         self._events: dict[int, RunEvent] = {}
@@ -350,16 +302,33 @@ class FinishedCapture(CaptureSource):
     def header(self) -> Header:
         return self._of_manifest(self._manifest, self._state)
 
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        return self._text.split(b"\n")[:-1]
+
     @property
     def count(self) -> int:
         return len(self.heads)
 
     @property
+    def size_bytes(self) -> int:
+        return len(self._text)
+
+    @property
     def read_bytes(self) -> int:
-        return self.size_bytes if self.heads else 0
+        return len(self._text) if self.heads else 0
+
+    def line(self, number: int) -> bytes:
+        return self._lines[number - 1]
+
+    def first_line(self) -> bytes:
+        return self._lines[0] if self._lines else b""
+
+    def last_line(self) -> bytes:
+        return self._lines[-1] if self._lines else b""
 
     def read_on(self) -> Iterator[EventHead]:
-        for number, text in enumerate(self._texts.texts if not self.heads else (), 1):
+        for number, text in enumerate(self._lines if not self.heads else (), 1):
             try:
                 head = read_head(text)
             except _UNREADABLE as error:
@@ -374,19 +343,19 @@ class FinishedCapture(CaptureSource):
 
     def read_rows(self) -> list[EventRow] | None:
         """All events in one go; ``None`` where one is odd, of which :meth:`read_on` tells."""
-        text = self._texts.text
+        text = self._text
         try:
             rows: list[EventRow] = read_event_rows(text)
             if not text.isascii():
                 text.decode()  # what is passed over is not looked at otherwise
         except _UNREADABLE:
             return None
-        is_counted = [row.seq for row in rows] == [*range(1, len(self._texts) + 1)]
+        is_counted = [row.seq for row in rows] == [*range(1, text.count(b"\n") + 1)]
         return rows if is_counted else None
 
     def _find_call(self, call_id: str) -> tuple[int, bytes]:
         if not self._asked_at:
-            for number, text in enumerate(self._texts.texts, 1):
+            for number, text in enumerate(self._lines, 1):
                 if (asked := read_head(text).request_call_id) is not None:
                     self._asked_at.setdefault(asked, number)
         return super()._find_call(call_id)
@@ -399,14 +368,14 @@ class FinishedCapture(CaptureSource):
 
     def count_marks(self, seq: int) -> int:
         """How many members of the event *seq* may refer to something or name a Python type."""
-        return self._texts.line(seq).count(b'"$')
+        return self.line(seq).count(b'"$')
 
     def data_texts(self, rows: Sequence[EventRow]) -> Iterator[str]:
         """The data of each event, as it is written."""
         manifest = self._manifest
         before = b'{"captureId":"%b","data":' % manifest.captureId.encode()
         run = manifest.runId.encode()
-        for row, text in zip(rows, self._texts.texts, strict=True):
+        for row, text in zip(rows, self._lines, strict=True):
             behind = b',"runId":"%b","seq":%d,"ts":%d,"type":"%b","version":1}' % (
                 run, row.seq, row.ts, row.type.encode(),
             )  # fmt: skip

@@ -35,12 +35,12 @@ _TRACE_STATUSES: Final = {
 }
 
 
-class ReplayLogSource(WithoutBlobs):
+class ReplayLogSource(LineFile, WithoutBlobs):
     """A log; lines without a time have that of the line before."""
 
     def __init__(self, file: Path) -> None:
-        self.path = self.file = str(file)
-        self._lines = LineFile(file.open("rb"), file=self.file, takes_tail=True)
+        super().__init__(file.open("rb"), file=str(file), takes_tail=True)
+        self.path = self.file
         self._first = self._read_opening()
         self._dialect = dialect_of(self._first)
         self.kind: RunKind = "replay-log" if self._dialect.name == "current" else "replay-log-legacy"
@@ -48,7 +48,7 @@ class ReplayLogSource(WithoutBlobs):
 
     def _read_opening(self) -> dict[str, JsonValue]:
         try:
-            value = read_json(self._lines.first_line())
+            value = read_json(self.first_line())
             dialect = dialect_of(value)
             if dialect.name_in(value) == HEADER:
                 dialect.from_json(value)  # refuses what a newer version wrote
@@ -58,25 +58,9 @@ class ReplayLogSource(WithoutBlobs):
         assert isinstance(value, dict)
         return value
 
-    @property
-    def count(self) -> int:
-        return len(self._lines)
-
-    @property
-    def size_bytes(self) -> int:
-        return self._lines.size_bytes
-
-    @property
-    def read_bytes(self) -> int:
-        return self._lines.read_bytes
-
-    @property
-    def torn_bytes(self) -> int:
-        return 0
-
     def header(self) -> Header:
         try:
-            end = read_json(self._lines.last_line())
+            end = read_json(self.last_line())
         except FormatError:
             end = {}
         end = end if self._dialect.name_in(end) == "SessionEnd" else {}
@@ -93,7 +77,7 @@ class ReplayLogSource(WithoutBlobs):
         )
 
     def read_on(self) -> Iterator[EventHead]:
-        for number, text in self._lines.read_on():
+        for number, text in self.read_lines():
             event = self._event(number, text)
             if event is not None:
                 self._ts_ms = event.ts
@@ -106,22 +90,19 @@ class ReplayLogSource(WithoutBlobs):
             raise FormatError(str(error), file=self.file, line=event.seq) from None
 
     def find_directly(self, seq: int) -> Any:
-        found = self._lines.find(seq) if seq > 0 else None
+        found = self.find(seq) if seq > 0 else None
         if found is None or not found[1].strip():
             return None
         self._read(seq, found[1])
         return read_json(found[1])
 
     def raw(self, seq: int) -> Any:
-        text = self._lines.line(seq)
+        text = self.line(seq)
         self._read(seq, text)
         return read_json(text)
 
     def event(self, seq: int) -> RunEvent | None:
-        return self._event(seq, self._lines.line(seq))
-
-    def close(self) -> None:
-        self._lines.close()
+        return self._event(seq, self.line(seq))
 
     def verify(self) -> None:
         """Its own totals and hashes are for ``reenact verify``."""
