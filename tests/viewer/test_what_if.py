@@ -137,7 +137,8 @@ def test_the_tree_and_a_step_are_shown(page, served, folder):
     expect(chosen.locator("pre").last).to_be_visible()
     picture(page, "step")
     chosen.get_by_role("button", name="Copy: It fails").click()
-    page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('with reenact.fork(')")
+    copied = "async () => (await navigator.clipboard.readText()).startsWith('with reenact.fork(')"
+    page.wait_for_function(copied)
     opened(page, served.url, "run/late")
     expect(page.get_by_text("../support at event 8")).to_be_visible()
     page.keyboard.press("5")
