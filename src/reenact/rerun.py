@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Final, TypeVar
 
-from reenact.boundary import outside
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
@@ -147,10 +146,10 @@ def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEn
 
 def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
     """How the command ended in a copy of *folder*."""
-    from reenact.replayer.guard import all_suspended
+    from reenact.replayer.guard import aside
 
     # A test may ask for it in the middle of its run, whose part it is not.
-    with outside(), all_suspended(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+    with aside(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
         root = Path(os.path.realpath(scratch), "workspace")
         shutil.copytree(folder, root, symlinks=True)
         return _run_among(root, wanted)

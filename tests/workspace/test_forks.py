@@ -397,7 +397,7 @@ def test_calls_side_by_side_are_forked_among_files(agent, tmp_path):
 
 
 def test_over_a_commit_forks_and_updates_store_no_file_that_git_has(tmp_path):
-    """Nor do they ask git in the midst of a run; a difference is told without what git alone has."""
+    """Also where their files are brought to a recorded state, or a committed file differs."""
     work = tmp_path / "work"
     work.mkdir()
     (work / "big.txt").write_text("in the commit\n" * 1000)

@@ -207,6 +207,14 @@ class Artifact:
             raw = self._source.raw(seq)
             return raw | {"data": self._source.resolved(raw["data"])} if "data" in raw else raw
 
+    def changed_files(self, seq: int) -> list[str]:
+        """The lines of a diff, where the event *seq* says how the files of the run changed."""
+        with self._lock, self._relabel_errors():
+            self._reach_event(seq)
+            event = self._source.event(seq)
+            lines = event.data.get("details") if event is not None else None
+            return lines if isinstance(lines, list) else []
+
     def counts(self) -> Counts:
         """What there is, as far as it has been read."""
         index = self._index

@@ -21,6 +21,7 @@ from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import TextLine, printable, printer, progress_bar, report, safe_json
 from reenact.errors import FormatError, StoreError, UsageError
+from reenact.formats.workspace import WORKSPACE
 from reenact.suite.settings import project_prices
 from reenact.trace.sources.source import Header
 
@@ -30,7 +31,13 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 @click.command("show")
 @click.argument("path", metavar="PATH")
-@click.option("--at", "seq", metavar="SEQ", type=int, help="Print the event of this number, whole.")
+@click.option(
+    "--at",
+    "seq",
+    metavar="SEQ",
+    type=int,
+    help="Print the event of this number, whole.",
+)
 @click.option(
     "--filter", "filters", metavar="TERM", multiple=True, help="Only steps that fit, such as tool:search."
 )
@@ -68,7 +75,10 @@ def command(
         return _show_tree(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
         if seq is not None:
-            click.echo(safe_json(artifact.event(seq)))  # no more is read, so no more is checked
+            event = artifact.event(seq)  # no more is read, so no more is checked
+            if _tells_files(event):
+                event |= {"files": artifact.changed_files(seq)}
+            click.echo(safe_json(event))
             return 0
         showing = _Showing(artifact, terms)
         if follow or play:
@@ -79,6 +89,11 @@ def command(
             showing.write_text(printer())
         problem = artifact.problem if follow else showing.problem
     return report(problem) if problem is not None else 0
+
+
+def _tells_files(event: object) -> bool:
+    data = event.get("data") if isinstance(event, dict) else None
+    return isinstance(data, dict) and data.get("type") == WORKSPACE and event.get("type") == "state_mutation"
 
 
 def _show_tree(path: str, *, as_json: bool) -> int:

@@ -150,6 +150,7 @@ def fork_command(
                     rules,
                     tuple(allow),
                     str(files.root) if files is not None else None,
+                    str(files.repository) if files is not None else None,
                 )
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:

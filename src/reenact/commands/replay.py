@@ -124,6 +124,7 @@ def replay_command(
                 allowed,
                 on_unmatched,
                 str(files.root) if files is not None else None,
+                str(files.repository) if files is not None else None,
             )
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:

@@ -82,8 +82,15 @@ def update_command(
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 blobs = str(updated.blobs.root.absolute())
-                root = str(files.root) if files is not None else None
-                handover.give(ToUpdate(str(directory.absolute()), changes, blobs, rules, root))
+                orders = ToUpdate(
+                    str(directory.absolute()),
+                    changes,
+                    blobs,
+                    rules,
+                    str(files.root) if files is not None else None,
+                    str(files.repository) if files is not None else None,
+                )
+                handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                     environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
                 printed = Printed(_salt_of(reader.manifest))

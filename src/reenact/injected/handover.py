@@ -92,6 +92,8 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
     on_unmatched: OnUnmatched = "error"
     workspace: str | None = None
     """The folder with the recorded files, in which the run is made again."""
+    repository: str | None = None
+    """Where git is asked for files that the capture only names."""
 
 
 class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
@@ -104,6 +106,8 @@ class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
     volatile: tuple[VolatileRule, ...] = ()
     workspace: str | None = None
     """The folder with the recorded files, in which the run is made again."""
+    repository: str | None = None
+    """Where git is asked for files that the capture only names."""
 
 
 class ToFork(msgspec.Struct, frozen=True, tag="fork"):
@@ -121,6 +125,8 @@ class ToFork(msgspec.Struct, frozen=True, tag="fork"):
     """Addresses that may be reached, as ``HOST:PORT``."""
     workspace: str | None = None
     """The folder with the recorded files, in which the run is made again."""
+    repository: str | None = None
+    """Where git is asked for files that the capture only names."""
 
 
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork

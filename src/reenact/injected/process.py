@@ -364,6 +364,7 @@ class _Replayed(_Again):
             within=born.within if born is not None else None,
             evidence=_evidence(handover, orders.workspace),
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
+            repository=Path(orders.repository) if orders.repository is not None else None,
             runs_programs=True,
         )
         self._run.__enter__()
@@ -400,6 +401,7 @@ class _Updated(_Again):
             volatile=orders.volatile,
             part=part,
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
+            repository=Path(orders.repository) if orders.repository is not None else None,
         )
         self._run.__enter__()
         if born is None:
@@ -445,6 +447,7 @@ class _Forked(_Again):
             within=born.within if born is not None else None,
             evidence=_evidence(handover, orders.workspace),
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
+            repository=Path(orders.repository) if orders.repository is not None else None,
         )
         self._run.__enter__()
         if born is None:

@@ -164,6 +164,7 @@ class ServedReplay(ReplayRun):
             is_causal=True,
             evidence=_evidence(words, input_copy, workspace),
             workspace=workspace.root if workspace is not None else None,
+            repository=workspace.repository if workspace is not None else None,
         )
         self._upstreams = upstreams
 
@@ -234,6 +235,7 @@ class ServedFork(ForkRun):
             is_causal=True,
             evidence=_evidence(words, input_copy, workspace),
             workspace=workspace.root if workspace is not None else None,
+            repository=workspace.repository if workspace is not None else None,
         )
         self._upstreams = upstreams
         self._live_upstreams = live_upstreams
@@ -302,8 +304,13 @@ class ServedUpdate(UpdateRun):
     ) -> None:
         places = _places(workspace) if workspace is not None else None
         part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places)
-        root = workspace.root if workspace is not None else None
-        super().__init__(path, volatile=volatile, part=part, workspace=root)
+        super().__init__(
+            path,
+            volatile=volatile,
+            part=part,
+            workspace=workspace.root if workspace is not None else None,
+            repository=workspace.repository if workspace is not None else None,
+        )
         self._upstreams = upstreams
         self._began_s = time.time()
         self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()

@@ -39,7 +39,7 @@ from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
 from reenact.replayer.engine import Policy, ReplayEngine
 from reenact.replayer.fingerprint import fingerprint
-from reenact.replayer.guard import Guard
+from reenact.replayer.guard import Guard, aside
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
 from reenact.replayer.step import OnUnmatched, diverged
 from reenact.run.capturing import without_places
@@ -96,6 +96,7 @@ class ReplayRun(Run):
         within: str | None = None,
         evidence: RunEvidence | None = None,
         workspace: Path | None = None,
+        repository: Path | None = None,
         compares_end: bool = False,
         runs_programs: bool = False,
         source: ReplaySource | None = None,
@@ -108,6 +109,7 @@ class ReplayRun(Run):
         requests whether they were generated; without it, only those that are seen drawn here were.
         *workspace* is the folder in which the run works, with the files that the recorded one began with;
         where it *compares_end*, whether it is the same at the end is found here, else by who waits for all.
+        *repository* is where git is asked for files that the capture only names.
         With *runs_programs* programs that the recorded run talked with over sockets are run again.
         *source* is the capture where it is open already.
         """
@@ -136,10 +138,11 @@ class ReplayRun(Run):
             on_divergence=on_divergence,
             find_root=find_root,
             evidence=self._evidence,
-            left_behind=_find_left_behind(source),
+            left_behind=_find_left_behind(source, workspace),
         )
         if workspace is not None:
-            self._engine.files = self.make_files(WorkspaceHistory(source.reader), workspace, redactor)
+            history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
+            self._engine.files = self.make_files(history, workspace, redactor)
         self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
         self._compares_end = compares_end
         self._within = within
@@ -343,11 +346,15 @@ class ReplayRun(Run):
         )
 
 
-def _find_left_behind(source: ReplaySource) -> tuple[str, ...]:
-    """The files that the recorded run wrote, and that are there now."""
+def _find_left_behind(source: ReplaySource, workspace: Path | None) -> tuple[str, ...]:
+    """The files that the recorded run wrote, and that are there now, but for those it began with too."""
     data = source.data(len(source.reader)) if len(source.reader) else {}
-    wrote = data.get("wrote") or ()
-    return tuple(place for place in wrote if os.path.isfile(os.path.expanduser(place)))
+    found = {place: Path(os.path.realpath(os.path.expanduser(place))) for place in data.get("wrote") or ()}
+    return tuple(
+        place
+        for place, file in found.items()
+        if file.is_file() and not (workspace is not None and file.is_relative_to(workspace))
+    )
 
 
 def _after_fork_in_child() -> None:

@@ -30,6 +30,7 @@ from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
+from reenact.replayer.guard import aside
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
 from reenact.run.capturing import without_places
@@ -398,11 +399,13 @@ class UpdateRun(Run):
         accepts_at_end: bool = False,
         part: UpdatePart | None = None,
         workspace: Path | None = None,
+        repository: Path | None = None,
     ) -> None:
         """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does.
 
         As a *part*, this is one of several processes, and another one merges what they came to. *workspace*
-        is the folder in which it works, with the files that the recorded run began with.
+        is the folder in which it works, with the files that the recorded run began with, and *repository*
+        where git is asked for those that the capture only names.
         """
         super().__init__()
         self._accepts_at_end = accepts_at_end
@@ -445,7 +448,7 @@ class UpdateRun(Run):
             names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
         )
         if workspace is not None:
-            history = WorkspaceHistory(source.reader)
+            history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
             files = WorkspaceReplay(
                 history, workspace, redactor.redact_bytes, self._engine.likeness.places, own=blobs
             )

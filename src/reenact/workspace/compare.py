@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.errors import FormatError
+from reenact.errors import FormatError, StoreError
 from reenact.formats.workspace import Tree, TreeEntry
 
 ReadTree: TypeAlias = Callable[[str], Tree]
@@ -22,6 +22,10 @@ MAX_DEPTH: Final = 220
 _MAX_DIFF_BYTES: Final = 1 << 20
 _MAX_DIFF_LINES: Final = 400
 _EMPTY: Final[Tree] = ()
+
+
+class NotInGit(StoreError):
+    """A file is kept by git alone, and no repository that was asked has it."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -184,7 +188,10 @@ def describe_change(change: FileChange, content: ReadContent) -> list[str]:
     files = [entry if entry is not None and entry.kind == "file" else None for entry in (before, after)]
     if not any(files) or _same_content(*files):
         return heads
-    old, new = (content(entry) if entry is not None and _is_shown(entry) else b"" for entry in files)
+    try:
+        old, new = (content(entry) if entry is not None and _is_shown(entry) else b"" for entry in files)
+    except NotInGit as error:
+        return [*heads, str(error)]
     if any(entry is not None and not _is_shown(entry) for entry in files) or b"\0" in old or b"\0" in new:
         sizes = ", ".join(f"{entry.size_bytes:,} bytes" if entry else "none" for entry in files)
         return [*heads, f"binary or large: {sizes}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from reenact.store.rundir import RunDir
 from reenact.workspace.compare import (
     FileChange,
     How,
+    NotInGit,
     ReadContent,
     compare_trees,
     describe_change,
@@ -131,7 +133,7 @@ def read_moment(path: str | Path, number: int) -> FilesReport:
         raise UsageError(f"{path}: has {len(trees)} moments of its files; there is no {number}")
     seq, before, tree, _ = trees[number]
     changes = compare_trees(history.read_tree, before, tree) if before else []
-    described = _describe(changes, history.shown_content)
+    described = _describe(changes, history.content)
     return FilesReport(str(path), tree, seq, _list(history, tree), changes=described)
 
 
@@ -160,7 +162,9 @@ def compare_ends(left: str | Path, right: str | Path) -> list[ChangedFile]:
         return (ours if ours.has_blob(digest) else theirs).read_tree(digest)
 
     def content(entry: TreeEntry) -> bytes:
-        return (ours if ours.has_blob(entry.digest) else theirs).content(entry)
+        with suppress(NotInGit):
+            return (theirs if theirs.has_blob(entry.digest) else ours).content(entry)
+        return theirs.content(entry)
 
     return _describe(compare_trees(read, ours.end_tree, theirs.end_tree), content)
 

@@ -6,21 +6,26 @@ import os
 import subprocess
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 from weakref import finalize
 
 import msgspec
 
 from reenact.canonical import digest_of_bytes, is_digest
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.errors import FormatError, UsageError
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.reader import EventReader
+from reenact.workspace.compare import NotInGit
 from reenact.workspace.restore import Restored, restore_tree
 
 _MARK: Final = b'"workspace"'
 _CACHED_TREES: Final = 4096
+_STAYS_HERE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Git fetches nothing for us, not even from where a partial clone has the rest."""
 
 
 class WorkspaceStart(msgspec.Struct, frozen=True):
@@ -79,10 +84,16 @@ _OUTCOMES: Final = frozenset({"tool_result", "llm_response", "nondeterministic"}
 class WorkspaceHistory:
     """The states of the files in one capture; :class:`UsageError` where it has none."""
 
-    def __init__(self, reader: EventReader, *, repository: Path | None = None) -> None:
-        """*repository* is where git has the files that the capture names by their objects only."""
+    def __init__(
+        self,
+        reader: EventReader,
+        *,
+        repository: Path | None = None,
+        aside: Callable[[], AbstractContextManager[object]] | None = None,
+    ) -> None:
+        """*repository* and *aside* are as :class:`GitObjects` has them."""
         self.reader = reader
-        self._git = _GitObjects(repository)
+        self._git = GitObjects(reader.path, repository, aside)
         self.start, self.states, self._by_outcome = _read_states(reader)
         self.read_tree = lru_cache(_CACHED_TREES)(self._read_tree)
         manifest = getattr(reader, "manifest", None)
@@ -123,11 +134,8 @@ class WorkspaceHistory:
 
     def content(self, entry: TreeEntry) -> bytes:
         """What the file of *entry* holds."""
-        return self._git.content(entry) if entry.git else self.reader.blob(entry.digest)
-
-    def shown_content(self, entry: TreeEntry) -> bytes:
-        """The same for people, who need no repository to look at the rest."""
-        return b"(as git has it)\n" if entry.git else self.reader.blob(entry.digest)
+        is_in_git = entry.git and not self.has_blob(entry.digest)
+        return self._git.content(entry) if is_in_git else self.reader.blob(entry.digest)
 
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
         """Put the tree *digest* into *folder*, which must be new or empty."""
@@ -143,52 +151,83 @@ class WorkspaceHistory:
         return read_tree(self.reader.blob(digest), file=file)
 
 
-class _GitObjects:
-    """What git has of a capture's files, asked for one by one of one process."""
+class GitObjects:
+    """What git has of a capture's files, asked for one by one of one process at a time."""
 
-    def __init__(self, repository: Path | None) -> None:
-        self._place = os.fspath(repository or Path.cwd())
-        self._git: subprocess.Popen[bytes] | None = None
+    def __init__(
+        self,
+        capture: str | Path,
+        repository: Path | None = None,
+        aside: Callable[[], AbstractContextManager[object]] | None = None,
+    ) -> None:
+        """Git is asked in *repository*, by default where this process works, then where the *capture* lies.
+
+        In the midst of a run it is asked within *aside*, as what is no part of that run, and left at once.
+        """
+        self._places = dict.fromkeys(map(os.path.abspath, (repository or Path.cwd(), capture)))
+        self._aside = aside
+        self._asking: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = Lock()
 
     def content(self, entry: TreeEntry) -> bytes:
-        name = os.fsdecode(entry.name)
-        data = self._ask(entry.git)
-        if data is None:
-            raise StoreError(
-                f"{name}: is kept by git alone, and {self._place} has no object {entry.git}; "
-                "name the repository with --repository DIR"
-            )
-        if digest_of_bytes(data) != entry.digest:
-            raise StoreError(f"{name}: git's object {entry.git} holds something else")
-        return data
-
-    def _ask(self, name: str) -> bytes | None:
-        if self._git is None:
-            words = ["git", "-C", self._place, "cat-file", "--batch"]
+        """What the file of *entry* holds; :class:`NotInGit` where no repository has that."""
+        with self._lock, (self._aside or nullcontext)():
             try:
-                self._git = subprocess.Popen(
-                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-                )
-            except OSError as error:
-                raise StoreError(f"git cannot be asked for a file: {error.strerror}") from error
-            finalize(self, _end_process, self._git)
-        assert self._git.stdin is not None
-        assert self._git.stdout is not None
-        try:
-            self._git.stdin.write(f"{name}\n".encode())
-            self._git.stdin.flush()
-        except OSError:
+                for place in self._places:
+                    data = self._ask(place, entry)
+                    if data is not None and digest_of_bytes(data) == entry.digest:
+                        return data
+            finally:
+                if self._aside is not None:
+                    self._leave()
+        name, places = os.fsdecode(entry.name), " and ".join(self._places)
+        raise NotInGit(
+            f"{name}: is kept by git alone, and there is no such object {entry.git} in {places}; "
+            "name the repository with --repository DIR, or run this inside it"
+        )
+
+    def _ask(self, place: str, entry: TreeEntry) -> bytes | None:
+        git = self._asking.get(place) or self._start(place)
+        if git is None or git.stdin is None or git.stdout is None:
             return None
-        head = self._git.stdout.readline().split()
+        try:
+            git.stdin.write(f"{entry.git}\n".encode())
+            git.stdin.flush()
+        except OSError:  # this is no repository
+            return None
+        head = git.stdout.readline().split()
         if len(head) != 3 or head[1] != b"blob":
             return None
-        return self._git.stdout.read(int(head[2]) + 1)[:-1]
+        if int(head[2]) != entry.size_bytes:  # not what was recorded; and nobody asked for so much
+            self._leave()
+            return None
+        return git.stdout.read(entry.size_bytes + 1)[:-1]
+
+    def _start(self, place: str) -> subprocess.Popen[bytes] | None:
+        try:
+            git = subprocess.Popen(
+                ["git", "-C", place, "cat-file", "--batch"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | _STAYS_HERE,
+            )
+        except OSError as error:
+            raise NotInGit(f"git cannot be asked for a file: {error.strerror}; install git") from error
+        self._asking[place] = git
+        finalize(self, _end_process, git)
+        return git
+
+    def _leave(self) -> None:
+        while self._asking:
+            _end_process(self._asking.popitem()[1])
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            stream.close()
+            with suppress(OSError):
+                stream.close()
     process.wait()
 
 

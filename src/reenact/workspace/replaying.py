@@ -19,7 +19,14 @@ from reenact.formats.workspace import Tree, TreeEntry, read_tree
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import EventReader
 from reenact.volatile.places import Places
-from reenact.workspace.compare import FileChange, compare_trees, describe_change, is_restored, walk
+from reenact.workspace.compare import (
+    FileChange,
+    NotInGit,
+    compare_trees,
+    describe_change,
+    is_restored,
+    walk,
+)
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.ignore import make_rules
 from reenact.workspace.restore import apply_changes, leads_out
@@ -38,6 +45,8 @@ class WorkspaceFolder(NamedTuple):
     cwd: Path | None
     """Where the command begins; ``None`` where the recorded one did not begin among its files."""
     notes: list[str]
+    repository: Path
+    """Where git is asked for files that the capture only names."""
 
     def locate(self, words: Sequence[str]) -> list[str]:
         """The command from there: files that are here and not there are named by their whole path."""
@@ -53,7 +62,8 @@ class WorkspaceFolder(NamedTuple):
 @contextmanager
 def restore_start(reader: EventReader, repository: str | Path | None = None) -> Iterator[WorkspaceFolder]:
     """The files at the start of a recorded run in a folder of their own, for the block."""
-    history = WorkspaceHistory(reader, repository=Path(repository) if repository else None)
+    place = Path(repository or "").absolute()
+    history = WorkspaceHistory(reader, repository=place)
     with TemporaryDirectory(prefix="reenact-workspace-", ignore_cleanup_errors=True) as scratch:
         root = Path(os.path.realpath(scratch)) / "workspace"
         restored = history.restore(history.start.tree, root, refuse_links_out=True)
@@ -62,7 +72,7 @@ def restore_start(reader: EventReader, repository: str | Path | None = None) -> 
         cwd = root / history.start.cwd if history.start.cwd is not None else None
         if cwd is not None and not cwd.is_dir():
             cwd = root
-        yield WorkspaceFolder(root, cwd, notes)
+        yield WorkspaceFolder(root, cwd, notes, place)
 
 
 class WorkspaceReplay:
@@ -203,11 +213,11 @@ class WorkspaceReplay:
             return False
         if before.kind != "file" or after.kind != "file":
             return False
-        if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES or before.git:
+        if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES:
             return False
         try:
             recorded, live = (self._content(entry).decode() for entry in (before, after))
-        except UnicodeDecodeError:
+        except (NotInGit, UnicodeDecodeError):
             return False
         neutral = self._places.neutral(recorded, live)
         return neutral is not None and neutral.recorded == neutral.live
@@ -226,8 +236,6 @@ class WorkspaceReplay:
         return self._history.read_tree(digest) if own is None else read_tree(own, file=digest)
 
     def _content(self, entry: TreeEntry) -> bytes:
-        if entry.git:
-            return self._history.shown_content(entry)  # no git is asked in the midst of a run
         own = self._own_blob(entry.digest)
         return self._history.content(entry) if own is None else own
 

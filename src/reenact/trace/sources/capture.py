@@ -36,7 +36,7 @@ from reenact.trace.model_calls import DerivedEvents
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
 from reenact.values.tags import plain
 from reenact.workspace.compare import compare_trees, describe_change
-from reenact.workspace.history import tree_told
+from reenact.workspace.history import GitObjects, tree_told
 
 _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
@@ -260,7 +260,11 @@ class CaptureSource(_EventSource):
         return read_tree(self.blob(digest), file=f"{self.path}/blobs: {digest}")
 
     def _file_content(self, entry: TreeEntry) -> bytes:
-        return b"(as git has it)\n" if entry.git else self.blob(entry.digest)
+        return self._git.content(entry) if entry.git else self.blob(entry.digest)
+
+    @cached_property
+    def _git(self) -> GitObjects:
+        return GitObjects(self.path)
 
 
 class FinishedCapture(CaptureSource):
