@@ -91,9 +91,11 @@ def command(
     return report(problem) if problem is not None else 0
 
 
-def _tells_files(event: object) -> bool:
-    data = event.get("data") if isinstance(event, dict) else None
-    return isinstance(data, dict) and data.get("type") == WORKSPACE and event.get("type") == "state_mutation"
+def _tells_files(event: JsonValue) -> bool:
+    if not isinstance(event, dict) or event.get("type") != "state_mutation":
+        return False
+    data = event.get("data")
+    return isinstance(data, dict) and data.get("type") == WORKSPACE
 
 
 def _show_tree(path: str, *, as_json: bool) -> int:

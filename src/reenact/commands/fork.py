@@ -127,6 +127,7 @@ def fork_command(
                 on_reached=handover.reach_fork,
                 is_reached_elsewhere=lambda: handover.is_fork_reached,
                 is_gateway=True,
+                files_told=str(handover.files_told),
             )
             served = ServedFork(
                 directory,

@@ -78,7 +78,14 @@ def update_command(
         with handover_folder() as handover, restoring as files:
             if files is not None:
                 rules += tuple(project_rules(Path.cwd()))  # they are not found from there
-            served = ServedUpdate(directory, known, updated.blobs.root, volatile=rules, workspace=files)
+            served = ServedUpdate(
+                directory,
+                known,
+                updated.blobs.root,
+                volatile=rules,
+                workspace=files,
+                files_told=str(handover.files_told),
+            )
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 blobs = str(updated.blobs.root.absolute())

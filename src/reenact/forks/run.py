@@ -150,7 +150,7 @@ class ForkRun(ReplayRun):
             history, root, redactor.redact_bytes, engine.likeness.places, own=self._part.blobs
         )
         tree = history.tree_before(engine.shared + 1)
-        engine.recorder.record_files(files.scanner, tree, files.find_recorded)
+        engine.recorder.record_files(files.scanner, tree, files.find_recorded, self._part.files_told)
         return files
 
     @property

@@ -16,6 +16,7 @@ forked-PID       what its fork came to
 fork-reached     the point of the fork has come in one of the processes
 input            from the command: what came by a pipe to its standard input
 files            from the command: what it learned of the workspace's files before it began
+files-told       which tree of these files was told last, by whichever process
 """
 
 from __future__ import annotations
@@ -208,6 +209,11 @@ class Handover:
     def file_index(self) -> Path:
         """What is known of the workspace's files."""
         return self.folder / "files"
+
+    @property
+    def files_told(self) -> Path:
+        """By which all processes know what was told of these files."""
+        return self.folder / "files-told"
 
     # A process's side
 

@@ -86,12 +86,12 @@ class ServedCapture(CaptureRun):
         """The command without the secrets that stand in it."""
         return self._redactor.redact_arguments(self._words)
 
-    def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path) -> Scanner:
+    def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, told: Path) -> Scanner:
         """Look at the files before anything runs; all that records the run begins from what this learned."""
         scanner = order.scanner(blobs.put, self._redactor.redact_bytes)
         start = order.begin(scanner)
         scanner.index.save(index)
-        self._workspace = msgspec.structs.replace(order, start=start, index=str(index))
+        self._workspace = msgspec.structs.replace(order, start=start, index=str(index), told=str(told))
         return scanner
 
     @property
@@ -301,9 +301,10 @@ class ServedUpdate(UpdateRun):
         *,
         volatile: Sequence[VolatileRule] = (),
         workspace: WorkspaceFolder | None = None,
+        files_told: str | None = None,
     ) -> None:
         places = _places(workspace) if workspace is not None else None
-        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places)
+        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places, files_told=files_told)
         super().__init__(
             path,
             volatile=volatile,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from hashlib import sha256
 from time import time_ns
@@ -53,7 +54,7 @@ from reenact.redaction import Redactor
 from reenact.store.durable import leave_to_parent_on_fork
 from reenact.values.codec import to_ordered_text, to_text
 from reenact.values.objects import message_of
-from reenact.workspace.recording import WorkspaceRecorder
+from reenact.workspace.recording import LastTold, WorkspaceRecorder
 from reenact.workspace.scan import Scanner
 
 log: Final = logging.getLogger("reenact.recorder")
@@ -173,9 +174,22 @@ class CaptureContext:
             self._fail(error)
         leave_to_parent_on_fork(self)
 
-    def record_files(self, scanner: Scanner, tree: str, find_recorded: Callable[[str], str] = str) -> None:
-        """Tell from now on how the files change, which are *tree* at the start."""
-        self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded)
+    def record_files(
+        self,
+        scanner: Scanner,
+        tree: str,
+        find_recorded: Callable[[str], str] = str,
+        told: str | None = None,
+    ) -> None:
+        """Tell from now on how the files change, which are *tree* at the start.
+
+        *told* is the file by which several processes that do so know of each other.
+        """
+        shared = None
+        if told:
+            with suppress(OSError):  # the command is over, and this process goes on alone
+                shared = LastTold(told)
+        self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded, shared)
 
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
         """A recorded call is made again: how the files are before it *is_told*, if they are recorded."""

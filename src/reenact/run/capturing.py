@@ -174,7 +174,7 @@ class CaptureRun(Run):
         except ReenactError as error:
             self._context.warn(f"the files are not recorded: {message_of(error)}")
             return {}
-        self._context.record_files(scanner, start.tree)
+        self._context.record_files(scanner, start.tree, told=order.told)
         above = [list(pair) for pair in start.above] or None
         facts = {"cwd": start.cwd, "commit": start.commit, "limitBytes": start.limit_bytes, "above": above}
         known = {name: value for name, value in facts.items() if value is not None}

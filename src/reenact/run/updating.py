@@ -115,11 +115,11 @@ class MatchingFirst(ReplayEngine):
 
     make_recorder = CaptureContext
 
-    def record_files(self, files: WorkspaceReplay, tree: str) -> None:
+    def record_files(self, files: WorkspaceReplay, tree: str, told: str | None) -> None:
         """Work among *files*, which are *tree* at the start, and tell how they change."""
         self.files = files
         self.noted_from = 1
-        self.recorder.record_files(files.scanner, tree, files.find_recorded)
+        self.recorder.record_files(files.scanner, tree, files.find_recorded, told)
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """A tool or program that is called as recorded, but among other files, is another call."""
@@ -381,6 +381,8 @@ class UpdatePart(msgspec.Struct, frozen=True):
     is_gateway: bool = False
     places: Mapping[str, str] | None = None
     """The folders of the command, where this process has others."""
+    files_told: str | None = None
+    """The file by which all of them know what was told of the files."""
 
 
 class UpdateRun(Run):
@@ -452,7 +454,8 @@ class UpdateRun(Run):
             files = WorkspaceReplay(
                 history, workspace, redactor.redact_bytes, self._engine.likeness.places, own=blobs
             )
-            self._engine.record_files(files, history.start.tree)
+            told = part.files_told if part is not None else None
+            self._engine.record_files(files, history.start.tree, told)
         self._written = Written()
         self._entered = Entered(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING

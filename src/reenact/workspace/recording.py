@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock, RLock, get_ident
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,6 +22,11 @@ from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
 
 Base: TypeAlias = Literal["git"]
 _GIT_S: Final = 60.0
+_TOLD_BYTES: Final = 256
+_PATIENCE_S: Final = 5.0
+"""A process that looks for longer was stopped, and nobody waits for it again."""
+# Bound here because a capture may replace the names in `time` while it records what the agent does.
+_sleep, _monotonic, _time_ns = time.sleep, time.monotonic, time.time_ns
 
 
 class WorkspaceOrder(msgspec.Struct, frozen=True):
@@ -38,6 +45,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     """The file that has what that look learned."""
     given: str = ""
     """How the folder was named."""
+    told: str = ""
+    """The file of :class:`LastTold`, where several processes record the run."""
 
     @classmethod
     def for_folder(
@@ -128,6 +137,72 @@ def _ask_git(root: str, *words: str) -> bytes:
     return done.stdout
 
 
+class LastTold:
+    """What the processes of a run told of its files last: a file that one of them holds while it looks.
+
+    So each knows whether another has told something since it looked, and all that they tell is in one order.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._patience_s = _PATIENCE_S
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the other processes from looking for the block."""
+        is_held = self._wait()
+        try:
+            yield
+        finally:
+            if is_held:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _wait(self) -> bool:
+        give_up_s = _monotonic() + self._patience_s
+        pause_s = 0.0002
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if _monotonic() >= give_up_s:
+                    self._patience_s = 0.0
+                    return False
+                _sleep(pause_s)
+                pause_s = min(2 * pause_s, 0.005)
+            except OSError:
+                return False
+            else:
+                return True
+
+    def read(self) -> ToldTree:
+        """What was told last, by whomever."""
+        count, at_ms, tree = (os.pread(self._fd, _TOLD_BYTES, 0).decode() or "0 0 -").split()
+        return ToldTree(int(count), int(at_ms), tree)
+
+    def write(self, tree: str) -> ToldTree:
+        """Say that *tree* was told now; one that is told again is no news for others."""
+        before = self.read()
+        told = ToldTree(before.count + (tree != before.tree), _time_ns() // 1_000_000, tree)
+        with suppress(OSError):  # where a disk is full, the others tell as much as they know
+            os.pwrite(self._fd, f"{told.count:020d} {told.at_ms:020d} {tree}".encode(), 0)
+        return told
+
+    def pass_moment(self, before: ToldTree) -> None:
+        """Let the millisecond pass in which another process told something: by these, logs are joined."""
+        left_ms = before.at_ms + 1 - _time_ns() / 1_000_000
+        if 0 < left_ms <= 1:
+            _sleep(left_ms / 1000)
+
+
+class ToldTree(NamedTuple):
+    """A tree that was told."""
+
+    count: int
+    """How many others were told before."""
+    at_ms: int
+    tree: str
+
+
 class WorkspaceRecorder:
     """Tells the trees of one run, in one process of it, from any number of threads.
 
@@ -141,11 +216,16 @@ class WorkspaceRecorder:
         write: Callable[[dict[str, Any]], None],
         warn: Callable[[str], None],
         find_recorded: Callable[[str], str] = str,
+        shared: LastTold | None = None,
     ) -> None:
         """*tree* is the one at the start; *write* appends the data of an event.
 
-        *find_recorded* knows of a tree which recorded one it is, up to what is left out.
+        *find_recorded* knows of a tree which recorded one it is, up to what is left out. *shared* is what
+        the other processes of the run tell.
         """
+        self._shared = shared
+        self._seen = 0
+        """Up to which tree it knows what the others told."""
         self._find_recorded = find_recorded
         self._scanner = scanner
         self._write = write
@@ -203,6 +283,10 @@ class WorkspaceRecorder:
                 self._looker = 0
 
     def _look_now(self) -> None:
+        with nullcontext() if self._shared is None else self._shared.held():
+            self._look_in_turn()
+
+    def _look_in_turn(self) -> None:
         with self._asking:
             covered, waiting, self._waiting = self._asked, self._waiting, []
             is_overtaken, self._is_overtaken = self._is_overtaken, False
@@ -217,14 +301,20 @@ class WorkspaceRecorder:
             self._answered = covered
             return
         self._has_failed = False
-        if tree != self.tree or is_overtaken:
+        told = self._shared.read() if self._shared is not None else None
+        is_told_elsewhere = told is not None and told.count != self._seen
+        if tree != self.tree or is_overtaken or is_told_elsewhere:
             details: dict[str, Any] = {"tree": tree}
             for when in ("before", "after"):
                 calls = [call_id for at, call_id in waiting if at == when]
                 details |= {when: calls} if calls else {}
             details |= {"open": others} if others else {}
+            if self._shared is not None and told is not None:
+                self._shared.pass_moment(told)
             self._write({"type": WORKSPACE, "derived": True, "details": details})
             self.tree = tree
+            if self._shared is not None:
+                self._seen = self._shared.write(tree).count
         self._answered = covered
 
     def _count_others(self, calls: set[str]) -> int:
