@@ -107,6 +107,13 @@ class Timeline:
             if not self.happened[seq] and self.by_seq[seq].outcome_seq == seq:
                 yield self.by_seq[seq]
 
+    def all_items(self) -> Iterator[Act | int]:
+        """What is to come, in recorded order: acts, and the numbers of calls and of outcomes."""
+        for seq in range(self.next, self.last + 1):
+            yield from [act for act in self.acts.get(seq, ()) if act.left > 0]
+            if not self.happened[seq]:
+                yield seq
+
     def has_joined_near(self) -> bool:
         """Whether something that came in on a busy event loop is soon to come."""
         while self._joined and self._is_past(self._joined[0]):

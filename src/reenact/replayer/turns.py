@@ -41,6 +41,8 @@ _EARLY_S: Final = 0.25
 """How long a call that came too early is kept waiting while nothing else happens."""
 _MOST_MISSED_ACTS: Final = 8
 """After so many that did not come none is waited for: the agent's tasks are others than they were."""
+_OVERTAKING: Final = 512
+"""So many things of the recording are looked at for who overtook whom."""
 _IDLE_S: Final = 2.0
 """How long nothing has to happen before a timer goes off that did not in the recording."""
 _MOST_EXTRA_SLEEPS: Final = 10
@@ -701,10 +703,45 @@ class Turns:
                     return
                 if loop is not None and not self._begin_on(loop, waiter.call):
                     return
-                self._answer(waiter)
+                first = self._first_to_act(waiter) if loop is None else waiter
+                self._answer(first)
+                if first is not waiter:
+                    return
                 if loop is not None:
                     self._let_follow(loop, at_once=True)
             heappop(self._queue)
+
+    def _first_to_act(self, waiter: Waiter) -> Waiter:
+        """Of the threads that were all under way when *waiter* had its answer, the one that acted first.
+
+        What a thread has got goes through its SDK before the agent sees it, so another one may have overtaken
+        it there. Where it then ended, or put something into a queue, that is when the agent's code had run.
+        """
+        if waiter.call.is_stream or len(self._queue) == 1 or not self._timeline.acts:
+            return waiter
+        answered = {entry[-1].call.outcome_seq: entry[-1] for entry in self._queue if not entry[-1].is_done}
+        under_way = {waiter.call.lane: waiter}
+        first: Waiter | None = None
+        for item in islice(self._timeline.all_items(), _OVERTAKING):
+            if isinstance(item, Act):
+                if any(acting.act is item for acting in self._acting):
+                    continue  # it has come so far already
+                if item.lane not in under_way or FIRED in item.what:
+                    return waiter
+                first = first or under_way[item.lane]
+                if item.lane == waiter.call.lane:
+                    return first
+                continue
+            call = self._timeline.by_seq[item]
+            if item == call.seq:
+                if call.lane == waiter.call.lane or under_way.pop(call.lane, None) is None:
+                    return waiter
+            else:
+                other = answered.get(item)
+                if not isinstance(other, ThreadWaiter) or other.call.is_stream:
+                    return waiter
+                under_way.setdefault(call.lane, other)
+        return waiter
 
     def _answer(self, waiter: Waiter) -> None:
         self._note_answered(waiter)
