@@ -146,6 +146,30 @@ def threads_into_a_loop(pace: Pace) -> list[str]:
     return asyncio.run(main())
 
 
+def loops_into_a_loop(pace: Pace) -> list[int]:
+    """Each thread has an event loop of its own, as LangChain runs callbacks in."""
+
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Queue[int] = asyncio.Queue()
+
+        async def hand_over(worker: int) -> None:
+            loop.call_soon_threadsafe(done.put_nowait, worker)
+
+        def work(worker: int) -> None:
+            time.sleep(pace.delays_ms[worker] / 1000)  # unseen: the clock is not recorded here
+            asyncio.run(hand_over(worker))
+            asyncio.run(hand_over(worker + 10))
+
+        await ask_async("first")
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        return [await done.get() for _ in range(8)]
+
+    return asyncio.run(main())
+
+
 def tasks_in_a_set(pace: Pace) -> list[str]:
     """What is over when somebody looks is in a set, which has an order by chance."""
 
@@ -235,13 +259,14 @@ AGENTS = [
     threads_into_a_list,
     tasks_into_a_queue,
     threads_into_a_loop,
+    loops_into_a_loop,
 ]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[Any]], tmp_path: Path) -> None:
     """However long everything takes this time."""
-    with reenact.capture(tmp_path / "run"):
+    with reenact.capture(tmp_path / "run", sources=()):
         recorded = agent(SLOWING)
         ask(recorded)
     with reenact.replay(tmp_path / "run") as run:

@@ -153,7 +153,7 @@ def in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
-        lane = _handing_lane(args)
+        lane = _handing_lane(self, args)
         if lane is None or not lane.has_order:
             return original(self, callback, *args, context=context)
         timer = _Timer(lane, lane.next_timer(HANDED), self, callback)
@@ -170,9 +170,9 @@ def tell_for(lane: Lane | None) -> None:
     _now.telling = lane
 
 
-def _handing_lane(args: tuple[Any, ...]) -> Lane | None:
-    """The lane in whose name something is handed to an event loop from outside of it."""
-    if asyncio._get_running_loop() is not None:  # noqa: SLF001 — in asyncio's __all__
+def _handing_lane(loop: object, args: tuple[Any, ...]) -> Lane | None:
+    """The lane in whose name something is handed to *loop* from outside of it."""
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 — in asyncio's __all__
         # The event loop hears at once of a job that was over before anybody could wait for it.
         return lane_of_job.get(args[-1]) if args and isinstance(args[-1], Future) else None
     if _now.telling is not None:
