@@ -130,9 +130,9 @@ class _Writing:
         metrics = {theirs: usage[ours] for ours, theirs in _USAGE.items() if usage and ours in usage}
         if metrics:
             step["metrics"] = metrics
-        failed = event.data.extra.get("modelError")
+        failed = event.data.modelError
         failed = self._reader.resolved(event.data.error) if event.data.error is not ABSENT else failed
-        if failed is not None:
+        if failed is not None and failed is not ABSENT:
             step["extra"]["error"] = plain(failed)
         self._answers[lane] = step
 

@@ -72,7 +72,7 @@ def _entry_of(
     if not isinstance(answer, dict) or "status" not in answer:
         lose(Loss(came.seq, kind, None, "it failed before there was an answer"))
         return None
-    recorded_headers = asked.data.extra.get("headers") or {}
+    recorded_headers = asked.data.headers or {}
     headers = [
         {"name": name, "value": value} for name, value in recorded_headers.items() if isinstance(value, str)
     ]

@@ -159,7 +159,8 @@ class _Writing:
         failure = None if event.data.error is ABSENT else plain(self._reader.resolved(event.data.error))
         attributes: dict[str, Any] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
-            failure = failure if failure is not None else event.data.extra.get("modelError")
+            if failure is None and event.data.modelError is not ABSENT:
+                failure = event.data.modelError
             attributes |= self._answered(event)
         elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
             attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))

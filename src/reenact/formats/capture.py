@@ -346,6 +346,10 @@ class LlmRequestData(Record, frozen=True):
     """In a fork that asks otherwise than the agent did: the way back to the agent's request."""
     askedHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the agent's request, by which replay knows the call."""
+    headers: Any | Absent = ABSENT
+    """Those of the HTTP request that are not compared, by name."""
+    stream: Any | Absent = ABSENT
+    """Whether the answer was asked for piece by piece."""
     derived: bool | Absent = ABSENT
     """True where the agent's own account told of it, as in all data below; nobody saw it happen."""
 
@@ -381,6 +385,14 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     usage: dict[str, Any] | None
     response: Any | Absent = ABSENT
     error: Any | Absent = ABSENT
+    complete: Any | Absent = ABSENT
+    """Whether the answer came to its end, and to no error."""
+    modelError: Any | Absent = ABSENT  # noqa: N815
+    """What the provider answered instead of a message."""
+    responseId: Any | Absent = ABSENT  # noqa: N815
+    reasoningIds: Any | Absent = ABSENT  # noqa: N815
+    """Of the answer's thinking: ids, or digests of the signatures."""
+    toolCallIds: Any | Absent = ABSENT  # noqa: N815
     derived: bool | Absent = ABSENT
 
 
@@ -423,6 +435,8 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """Present where the value took time: one event for the call, one for its outcome."""
     request: Any | Absent = ABSENT
     """What the call asked; in the first of the two events."""
+    headers: Any | Absent = ABSENT
+    """Of an HTTP request: those that are not compared, by name."""
     beside: str | Absent = ABSENT
     """What the call is, where it is traffic beside the run; in the first of the two events."""
     background: bool | Absent = ABSENT
