@@ -57,6 +57,11 @@ class DerivedTools:
         self._waiting: dict[str, ToolCallPart] = {}
         """By the id that the call has in events."""
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether there is a call whose result a request may carry."""
+        return bool(self._waiting)
+
     def derive_calls(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, JsonValue]]:
         """The data of a ``tool_call`` event for each call that an answer asks for."""
         for number, call in enumerate(response.tool_calls, 1):

@@ -182,7 +182,7 @@ class DerivedEvents:
 
         They have its number and its time.
         """
-        if isinstance(event, LlmRequest) and self._tools is not None:
+        if isinstance(event, LlmRequest) and self._tools is not None and self._tools.has_waiting:
             request = request_of(self._reader, event)
             for data in self._tools.derive_results(request) if request else ():
                 yield _beside(event, "tool_result", data)

@@ -104,8 +104,9 @@ class Dialect(Generic[E]):
 
     def to_bytes(self, event: E | UnknownEvent) -> bytes:
         """The event's line without its end; an event that could not be read again is refused."""
-        text = canonical.encode(self.to_json(event))
-        self.from_bytes(text)
+        value = self.to_json(event)
+        text = canonical.encode(value)
+        self.from_json(value)
         return text
 
     def name_in(self, value: JsonValue) -> str | None:
