@@ -191,7 +191,7 @@ class Artifact:
     def content(self, place: int) -> Content:
         """What the step at *place* says, in the form in which runs are compared."""
         with self._lock, self._relabel_errors():
-            return content_of(self._source, self.at(place))
+            return content_of(self._source, self._index, place)
 
     def borrow_blobs(self, other: Artifact) -> None:
         """Look for payloads in *other* where this artifact came without its own."""

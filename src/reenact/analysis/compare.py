@@ -61,7 +61,7 @@ class Side:
         self._numbers = {place: number for number, place in enumerate(self.places)}
         self.items: list[Item] = []
         self.came: list[str] = []
-        self.words: list[frozenset[str]] = []
+        self._words: dict[int, frozenset[str]] = {}
         for place in self.places:
             self._add(place)
             watch(1)
@@ -73,7 +73,6 @@ class Side:
         lane = rows.lanes[rows.lane[place]]
         self.items.append(Item((kind, name, asked), (kind, _stable_name(name)), lane, self._parent(place)))
         self.came.append("" if content.is_chance or self._is_coarse else content.outcome_digest)
-        self.words.append(frozenset(self.artifact.at(place).asked.split()))
 
     def content(self, place: int) -> Content:
         """What the step at *place* of the run says; digests of another format know the marks of secrets."""
@@ -87,6 +86,14 @@ class Side:
             parent = self.artifact.rows.parent[parent]
         return self._numbers.get(parent, -1)
 
+    def words(self, number: int) -> frozenset[str]:
+        """What the step *number* asks, in short, as words; kept, because it may be compared with many."""
+        found = self._words.get(number)
+        if found is None:
+            asked = self.artifact.at(self.places[number]).asked
+            found = self._words[number] = frozenset(asked.split())
+        return found
+
     @property
     def left_out(self) -> int:
         return len(self.artifact) - len(self.places)
@@ -99,7 +106,7 @@ def _family(kind: RunKind) -> str:
 
 def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
     """How many words two calls of the same kind and name share in what they ask."""
-    return words_in_common(ours.words[one], theirs.words[other])
+    return words_in_common(ours.words(one), theirs.words(other))
 
 
 def _holds(family: str, kind: str) -> bool:
@@ -154,6 +161,10 @@ class Comparison:
         families = _family(self._headers[0].kind), _family(self._headers[1].kind)
         self._are_captures = families == ("capture", "capture")
         self._is_coarse = families[0] != families[1]
+        self.has_files = all(header.has_files for header in self._headers)
+        """Whether both runs were recorded with the files among which they worked."""
+        self.has_forks = any(header.forked_from is not None for header in self._headers)
+        """Whether one of them is the fork of a run, perhaps of the other one."""
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
         self.left_out = ours.left_out, theirs.left_out
@@ -314,13 +325,15 @@ def diff(
     With *strict*, values drawn from clocks and chance are compared as well; *prices* turns tokens into money.
     """
     with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
-        for artifact in (ours, theirs):
+        for artifact, path in ((ours, left), (theirs, right)):
             read_whole(artifact, progress_bar)
             if artifact.problem is not None:
                 raise artifact.problem
+            if Path(path).is_dir():  # git hands over the one file that was changed
+                artifact.verify()
         with progress_bar(len(ours) + len(theirs), "comparing") as watch:
             comparison = compare(ours, theirs, strict=strict, watch=watch)
-        files = compare_ends(left, right)
+        files = compare_ends(left, right) if comparison.has_files else []
         return DiffReport(
             left=ours.path,
             right=theirs.path,
@@ -332,5 +345,5 @@ def diff(
             outcome=comparison.outcome(),
             changes=list(comparison.changes()),
             files=files,
-            forks=fork_links(ours.path, theirs.path),
+            forks=fork_links(ours.path, theirs.path) if comparison.has_forks else [],
         )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from reenact.analysis.index import STATES, State, StepIndex
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import JsonValue, digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import without_marks
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
-from reenact.trace.model_calls import model_request, model_response
+from reenact.trace.model_calls import model_conversation, model_response
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
@@ -28,17 +29,17 @@ _CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
 def detail_of(source: RunSource, step: RunStep) -> Detail:
     """*step* with all that is recorded of it."""
     reading = _Reading(source)
-    began, ended = events_of(source, step)
+    began, ended = _events_of(source, step.seq, step.outcome_seq)
     payloads = reading.payloads(began, ended)
     events = [*reading.events(step)]
     return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
 
 
-def events_of(source: RunSource, step: RunStep) -> tuple[RunEvent, RunEvent | None]:
-    """The events that began and ended *step*."""
-    began = source.event(step.seq)
+def _events_of(source: RunSource, seq: int, outcome_seq: int | None) -> tuple[RunEvent, RunEvent | None]:
+    """The events that began and ended a step."""
+    began = source.event(seq)
     assert began is not None
-    return began, source.event(step.outcome_seq) if step.outcome_seq else None
+    return began, source.event(outcome_seq) if outcome_seq else None
 
 
 class _Reading:
@@ -92,7 +93,7 @@ def _conversation(
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
         return None
-    asked = model_request(request)
+    asked = model_conversation(request)
     answer = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and answer is None:
         return None
@@ -149,12 +150,13 @@ def common_content(one: Content, other: Content) -> Content:
     return one._replace(asked=asked, came=came)
 
 
-def content_of(source: RunSource, step: RunStep) -> Content:
-    """The content of *step*."""
-    began, ended = events_of(source, step)
+def content_of(source: RunSource, index: StepIndex, place: int) -> Content:
+    """The content of the step at *place* of *index*."""
+    began, ended = _events_of(source, index.seq[place], index.outcome_seq[place])
     payloads = _Reading(source).payloads(began, ended)
     is_chance = began.type == "nondeterministic" and "callId" not in began.data
-    return Content(_request_content(payloads, began), _outcome_content(payloads, step, ended), is_chance)
+    came = _outcome_content(payloads, ended, STATES[index.state[place]])
+    return Content(_request_content(payloads, began), came, is_chance)
 
 
 def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
@@ -185,9 +187,9 @@ def _conversation_content(conversation: ConversationView) -> dict[str, JsonValue
     return {name: value for name, value in members.items() if value}
 
 
-def _outcome_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | None) -> dict[str, Any]:
-    came: dict[str, Any] = {"state": step.state}
-    if step.state == "error":
+def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, Any]:
+    came: dict[str, Any] = {"state": state}
+    if state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}
     conversation = payloads.conversation
     if conversation is not None and conversation.answer:
@@ -197,7 +199,7 @@ def _outcome_content(payloads: StepPayloads, step: RunStep, ended: RunEvent | No
         }
     if payloads.pieces is not None:
         came["pieces"] = payloads.pieces
-    if step.kind == "state":
+    if ended is not None and ended.type == "state_mutation":
         change = payloads.request
         came |= {name: change[name] for name in ("content", "details") if name in change}
     if payloads.response is None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
@@ -308,26 +308,28 @@ class CaptureReader(EventReader):
             run.read_manifest(), file=str(run.path / "manifest.json")
         )
         super().__init__(run)
-        self._compare_with_manifest()
+        digest = "sha256:" + sha256(self._bytes).hexdigest()
+        if digest != self.manifest.integrity.eventsHash or len(self) != self.manifest.eventCount:
+            with run.open_events() as stream:  # says what is wrong
+                verify_events(stream, self.manifest, file=self.events_file)
 
-    def _compare_with_manifest(self) -> None:
-        found = "sha256:" + sha256(self._bytes).hexdigest()
-        expected = self.manifest.integrity.eventsHash
-        if found != expected:
-            reason = f"the events are not those that were recorded: expected {expected}, found {found}"
-            raise DigestMismatch(
-                CHANGED_LINE_ENDS if self._has_other_ends() else reason, file=self.events_file
-            )
-        if len(self) != self.manifest.eventCount:
-            raise FormatError(
-                f"the manifest counts {self.manifest.eventCount} events, the log has {len(self)}",
-                file=self.events_file,
-            )
 
-    def _has_other_ends(self) -> bool:
-        """Whether all that was changed is how lines end."""
-        text = self._bytes[:].replace(b"\r\n", b"\n")
-        return self.manifest.integrity.eventsHash == "sha256:" + sha256(text).hexdigest()
+def verify_events(stream: BinaryIO, manifest: CaptureManifest, *, file: str) -> None:
+    """Raise where the events in *stream* are not those that the *manifest* is about."""
+    digest, with_plain_ends, count = sha256(), sha256(), 0
+    while block := stream.read(_MAPPED_BYTES):
+        digest.update(block)
+        count += block.count(b"\n")
+    found, expected = f"sha256:{digest.hexdigest()}", manifest.integrity.eventsHash
+    if found != expected:
+        stream.seek(0)
+        for line in stream:
+            with_plain_ends.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
+        has_plain_ends = f"sha256:{with_plain_ends.hexdigest()}" == expected
+        reason = f"the events are not those that were recorded: expected {expected}, found {found}"
+        raise DigestMismatch(CHANGED_LINE_ENDS if has_plain_ends else reason, file=file)
+    if count != manifest.eventCount:
+        raise FormatError(f"the manifest counts {manifest.eventCount} events, the log has {count}", file=file)
 
 
 def _line_starts(text: bytes | mmap.mmap) -> array[int]:

@@ -18,12 +18,13 @@ from reenact.providers import (
     ModelRequest,
     ModelResponse,
     Text,
+    read_conversation,
     read_neutral_request,
     read_neutral_response,
     read_request,
     read_response,
 )
-from reenact.providers.meaning import ModelMessage
+from reenact.providers.meaning import Conversation, ModelMessage
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.values.tags import tag
@@ -43,6 +44,13 @@ def model_request(request: object) -> ModelRequest | None:
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         return read_neutral_request(request)
     return read_request(urlsplit(request["url"]).path, request.get("body"))
+
+
+def model_conversation(request: object) -> Conversation | None:
+    """The same without digests of it."""
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        return read_neutral_request(request)
+    return read_conversation(urlsplit(request["url"]).path, request.get("body"))
 
 
 def input_messages(request: JsonValue) -> list[Message]:

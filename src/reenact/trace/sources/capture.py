@@ -22,7 +22,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
 from reenact.store.paths import OPEN_FILE
-from reenact.store.reader import CaptureReader, References
+from reenact.store.reader import CaptureReader, References, verify_events
 from reenact.store.rundir import (
     EVENTS,
     MANIFEST,
@@ -204,6 +204,7 @@ class CaptureSource(_EventSource):
             forked_from=None
             if manifest.fork is ABSENT
             else f"{manifest.fork.parent.path} at event {manifest.fork.at}",
+            has_files=ends.first is not None and "workspace" in ends.first.data,
         )
 
     def _of_seed(self, state: RunState) -> Header:
@@ -227,7 +228,9 @@ class CaptureSource(_EventSource):
 
     def verify(self) -> None:
         if self._run.state in (RunState.COMPLETE, RunState.RECOVERED):
-            CaptureReader(self._run.path)
+            manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / MANIFEST))
+            with self._run.open_events() as stream:
+                verify_events(stream, manifest, file=self.file)
 
     def blob(self, digest: object) -> bytes:
         if not isinstance(digest, str) or not is_digest(digest):

@@ -42,6 +42,8 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     warnings: tuple[str, ...] = ()
     forked_from: str | None = None
     """Of a fork: its parent's place, as seen from its own folder, and the event at which they part."""
+    has_files: bool = False
+    """Whether the files among which the run worked were recorded with it."""
 
     @property
     def is_open(self) -> bool:
