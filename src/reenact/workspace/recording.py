@@ -182,9 +182,9 @@ class LastTold:
     def write(self, tree: str) -> ToldTree:
         """Say that *tree* was told now; one that is told again is no news for others."""
         before = self.read()
-        told = ToldTree(before.count + (tree != before.tree), _time_ns() // 1_000_000, tree)
+        told = ToldTree(before.number + (tree != before.tree), _time_ns() // 1_000_000, tree)
         with suppress(OSError):  # where a disk is full, the others tell as much as they know
-            os.pwrite(self._fd, f"{told.count:020d} {told.at_ms:020d} {tree}".encode(), 0)
+            os.pwrite(self._fd, f"{told.number:020d} {told.at_ms:020d} {tree}".encode(), 0)
         return told
 
     def pass_moment(self, before: ToldTree) -> None:
@@ -197,7 +197,7 @@ class LastTold:
 class ToldTree(NamedTuple):
     """A tree that was told."""
 
-    count: int
+    number: int
     """How many others were told before."""
     at_ms: int
     tree: str
@@ -302,7 +302,7 @@ class WorkspaceRecorder:
             return
         self._has_failed = False
         told = self._shared.read() if self._shared is not None else None
-        is_told_elsewhere = told is not None and told.count != self._seen
+        is_told_elsewhere = told is not None and told.number != self._seen
         if tree != self.tree or is_overtaken or is_told_elsewhere:
             details: dict[str, Any] = {"tree": tree}
             for when in ("before", "after"):
@@ -314,7 +314,7 @@ class WorkspaceRecorder:
             self._write({"type": WORKSPACE, "derived": True, "details": details})
             self.tree = tree
             if self._shared is not None:
-                self._seen = self._shared.write(tree).count
+                self._seen = self._shared.write(tree).number
         self._answered = covered
 
     def _count_others(self, calls: set[str]) -> int:
