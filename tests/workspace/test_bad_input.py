@@ -368,7 +368,7 @@ def test_repositories_within_and_worktrees_are_folders(tmp_path, kept):
     git(tmp_path / "tree", "submodule", "add", "-q", str(main_tree), "module")
     for folder in ("", "nested", "module"):
         (tmp_path / "tree" / folder / "x.tmp").write_text("x")
-    scanner = WorkspaceOrder.for_folder(tmp_path / "tree").scanner(kept.blobs.put, bytes)
+    scanner = WorkspaceOrder.for_folder(tmp_path / "tree").scanner(kept.blobs.put)
     paths = set(kept.paths(scanner.take()))
     assert {"a.txt", "nested/a.txt", "module/a.txt", ".gitmodules"} <= paths
     found = left_out(scanner)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import reenact
 from reenact.errors import FormatError, StoreError
 from reenact.formats.workspace import TreeEntry, join_entries, read_tree, write_entry
+from reenact.redaction import Redactor
 from reenact.store.blobs import BlobStore
 from reenact.workspace.compare import compare_trees, describe_change, find_entry, walk
 from reenact.workspace.recording import WorkspaceOrder
@@ -345,12 +347,13 @@ def test_file_that_keeps_changing_is_left_out(root, kept, monkeypatch):
 
 def test_secrets_in_files_are_hidden_and_marked(root, kept, tmp_path):
     """What is stored of a file with a secret is its redacted form, and the tree says so."""
-    (root / "config").write_bytes(b"token = hunter2hunter2\n")
+    (root / "config").write_bytes(b"say hunter2hunter2\n")
     (root / "plain").write_bytes(b"nothing\n")
-    scanner = Scanner(root, kept.blobs.put, redact=lambda data: data.replace(b"hunter2hunter2", b"<hidden>"))
+    redactor = Redactor("none", secrets=["hunter2hunter2"], salt=b"salt")
+    scanner = Scanner(root, kept.blobs.put, redactor=redactor)
     restored = kept.restore(scanner.take(), tmp_path / "again")
     assert restored.hidden == ["config"]
-    assert (tmp_path / "again" / "config").read_bytes() == b"token = <hidden>\n"
+    assert re.fullmatch(r"say <secret:opaque:\w{8}>\n", (tmp_path / "again" / "config").read_text())
 
 
 def test_link_into_the_workspace_follows_it(root, kept, tmp_path):
@@ -501,6 +504,6 @@ def test_ignore_files_mean_what_git_says(tmp_path_factory, above, below, exclude
         words = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
         told = subprocess.run(words, cwd=root, check=True, capture_output=True)
         kept = Kept(root.with_name(root.name + "-blobs"))
-        tree = WorkspaceOrder.for_folder(root).scanner(kept.blobs.put, bytes).take()
+        tree = WorkspaceOrder.for_folder(root).scanner(kept.blobs.put).take()
     files = {path for path, entry in walk(kept.read, tree) if entry.kind == "file"}
     assert files == {path for path in told.stdout.split(b"\0") if path}

@@ -146,9 +146,7 @@ class ForkRun(ReplayRun):
 
     def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
         engine = self.context
-        files = WorkspaceReplay(
-            history, root, redactor.redact_bytes, engine.likeness.places, own=self._part.blobs
-        )
+        files = WorkspaceReplay(history, root, redactor, engine.likeness.places, own=self._part.blobs)
         tree = history.tree_before(engine.shared + 1)
         engine.recorder.record_files(files.scanner, tree, files.find_recorded, self._part.files_told)
         return files

@@ -88,9 +88,11 @@ class ServedCapture(CaptureRun):
 
     def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, told: Path) -> Scanner:
         """Look at the files before anything runs; all that records the run begins from what this learned."""
-        scanner = order.scanner(blobs.put, self._redactor.redact_bytes)
+        scanner = order.scanner(blobs.put, self._redactor)
+        above = tuple((prefix, self._redactor.redact_text(text)) for prefix, text in order.above)
+        order = msgspec.structs.replace(order, above=above)  # it is handed over by a file
         start = order.begin(scanner)
-        scanner.index.save(index)
+        scanner.index.save(index, self._redactor)
         self._workspace = msgspec.structs.replace(order, start=start, index=str(index), told=str(told))
         return scanner
 

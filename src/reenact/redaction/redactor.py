@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, starmap
 from threading import RLock
 from typing import Any, AnyStr, Final
@@ -65,6 +65,16 @@ class Redactor:
             strict=profile == "strict",
         )
         self._redact_known_header = lru_cache(1024)(self._known_header)
+        self._make_of_names = lambda: (
+            Redactor("default", secrets=secrets, salt=salt, extra_rules=extra_rules)
+            if profile == "strict"
+            else self
+        )
+
+    @cached_property
+    def of_names(self) -> Redactor:
+        """The one for names of files: by ``default`` at most, for what ``strict`` adds is usual in names."""
+        return self._make_of_names()
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without secrets; the same object if there are none."""

@@ -169,7 +169,7 @@ class CaptureRun(Run):
         if order is None:
             return {}
         try:
-            scanner = order.scanner(self._put_blob, self._redactor.redact_bytes)
+            scanner = order.scanner(self._put_blob, self._redactor)
             start = order.start or order.begin(scanner)
         except ReenactError as error:
             self._context.warn(f"the files are not recorded: {message_of(error)}")

@@ -162,7 +162,7 @@ class ReplayRun(Run):
 
     def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
         """The files in *root*, among which the run works."""
-        return WorkspaceReplay(history, root, redactor.redact_bytes, self._engine.likeness.places)
+        return WorkspaceReplay(history, root, redactor, self._engine.likeness.places)
 
     def arguments(self) -> list[str]:
         """What this process was started with, as a recording would tell it."""

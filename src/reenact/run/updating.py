@@ -451,9 +451,7 @@ class UpdateRun(Run):
         )
         if workspace is not None:
             history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
-            files = WorkspaceReplay(
-                history, workspace, redactor.redact_bytes, self._engine.likeness.places, own=blobs
-            )
+            files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
             told = part.files_told if part is not None else None
             self._engine.record_files(files, history.start.tree, told)
         self._written = Written()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from difflib import unified_diff
 from typing import Final, Literal, TypeAlias
@@ -209,7 +208,7 @@ def _is_shown(entry: TreeEntry) -> bool:
 def _link_lines(before: TreeEntry | None, after: TreeEntry | None) -> Iterable[str]:
     for sign, entry in (("-", before), ("+", after)):
         if entry is not None and entry.kind == "link":
-            yield f"{sign}→ {os.fsdecode(entry.target)}"
+            yield f"{sign}→ {printable_path(entry.target)}"
 
 
 def _diff_lines(old: bytes, new: bytes) -> list[str]:

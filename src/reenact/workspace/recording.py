@@ -16,6 +16,7 @@ import msgspec
 
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.workspace import WORKSPACE
+from reenact.redaction import Redactor
 from reenact.workspace.history import WorkspaceStart
 from reenact.workspace.ignore import find_repository, make_rules, rules_above
 from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
@@ -72,12 +73,12 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         above = tuple(rules_above(folder, _find_excludes(folder)))
         return cls(str(folder), limit_bytes, base, places, above, given=os.path.abspath(root))
 
-    def scanner(self, put: Callable[[bytes], str], redact: Callable[[bytes], bytes]) -> Scanner:
+    def scanner(self, put: Callable[[bytes], str], redactor: Redactor | None = None) -> Scanner:
         """What looks at the folder, from what is known of it."""
         return Scanner(
             Path(self.root),
             put,
-            redact=redact,
+            redactor=redactor,
             limit_bytes=self.limit_bytes,
             leave_out=[Path(place) for place in self.leave_out],
             rules=make_rules(self.above),

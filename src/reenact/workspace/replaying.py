@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.formats.workspace import Tree, TreeEntry, read_tree
+from reenact.redaction import Redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import EventReader
 from reenact.volatile.places import Places
@@ -82,7 +83,7 @@ class WorkspaceReplay:
         self,
         history: WorkspaceHistory,
         root: Path,
-        redact: Callable[[bytes], bytes],
+        redactor: Redactor,
         places: Places,
         *,
         own: BlobStore | None = None,
@@ -100,7 +101,7 @@ class WorkspaceReplay:
         self.scanner = Scanner(
             root,
             self._keep,
-            redact=redact,
+            redactor=redactor,
             limit_bytes=LIMIT_BYTES if start.limit_bytes is None else start.limit_bytes,
             rules=make_rules(start.above),
             in_git=_find_in_git(history),

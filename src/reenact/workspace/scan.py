@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha1, sha256
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import Final, TypeAlias
@@ -24,6 +25,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, Why, join_entries, write_entry
+from reenact.redaction import Redactor
 from reenact.workspace.ignore import IGNORE_FILE, IgnoreRules, is_secret_name
 
 LIMIT_BYTES: Final = 16 * 1024 * 1024
@@ -74,6 +76,8 @@ class IndexedFolder(msgspec.Struct, array_like=True):
     """Names and keys of the files that need no second look, in a form that is quick to go through."""
     unsettled: list[str] = []
     """The files that need one."""
+    hidden: dict[str, str] = {}
+    """Names in which a secret stands, of whatever, and what is written of them."""
 
 
 _NO_KEY: Final[Key] = (0, 0, 0)
@@ -88,8 +92,9 @@ class Index(msgspec.Struct):
 
     root: IndexedFolder = msgspec.field(default_factory=lambda: IndexedFolder(_NO_KEY, True, {}, {}))
 
-    def save(self, file: Path) -> None:
-        file.write_bytes(msgspec.msgpack.encode(self))
+    def save(self, file: Path, redactor: Redactor | None = None) -> None:
+        """Write it down, but for what holds secrets: that is looked at anew."""
+        file.write_bytes(msgspec.msgpack.encode(Index(_without_secrets(self.root, redactor))))
 
     @classmethod
     def load(cls, file: Path) -> Index:
@@ -114,21 +119,22 @@ class Scanner:
         root: Path,
         put: Callable[[bytes], str],
         *,
-        redact: Callable[[bytes], bytes] = bytes,
+        redactor: Redactor | None = None,
         limit_bytes: int = LIMIT_BYTES,
         leave_out: Collection[Path] = (),
         rules: IgnoreRules | None = None,
         index: Index | None = None,
         in_git: Mapping[str, str] | None = None,
     ) -> None:
-        """*put* keeps a blob, *redact* hides the secrets of a file's content.
+        """*put* keeps a blob, *redactor* hides the secrets of a file's content, and names that hold one.
 
         *leave_out* are folders below *root* that are ours. *rules* say what is ignored beside what files in
         the folder say. *in_git* is as in :meth:`take`.
         """
         self.root = Path(os.path.realpath(root))
         self._put = put
-        self._redact = redact
+        self._redactor = redactor
+        self._redact: Callable[[bytes], bytes] = bytes if redactor is None else redactor.redact_bytes
         self._limit_bytes = limit_bytes
         self._ours = {os.path.realpath(place) for place in leave_out}
         self._in_git: Mapping[str, str] = in_git or {}
@@ -249,8 +255,10 @@ class Scanner:
         for name in before:
             folder.files.pop(name, None)
             folder.folders.pop(name, None)
-        is_changed = bool(before)
+        is_changed = bool(before) | self._hide_names(folder, names)
         for name in names:
+            if name in folder.hidden:
+                continue
             try:
                 found = _lstat(name, dir_fd=fd)
             except OSError:  # it has just gone
@@ -274,6 +282,21 @@ class Scanner:
                     is_changed |= self._look_at_file(folder, fd, name, path, found)
         _settle(folder)
         return is_changed
+
+    def _hide_names(self, folder: IndexedFolder, names: list[str]) -> bool:
+        """Find the secrets in names that are new, all at once: nearly always there are none."""
+        if self._redactor is None:
+            return False
+        known = (folder.files, folder.folders, folder.hidden)
+        new = [name for name in names if not any(name in group for group in known)]
+        before = folder.hidden
+        if before:
+            folder.hidden = {name: before[name] for name in names if name in before}
+        redactor = self._redactor.of_names
+        if new and redactor.is_suspect(os.fsencode("\n".join(new))):
+            shown = {name: os.fsdecode(redactor.redact_bytes(os.fsencode(name))) for name in new}
+            folder.hidden = folder.hidden | {name: told for name, told in shown.items() if told != name}
+        return folder.hidden != before
 
     def _look_at_folders(
         self, folder: IndexedFolder, fd: int, path: str, rules: IgnoreRules, depth: int
@@ -370,6 +393,8 @@ class Scanner:
 
     def _read_link(self, fd: int, name: str, found: os.stat_result, began_ns: int) -> IndexedFile:
         target = os.fsencode(_readlink(name, dir_fd=fd))
+        if self._redactor is not None and self._redactor.of_names.redact_bytes(target) != target:
+            return _left_out_file(name, "secret", found)
         is_inside = target.startswith(self._root_prefix)
         if is_inside:
             target = target.removeprefix(self._root_prefix).lstrip(b"/") or b"."
@@ -398,6 +423,8 @@ class Scanner:
     def _write(self, folder: IndexedFolder) -> None:
         texts = [(os.fsencode(name), file.text) for name, file in folder.files.items()]
         texts += [(os.fsencode(name), below.text) for name, below in folder.folders.items()]
+        if folder.hidden:
+            texts += _hidden_texts(folder.hidden, {name for name, _ in texts})
         texts.sort()
         folder.digest = self._put(join_entries([text for _, text in texts]))
 
@@ -456,6 +483,26 @@ def _left_out_file(name: str, why: Why, found: os.stat_result, *, is_racy: bool 
     return IndexedFile(_key(found), is_racy, write_entry(entry), why)
 
 
+def _hidden_texts(hidden: Mapping[str, str], taken: set[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of *hidden* names, of which two may hold one secret and nothing else that differs."""
+    for _, shown in sorted(hidden.items()):
+        names = (os.fsencode(shown if number == 1 else f"{shown} ({number})") for number in count(1))
+        name = next(each for each in names if each not in taken)
+        taken.add(name)
+        yield name, write_entry(TreeEntry(name, "left-out", why="secret"))
+
+
+def _without_secrets(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
+    """*folder* as it may be written down; what is not is found by the next look, which lists it again."""
+    below = {name: _without_secrets(each, redactor) for name, each in folder.folders.items()}
+    rules = folder.rules_text.encode("utf-8", "surrogateescape")
+    if redactor is not None and redactor.redact_bytes(rules) != rules:
+        return IndexedFolder(_NO_KEY, True, {}, {})
+    if folder.hidden:
+        return msgspec.structs.replace(folder, folders=below, hidden={}, is_racy=True)
+    return msgspec.structs.replace(folder, folders=below) if below else folder
+
+
 def _fstat_or(fd: int, name: str) -> os.stat_result:
     try:
         return _lstat(name, dir_fd=fd)
@@ -484,6 +531,8 @@ def _git_name(content: bytes, digits: int) -> str:
 
 
 def _left_out(folder: IndexedFolder, path: str) -> Iterator[LeftOut]:
+    for shown in sorted(folder.hidden.values()):
+        yield LeftOut(path + shown, "secret")
     for name, file in sorted(folder.files.items()):
         if file.left_out:
             yield LeftOut(path + name, file.left_out)  # type: ignore[arg-type]  # written by us
