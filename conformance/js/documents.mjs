@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { canonical, hash, isHash, linesOf, parse } from "./json.mjs";
 import { schemas } from "./kit.mjs";
-import { childPath, equal, isNumber, isObject, schemaProblem } from "./schema.mjs";
+import { childPath, equal, isNumber, isObject, schemaProblem, unknownMembers } from "./schema.mjs";
 import { DIALECTS, found, moment, readLog, warned } from "./verify.mjs";
 
 export const invalid = (path, line = null) => [found("invalid", line, path)];
@@ -28,8 +28,13 @@ const hashForms = (record, names, path) =>
     .filter((name) => typeof record[name] === "string" && !isHash(record[name]))
     .map((name) => found(name, null, childPath(path, name)));
 
+export const unknown = (schema, value) =>
+  unknownMembers(schemas[schema], value).map((path) => warned("unknown_member", null, path));
+
+const shapeOf = (claim) => ("schema" in claim ? "receipt" : "receipt-legacy");
+
 export const receipt = document(
-  (value) => ("schema" in value ? "receipt" : "receipt-legacy"),
+  shapeOf,
   (value) => {
     const checked = value.verification;
     return [
@@ -40,6 +45,7 @@ export const receipt = document(
       ...(isObject(checked) && checked.commands_run.length !== checked.exit_codes.length
         ? [found("exit_codes", null, "$.verification.exit_codes")]
         : []),
+      ...unknown(shapeOf(value), value),
     ];
   },
 );
@@ -48,6 +54,9 @@ export const replayReceipt = document("replay-receipt", (value) => {
   const proved = value.divergences.length || value.liveCallsRefused.length ? "diverged" : "reproduced";
   return [
     ...hashForms(value.capture, ["eventsHash"], "$.capture"),
+    ...hashForms(value.fingerprint, ["code", "packages"], "$.fingerprint"),
+    ...hashForms(value, ["finalOutputHash"], "$"),
+    ...unknown("replay-receipt", value),
     ...(value.verdict === proved ? [] : [found("verdict", null, "$.verdict")]),
   ];
 });
@@ -219,7 +228,7 @@ export function withReceipt(file, receiptFile) {
   const compared = ["tool", "params_hash", "output_hash", "ok", "error", "latency_ms", "step_utility", "side_effects"];
   const of = (name) => log.events.filter(({ kind }) => kind === name);
   const [start, end] = ["SessionStart", "SessionEnd"].map((name) => [of(name)[0]?.line ?? null, of(name)[0]?.event]);
-  const findings = [];
+  const findings = unknown(shapeOf(claim), claim);
   const claimed = (isOther, line) => isOther && findings.push(found("receipt_differs", line));
   if (start[1] && start[1].session_id !== claim.session_id) findings.push(found("receipt_session", start[0]));
   if (isCurrent && claim.trajectory_hash !== hash(Buffer.from(log.trajectory, "latin1")))
@@ -301,9 +310,17 @@ export function withOtherLog(file, other) {
 }
 
 export function withReplayReceipt(directory, file) {
-  const { capture: claimed } = parse(readFileSync(file));
+  const receipt = parse(readFileSync(file));
+  const { captureId, eventsHash, eventCount } = receipt.capture;
   const bytes = readFileSync(join(directory, "events.jsonl"));
-  return [claimed.eventsHash !== hash(bytes), !equal(claimed.eventCount, linesOf(bytes).length)]
-    .filter(Boolean)
-    .map(() => found("receipt_differs"));
+  const manifest = parse(readFileSync(join(directory, "manifest.json")));
+  const differing = [
+    captureId !== manifest.captureId,
+    eventsHash !== hash(bytes),
+    !equal(eventCount, linesOf(bytes).length),
+  ];
+  return [
+    ...differing.filter(Boolean).map(() => found("receipt_differs")),
+    ...unknown("replay-receipt", receipt),
+  ];
 }

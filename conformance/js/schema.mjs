@@ -44,6 +44,23 @@ export function schemaProblem(schema, value, path = "$", defs = schema.$defs) {
   return null;
 }
 
+// The paths of members that a schema with members of its own does not name, in a value that keeps to the schema.
+export function unknownMembers(schema, value, path = "$", defs = schema.$defs) {
+  if (schema.$ref) return unknownMembers(defs[schema.$ref.split("/").pop()], value, path, defs);
+  if (schema.anyOf) {
+    const meant = schema.anyOf.find((option) => schemaProblem(option, value, path, defs) === null);
+    return meant ? unknownMembers(meant, value, path, defs) : [];
+  }
+  if (Array.isArray(value))
+    return value.flatMap((item, i) => unknownMembers(schema.items ?? {}, item, childPath(path, i), defs));
+  if (!isObject(value) || !schema.properties) return [];
+  return Object.entries(value).flatMap(([name, member]) =>
+    name in schema.properties
+      ? unknownMembers(schema.properties[name], member, childPath(path, name), defs)
+      : [childPath(path, name)],
+  );
+}
+
 // The option whose one-valued members are those of the value, else one of its type; none for an unknown tag.
 function meantOption(options, value) {
   const isTag = ([, one]) => typeof one.enum?.[0] === "string" && one.enum.length === 1;

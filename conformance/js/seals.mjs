@@ -2,11 +2,11 @@
 import { createPublicKey, verify as verifySignature } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { document, invalid } from "./documents.mjs";
+import { document, invalid, unknown } from "./documents.mjs";
 import { Refused, canonical, hash, linesOf, parse, sha256 } from "./json.mjs";
 import { schemas } from "./kit.mjs";
-import { childPath, equal, isObject, schemaProblem } from "./schema.mjs";
-import { found, readLog } from "./verify.mjs";
+import { childPath, equal, isObject, schemaProblem, unknownMembers } from "./schema.mjs";
+import { found, readLog, warned } from "./verify.mjs";
 
 const isBase64 = (text) => /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text);
 const leafOf = (commitments) => sha256(Buffer.from([0]), ...commitments);
@@ -59,21 +59,32 @@ function isSigned({ envelope, payload }, keyFile) {
 
 export function seal(file) {
   try {
-    readSeal(file);
-    return [];
+    return unknownInEnvelope(readSeal(file).envelope);
   } catch (error) {
     return invalid(error.path);
   }
 }
 
+const ENVELOPE = {
+  properties: { payload: {}, payloadType: {}, signatures: { items: { properties: { keyid: {}, sig: {} } } } },
+};
+const unknownInEnvelope = (envelope) =>
+  unknownMembers(ENVELOPE, envelope).map((path) => warned("unknown_member", null, path));
+
+const keyId = (key) => hash(key.export({ type: "spki", format: "der" }));
+
 export const disclosure = document("disclosure", (value) =>
-  "leaf" in value === "fields" in value ? invalid("$") : [],
+  "leaf" in value === "fields" in value ? invalid("$") : unknown("disclosure", value),
 );
 
 export function withSeal(file, sealFile, keyFile, findings) {
   const signed = readSeal(sealFile);
   if (!isSigned(signed, keyFile)) return [...findings, found("seal_signature")];
   const sealed = signed.seal;
+  const named = signed.envelope.signatures.map(({ keyid }) => keyid);
+  if (!named.includes(keyId(createPublicKey(readFileSync(keyFile)))))
+    findings = [...findings, warned("seal_keyid", null, "$.signatures")];
+  if (file !== sealFile) findings = [...findings, ...unknownInEnvelope(signed.envelope)];
   if (file === sealFile || findings.some(({ code }) => code === "invalid")) return findings;
   if (statSync(file).isDirectory()) return [...findings, ...sealedCapture(file, sealed.capture)];
   if (file.endsWith(".json")) return [...findings, ...sealedDisclosure(parse(readFileSync(file)), sealed)];

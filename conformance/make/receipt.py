@@ -134,7 +134,20 @@ def receipt_cases() -> Iterator[Case]:
     )
     twice = b'{"schema": "openagents.receipt.v1", "session_id": "a", "session_id": "b"}\n'
     yield Case("key-twice", "A key appears twice.", "RECEIPT.json", {"RECEIPT.json": twice}, exit=2)
+    yield receipt_case(
+        "good-unknown",
+        "Other members are kept, and proved by nothing.",
+        lambda receipt: (receipt.update(mood="calm"), receipt["tool_calls"][1].update(mood="calm")),
+        Found("unknown_member", path="$.mood", severity="warning"),
+        Found("unknown_member", path="$.tool_calls[1].mood", severity="warning"),
+    )
     yield held_case("held-good", "A log and its receipt.", as_it_is)
+    yield held_case(
+        "held-name-changed",
+        "The name of a member that nobody requires was changed, so that it is compared with nothing.",
+        lambda receipt: receipt.update(Verification=receipt.pop("verification")),
+        Found("unknown_member", path="$.Verification", severity="warning"),
+    )
     yield held_case(
         "held-good-legacy",
         "The same in the older shape; utilities are 32-bit floats.",

@@ -65,6 +65,20 @@ BROKEN: tuple[tuple[str, str, Change, str, str], ...] = (
         "$.capture.eventsHash",
     ),
     (
+        "fingerprint-cut",
+        "What ran is named by hashes.",
+        lambda r: r["fingerprint"].update(packages="sha256:12"),
+        "packages",
+        "$.fingerprint.packages",
+    ),
+    (
+        "output-cut",
+        "So is the final output.",
+        lambda r: r.update(finalOutputHash="sha256:12"),
+        "finalOutputHash",
+        "$.finalOutputHash",
+    ),
+    (
         "policy-unknown",
         "No such policy.",
         lambda r: r["matching"].update(policy="mild"),
@@ -109,9 +123,17 @@ def replay_receipt_cases() -> Iterator[Case]:
     for name, about, change, code, path in BROKEN:
         yield document_case("receipt.json", REPLAY_RECEIPT, name, about, change, Found(code, path=path))
     yield document_case("receipt.json", REPLAY_RECEIPT, "good-diverged", "A replay that diverged.", _diverge)
-    yield document_case("receipt.json", REPLAY_RECEIPT, "good-unknown", "Other members are kept.", _add)
+    yield document_case(
+        "receipt.json",
+        REPLAY_RECEIPT,
+        "good-unknown",
+        "Other members are kept.",
+        _add,
+        Found("unknown_member", path="$.fingerprint.mood", severity="warning"),
+    )
     yield held_case("held-good", "A capture and the receipt of its replay.")
     yield held_case("held-another-capture", "The receipt is of another recording.", eventsHash=OTHER)
+    yield held_case("held-another-id", "The receipt names another recording.", captureId="cap_2")
     yield held_case("held-another-length", "The receipt is of a longer recording.", eventCount=7)
 
 

@@ -73,8 +73,6 @@ SIGNED: tuple[tuple[str, str, Event, str | None], ...] = (
         envelope(OF_LOG, OTHER_KEY, KEY),
         None,
     ),
-    ("good-unknown", "Other members mean nothing.", GOOD | {"mood": "calm"}, None),
-    ("good-hint-wrong", "The key decides, not the hint.", changed(GOOD, _sign(0, keyid="sha256:0")), None),
     ("another-key", "Signed with another key.", envelope(OF_LOG, OTHER_KEY), "seal_signature"),
     (
         "payload-of-another",
@@ -125,6 +123,22 @@ def seal_cases() -> Iterator[Case]:
     for name, about, value, code in SIGNED:
         files = {"SEAL.json": document(value), "signer.pub": public_pem(KEY.public_key())}
         yield Case(name, about, "SEAL.json", files, (Found(code),) if code else (), {"key": "signer.pub"})
+    for name, about, value, found in (
+        (
+            "good-unknown",
+            "Other members mean nothing.",
+            GOOD | {"mood": "calm"},
+            Found("unknown_member", path="$.mood", severity="warning"),
+        ),
+        (
+            "good-hint-wrong",
+            "The key decides, not the hint.",
+            changed(GOOD, _sign(0, keyid="sha256:0")),
+            Found("seal_keyid", path="$.signatures", severity="warning"),
+        ),
+    ):
+        files = {"SEAL.json": document(value), "signer.pub": public_pem(KEY.public_key())}
+        yield Case(name, about, "SEAL.json", files, (found,), {"key": "signer.pub"})
     for name, about, value, path in INVALID:
         yield Case(name, about, "SEAL.json", {"SEAL.json": document(value)}, (Found("invalid", path=path),))
     yield from _held_captures()

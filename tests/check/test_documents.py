@@ -139,7 +139,13 @@ def test_a_pack_may_be_one_array(tmp_path: Path) -> None:
 REPLAY_RECEIPT = {
     "schema": "reenact.replay-receipt.v1",
     "capture": {"captureId": "c", "eventsHash": "sha256:" + "0" * 64, "eventCount": 1},
-    "fingerprint": {"code": "a", "packages": "b", "python": "3", "platform": "x", "reenact": "0"},
+    "fingerprint": {
+        "code": "sha256:" + "1" * 64,
+        "packages": "sha256:" + "2" * 64,
+        "python": "3",
+        "platform": "x",
+        "reenact": "0",
+    },
     "matching": {"policy": "strict", "redaction": "default", "passthroughTools": [], "volatile": []},
     "divergences": [],
     "liveCallsRefused": [],

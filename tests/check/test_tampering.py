@@ -1,17 +1,23 @@
-"""A log that was tampered with fails verification at the line where it happened."""
+"""A log that was tampered with fails at the line where it happened, and any byte of a proof counts."""
 
 from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reenact.canonical import encode
+from reenact.check.artifact import verify
+from reenact.check.findings import Finding, VerifyReport
 from reenact.check.integrity.replay_log import check_replay_log
+from reenact.errors import ReenactError
 from reenact.formats.hashes import output_hash, params_hash, plan_hash
+from tests.hard import HARD, chance, say
 
 Event = dict[str, Any]
 
@@ -116,3 +122,69 @@ def test_tampering_is_found_at_its_line(name: str) -> None:
     events = json.loads(json.dumps(whole()))
     tamper(events)
     assert found(events) == expected
+
+
+KIT = Path(__file__).parents[2] / "conformance"
+PROVEN = {
+    "capture/good": ("capture",),
+    "capture/good-streams": ("capture",),
+    "fork/good": ("capture",),
+    "workspace/good": ("capture",),
+    "receipt/held-good": ("REPLAY.jsonl", "RECEIPT.json"),
+    "receipt/held-good-effects": ("REPLAY.jsonl", "RECEIPT.json"),
+    "seal/held-good": ("capture", "SEAL.json"),
+    "seal/held-good-log": ("REPLAY.jsonl", "SEAL.json"),
+    "published-log/good": ("PUBLISHED.jsonl", "SEAL.json"),
+    "published-log/good-withheld": ("PUBLISHED.jsonl", "SEAL.json"),
+    "disclosure/good": ("DISCLOSURE.json", "SEAL.json"),
+    "disclosure/good-proof": ("DISCLOSURE.json", "SEAL.json"),
+}
+"""By case of the kit, what of it is held against a digest, a signature or a log."""
+
+
+def verify_case(folder: Path) -> VerifyReport:
+    case = json.loads((folder / "expected.json").read_text())
+    beside = {name: folder / case[name] for name in ("receipt", "seal", "key") if name in case}
+    return verify(folder / case["artifact"], **beside)
+
+
+def found_in(folder: Path) -> list[Finding] | None:
+    """``None`` where it cannot be read at all."""
+    try:
+        return verify_case(folder).findings
+    except ReenactError:
+        return None
+
+
+def means_the_same(before: bytes, after: bytes) -> bool:
+    """White space is nobody's claim."""
+    try:
+        return bool(json.loads(before) == json.loads(after))
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("case", PROVEN)
+def test_one_bit_of_a_proof_is_found_wherever_it_is(case: str, tmp_path: Path) -> None:
+    """Every bit of every byte in the long form; a few of each file else."""
+    folder = tmp_path / "case"
+    shutil.copytree(KIT / case, folder)
+    whole = verify_case(folder)
+    assert whole.is_good
+    proven = [folder / name for name in PROVEN[case]]
+    files = [file for path in proven for file in ([path] if path.is_file() else sorted(path.rglob("*")))]
+    missed, tried, draw = [], 0, chance(case)
+    for file in filter(Path.is_file, files):
+        before = file.read_bytes()
+        bits = range(8 * len(before))
+        for bit in bits if HARD else draw.sample(bits, min(16, len(bits))):
+            after = bytearray(before)
+            after[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(after)
+            tried += 1
+            is_same = file.suffix == ".json" and means_the_same(before, bytes(after))
+            if found_in(folder) == whole.findings and not is_same:
+                missed.append((file.name, bit, bytes(after[max(0, bit // 8 - 20) : bit // 8 + 20])))
+        file.write_bytes(before)
+    say(f"{tried} bits of {case}")
+    assert missed == []

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from reenact.check.documents import check_document
-from reenact.check.findings import Finding, VerifyReport
+from reenact.check.findings import Finding, VerifyReport, unknown_member_findings
 from reenact.check.integrity.capture import check_capture
 from reenact.check.integrity.replay_log import check_replay_log
 from reenact.check.kinds import kind_of, size_bytes
 from reenact.check.receipts import check_against, check_receipt
-from reenact.errors import UsageError
+from reenact.errors import StoreError, UsageError
 from reenact.formats.dialects import Event
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.lines import Line
@@ -23,6 +23,7 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.remote import takes_addresses
+from reenact.store.rundir import RunDir
 from reenact.workers import worker_count
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
@@ -120,8 +121,9 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
     with log.open("rb") as stream:
         hashed = trajectory_hash(stream, file=log.name)
     unproven: list[str] = []
+    claimed = read_receipt(receipt_path.read_bytes(), str(receipt_path))
     findings = check_receipt(
-        read_receipt(receipt_path.read_bytes(), str(receipt_path)),
+        claimed,
         _lines(log),
         trajectory_hash=hashed,
         file=receipt_path.name,
@@ -129,6 +131,7 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
         on_unproven=unproven.append,
     )
     facts = report.facts | ({"claimedButNotInTheLog": unproven} if unproven else {})
+    findings += unknown_member_findings(claimed, receipt_path.name)
     return msgspec.structs.replace(_with_findings(report, findings), facts=facts)
 
 
@@ -154,9 +157,26 @@ def _lines(path: Path) -> Iterator[tuple[Line, Event]]:
 
 
 def _of_replay(report: VerifyReport, receipt: ReplayReceipt, path: Path) -> list[Finding]:
-    found = {"eventsHash": report.facts.get("eventsHash"), "eventCount": report.facts.get("events")}
-    return [
+    found = {
+        "captureId": _capture_id(Path(report.path)) or receipt.capture.captureId,
+        "eventsHash": report.facts.get("eventsHash"),
+        "eventCount": report.facts.get("events"),
+    }
+    differing = [
         Finding("receipt_differs", f"{name} is {stated}, the capture has {found[name]}", path.name)
         for name in found
         if (stated := getattr(receipt.capture, name)) != found[name]
     ]
+    return [*differing, *unknown_member_findings(receipt, path.name)]
+
+
+class _CaptureId(msgspec.Struct):
+    captureId: str = ""  # noqa: N815 — the manifest's own name
+
+
+def _capture_id(capture: Path) -> str:
+    """What the manifest says, also where it is damaged otherwise; empty where it says nothing."""
+    try:
+        return msgspec.json.decode(RunDir.open(capture).read_manifest(), type=_CaptureId).captureId
+    except (msgspec.DecodeError, UnicodeDecodeError, StoreError):
+        return ""

@@ -11,7 +11,7 @@ from reenact.canonical import JsonValue, is_digest, read_json
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.record import check_record
 from reenact.check.actions.validation import validate_stream
-from reenact.check.findings import Finding, VerifyReport
+from reenact.check.findings import Finding, VerifyReport, unknown_member_findings
 from reenact.check.kinds import ArtifactKind
 from reenact.errors import FormatError
 from reenact.formats import verifiable
@@ -51,6 +51,7 @@ def _receipt(stream: BufferedReader, file: str) -> _Checked:
             for finding in _forms(call, ("params_hash", "output_hash"), f"$.tool_calls[{index}]", file)
         ),
         *_exit_codes(receipt, file),
+        *unknown_member_findings(receipt, file),
     ]
     return findings, {"session": receipt.session_id, "toolCalls": len(calls)}
 
@@ -78,7 +79,12 @@ def _replay_receipt(stream: BufferedReader, file: str) -> _Checked:
         receipt = read_replay_receipt(stream.read(), file=file)
     except FormatError as error:
         return [Finding.of("invalid", error, file=file)], {}
-    findings = [*_forms(receipt.capture, ("eventsHash",), "$.capture", file)]
+    findings = [
+        *_forms(receipt.capture, ("eventsHash",), "$.capture", file),
+        *_forms(receipt.fingerprint, ("code", "packages"), "$.fingerprint", file),
+        *_forms(receipt, ("finalOutputHash",), "$", file),
+        *unknown_member_findings(receipt, file),
+    ]
     proved = "diverged" if receipt.divergences or receipt.liveCallsRefused else "reproduced"
     if receipt.verdict != proved:
         message = f"is {receipt.verdict}, but what is listed means {proved}"
@@ -204,16 +210,19 @@ def _disclosure(stream: BufferedReader, file: str) -> _Checked:
         disclosure = read_disclosure(stream.read(), file=file)
     except FormatError as error:
         return [Finding.of("invalid", error, file=file)], {}
-    return [], {"tree": disclosure.tree, "position": disclosure.position}
+    facts = {"tree": disclosure.tree, "position": disclosure.position}
+    return [*unknown_member_findings(disclosure, file)], facts
 
 
 def _seal(stream: BufferedReader, file: str) -> _Checked:
     try:
-        seal = read_seal(payload_of(read_envelope(stream.read(), file=file)), file=file)
+        envelope = read_envelope(stream.read(), file=file)
+        seal = read_seal(payload_of(envelope), file=file)
     except FormatError as error:
         return [Finding.of("invalid", error, file=file)], {}
     events = {} if seal.capture is ABSENT else {"sealedEvents": seal.capture.events.count}
-    return [], {**events, "sealedLines": seal.log.lines.count, "sealedAt": seal.sealedAt}
+    facts = {**events, "sealedLines": seal.log.lines.count, "sealedAt": seal.sealedAt}
+    return [*unknown_member_findings(envelope, file)], facts
 
 
 _CHECKS: Final[Mapping[ArtifactKind, Callable[[BufferedReader, str], _Checked]]] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from reenact.errors import FormatError
+from reenact.formats.record import Record, unknown_members
 
 FindingSeverity: TypeAlias = Literal["error", "warning"]
 
@@ -31,6 +33,13 @@ class Finding(msgspec.Struct, frozen=True):
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         path = f" {self.json_path}:" if self.json_path else ""
         return f"{place}:{path} {self.message} [{self.code}]"
+
+
+def unknown_member_findings(record: Record, file: str) -> Iterator[Finding]:
+    """A warning for each member that its format does not know: an optional one may have been renamed."""
+    for path in unknown_members(record):
+        message = "is no member of this format; it is not checked"
+        yield Finding("unknown_member", message, file, "warning", json_path=path)
 
 
 class VerifyReport(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ unknown fields, or a wrong one, is walked, to keep the former and to say exactly
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
@@ -219,6 +219,18 @@ def _plain(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _plain(child) for key, child in value.items()}
     return value
+
+
+def unknown_members(value: object, path: str = "$") -> Iterator[str]:
+    """The JSON paths of what a record, or a record in it, has and its format does not."""
+    if isinstance(value, Record):
+        yield from (canonical.child_path(path, name) for name in value.extra)
+        for field, name in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+            if name != _EXTRA:
+                yield from unknown_members(getattr(value, field), canonical.child_path(path, name))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from unknown_members(child, canonical.child_path(path, index))
 
 
 _PLACED = re.compile(r"(?P<reason>.*?)(?: - at `(?P<path>\$.*)`)?\Z", re.DOTALL)

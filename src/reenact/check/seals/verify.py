@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from reenact import canonical
 from reenact.canonical import JsonValue
-from reenact.check.findings import Finding, SealCheck, VerifyReport
+from reenact.check.findings import Finding, SealCheck, VerifyReport, unknown_member_findings
 from reenact.check.seals.commitments import commitment, leaf_of, root_by_path
 from reenact.check.seals.keys import is_signed_by, key_id, read_public_key
 from reenact.check.seals.published_log import check_published_log
@@ -162,7 +163,19 @@ def with_seal(
         return _merge_reports(report, SealCheck([Finding("seal_signature", problem, str(seal_path))], {}))
     seal = read_seal(payload_of(envelope), file=str(seal_path))
     checked = _check(report, seal, processes, progress)
-    return _merge_reports(report, checked._replace(facts={**checked.facts, "signedBy": key_id(key)}))
+    findings = [*_unsigned_findings(report, envelope, key, str(seal_path)), *checked.findings]
+    return _merge_reports(report, SealCheck(findings, {**checked.facts, "signedBy": key_id(key)}))
+
+
+def _unsigned_findings(
+    report: VerifyReport, envelope: Envelope, key: Ed25519PublicKey, file: str
+) -> Iterator[Finding]:
+    """What stands around the signed statement and is not as a sealer writes it."""
+    if key_id(key) not in {signature.keyid for signature in envelope.signatures}:
+        message = f"the signature holds, but names another key than {key_id(key)}"
+        yield Finding("seal_keyid", message, file, "warning", json_path="$.signatures")
+    if report.what != "seal":  # whose own check has told it
+        yield from unknown_member_findings(envelope, file)
 
 
 def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress | None) -> SealCheck:
