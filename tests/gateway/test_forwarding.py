@@ -135,14 +135,14 @@ def test_a_large_body_goes_through(site, client, tmp_path):
 
 
 def test_one_connection_serves_many_calls(site, client, tmp_path):
-    """Kept alive on both sides."""
+    """Kept alive towards the client; an upstream at ``http://`` is connected to for each."""
     with recording(tmp_path / "run", {"site": site.url}) as gateway:
         streams = set()
         for word in "abcde":
             response = client.get(f"{gateway.address}/site/echo/{word}")
             streams.add(response.extensions["network_stream"].get_extra_info("client_addr"))
     assert len(streams) == 1
-    assert site.connections == 1
+    assert site.connections == 5
 
 
 def test_the_first_byte_comes_before_the_last_is_sent(tmp_path):
@@ -303,6 +303,27 @@ def test_a_client_that_leaves_half_way_is_an_outcome(tmp_path):
     assert time.monotonic() - started_s < 8
 
 
+def test_a_server_that_closes_without_a_word_fails_no_call(client, tmp_path):
+    """A client that connects for each call does not notice how long the server keeps a connection."""
+
+    def answer_once(connection):
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.recv(65536)  # whatever else comes on it, it is closed
+
+    def upstream(server):
+        for _ in range(3):
+            threading.Thread(target=answer_once, args=[server.accept()[0]], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=upstream, args=[server], daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with recording(tmp_path / "run", {"up": url}) as gateway:
+            answers = [client.get(f"{gateway.address}/up/{number}").text for number in range(3)]
+    assert answers == ["ok"] * 3
+
+
 def test_what_was_not_recorded_is_refused_and_not_to_be_tried_again(site, client, tmp_path):
     """With the divergence as the message; the upstream is not asked."""
     with recording(tmp_path / "run", {"site": site.url}) as gateway:
@@ -365,7 +386,7 @@ def test_another_host_is_refused(site, client, tmp_path):
         port = gateway.address.rpartition(":")[2]
         allowed = client.get(f"http://localhost:{port}/site/page")
     assert (refused.status_code, allowed.status_code) == (400, 200)
-    assert site.connections == 1
+    assert site.connections == 5
 
 
 def test_an_unknown_name_is_told_what_there_is(client, tmp_path):

@@ -134,8 +134,19 @@ class Gateway:
             self._client = httpx2.AsyncClient(
                 timeout=httpx2.Timeout(self._upstream_timeout_s, pool=None),
                 limits=httpx2.Limits(max_connections=None),
+                event_hooks={"request": [_use_once]},
             )
         return self._client
+
+
+async def _use_once(request: httpx2.Request) -> None:
+    """Have each call on a connection of its own, where connecting is cheap.
+
+    A server may close a connection right behind its answer without having said so. A client that connects for
+    each call never notices, but our next call would fail on it.
+    """
+    if request.url.scheme == "http":
+        request.headers["Connection"] = "close"
 
 
 async def _end_others() -> None:
