@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 import reenact
+from reenact.boundary import Call, crossing
 from reenact.check.integrity.capture import check_capture
 from reenact.cli import main
 from reenact.errors import StoreError
+from reenact.store.reader import EventReader
+from reenact.store.rundir import RunDir
+from reenact.store.transcript import transcript_of
 
 Change = Callable[[list[bytes]], list[bytes]]
 
@@ -126,3 +130,18 @@ def test_line_ends_that_were_changed_are_named(tmp_path: Path) -> None:
     )
     with pytest.raises(reenact.DigestMismatch, match="the lines end in CRLF"):
         reenact.replay(tmp_path / "run")
+
+
+def test_a_longer_transcript_of_an_earlier_version_is_none_of_the_faults(tmp_path: Path) -> None:
+    """A transcript ends earlier now; one that was made before is still what the events say."""
+    with reenact.capture(tmp_path / "run"):
+        for number in range(100):
+            with crossing(Call("tool", "note", f"{number} " + "a text " * 600)) as step:
+                step.answer = None
+    log = EventReader(RunDir(tmp_path / "run"))
+    file = tmp_path / "run" / "transcript.md"
+    assert file.read_bytes() == transcript_of(log)
+    assert b"too long for a transcript" in file.read_bytes()
+    file.write_bytes(transcript_of(log, 2_000_000))
+    assert b"too long for a transcript" not in file.read_bytes()
+    assert check_capture(tmp_path / "run").findings == []

@@ -41,21 +41,29 @@ _TEXT_CHARACTERS: Final = (4_000, 2_000, 1_000, 500, 250, 125, 60)
 _SHARE_OF_EVENTS: Final = 1 / 8
 _SMALL_BYTES: Final = 24_000
 """So large any transcript may be."""
-_MAX_CHARACTERS: Final = 2_000_000
-"""Of texts that are read for a transcript."""
+_MAX_CHARACTERS: Final = 250_000
+"""Of texts that are read for a transcript: nobody reviews more, and finishing a long run stays cheap."""
+_EARLIER_MAX_CHARACTERS: Final = 2_000_000
+"""Up to reenact 0.1."""
 _OUTSIDE: Final = ("network", "process", "file")
 """Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
 UNREADABLE_EVENT: Final = "an event that says something else than events do"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
+_dump: Final = json.JSONEncoder(ensure_ascii=False).encode
 _PROVIDERS: Final = frozenset(get_args(Provider))
 
 
-def transcript_of(log: EventReader) -> bytes:
+def is_transcript_of(log: EventReader, text: bytes) -> bool:
+    """Whether *text* is what is, or once was, made of the events in *log*."""
+    return text == transcript_of(log) or text == transcript_of(log, _EARLIER_MAX_CHARACTERS)
+
+
+def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> bytes:
     """The transcript of the events in *log*."""
     sections, characters, rest = [], 0, ""
     for section in _Writer(log).sections():
-        if characters > _MAX_CHARACTERS:
+        if characters > max_characters:
             rest = "\n## …\n\nThe rest is too long for a transcript.\n"
             break
         sections.append(section)
@@ -280,9 +288,12 @@ def _failure(error: JsonValue) -> str:
 def _json(value: object) -> str:
     if isinstance(value, str):
         return value
-    text = json.dumps(value, ensure_ascii=False)
+    text = _dump(value)
+    # How long Python writes it decides; in plain characters that is as long as JSON does.
+    is_same_length = text.isascii() and "\\" not in text and "\x7f" not in text
+    is_short = len(text if is_same_length else str(value)) < 80
     # json indents in Python; the other library does it in C, to the same text.
-    return text if len(str(value)) < 80 else msgspec.json.format(text, indent=2)
+    return text if is_short else msgspec.json.format(text, indent=2)
 
 
 def _visible(line: str) -> str:

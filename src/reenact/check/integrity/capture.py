@@ -42,7 +42,7 @@ from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
-from reenact.store.transcript import TRANSCRIPT, transcript_of
+from reenact.store.transcript import TRANSCRIPT, is_transcript_of
 from reenact.workspace.history import blobs_below, tree_told
 
 _decode_lines: Final = msgspec.json.Decoder().decode_lines
@@ -413,7 +413,7 @@ class _CaptureCheck:
             return
         with open_inside(self._run.path, TRANSCRIPT) as stream:
             found = stream.read()
-        if found.replace(b"\r\n", b"\n") != transcript_of(EventReader(self._run)):
+        if not is_transcript_of(EventReader(self._run), found.replace(b"\r\n", b"\n")):
             reason = "is not what the events say; make it anew with: reenact recover"
             self.find("transcript", reason, TRANSCRIPT)
 
