@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reenact
-from reenact.importers import importing
+from reenact.importers import source
 from tests.hard import HARD
 from tests.importers.test_importing import entry, har
 
@@ -216,7 +216,7 @@ def test_a_large_document_is_read_item_by_item(tmp_path, monkeypatch, name):
 
 def test_a_document_that_is_too_large_to_be_read_whole_is_refused(tmp_path, monkeypatch):
     """Before memory is gone, with what to do."""
-    monkeypatch.setattr(importing, "MAX_WHOLE_BYTES", 1000)
+    monkeypatch.setattr(source, "MAX_WHOLE_BYTES", 1000)
     report = imported(tmp_path, text_of("opencode.json"), "it.json")
     assert report.failed[0].reason.endswith("such a file is read as a whole, up to 1000; split it")
 

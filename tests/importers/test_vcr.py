@@ -24,8 +24,11 @@ import pytest
 import requests
 import vcr
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 import reenact
+from reenact.importers.vcr import _Loader, load_yaml
 from reenact.testing import Fail, Reply, ScriptedProvider, ToolCall
 from tests.cli.commands import ENVIRONMENT, PYTHON
 from tests.cli.commands import run as run_command
@@ -430,3 +433,40 @@ def test_what_can_be_read_of_a_large_cassette_is_read(tmp_path, monkeypatch):
     listed = tmp_path / "listed.yaml"
     listed.write_text("interactions: nothing\nrequest: 1\n")
     assert reenact.import_runs(listed, tmp_path / "listed").verdict == "nothing"
+
+
+_SCALARS = st.sampled_from([
+    "text", "12:30", "on", "~", "null", "true", "-1.5e3", "0x1f", "<<", "", " ", "a: b", "# no", "é\n\tü",
+    "=", 3, -2.5, True, None, b"\x00gz", "2026-01-01",
+])  # fmt: skip
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_SCALARS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(_VALUES, st.sampled_from([None, "'", '"', "|"]), st.booleans())
+def test_both_ways_to_read_yaml_give_the_same(value, style, is_flow):
+    """What the parser tells is put together as composed nodes are, aliases and tags included."""
+    text = yaml.dump(
+        [value, value], default_style=style, default_flow_style=is_flow, allow_unicode=True
+    ).encode()
+    assert repr(load_yaml(text)) == repr(yaml.load(text, _Loader))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: &x {b: 1}\nc: *x", "a: &x 1\nb: *x", "<<: {a: 1}\nb: 2", "!!python/unicode 'x'", "a: ! 12", "- [",
+     "a: 1\n--- \nb: 2", "", "? [a]\n: 1", "!!binary aGk=", "a: *none", "!!python/object:os.system x"],
+)  # fmt: skip
+def test_uncommon_yaml_is_read_by_composing_it(text):
+    """Aliases, merges, tags and several documents: the same value, or the same refusal."""
+
+    def outcome(load):
+        try:
+            return repr(load(text.encode()))
+        except (yaml.YAMLError, ValueError) as error:
+            return type(error), str(error)
+
+    assert outcome(load_yaml) == outcome(lambda given: yaml.load(given, _Loader))

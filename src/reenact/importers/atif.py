@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import LARGE_BYTES, ForeignSource, Importer, Losses, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)

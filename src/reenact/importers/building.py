@@ -56,6 +56,8 @@ _MAX_UNKNOWN: Final = 1_000
 _OTHERS: Final = "…"
 """Counts the unknown fields beyond that many names."""
 _NS_PER_MS: Final = 1_000_000
+_TOLD_BYTES: Final = 64 * 1024
+"""What so much of a source tells is written at once, and not kept any longer."""
 _LATEST_MS: Final = 10**14
 """Beyond the year 5000: no time that anything was recorded at."""
 
@@ -75,8 +77,9 @@ class ToolRequest(msgspec.Struct, frozen=True):
 
     def to_json(self) -> dict[str, JsonValue]:
         # In canonical order, so that an answer can be written as it is.
-        own = {} if self.id is None else {"id": self.id}
-        return {"arguments": self.arguments, **own, "name": self.name}
+        if self.id is None:
+            return {"arguments": self.arguments, "name": self.name}
+        return {"arguments": self.arguments, "id": self.id, "name": self.name}
 
 
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +139,8 @@ class ImportSource(Protocol):
     """When it was last changed, for sources that tell no times."""
     is_json: bool
     """Whether all that was read of it so far is JSON to the letter."""
+    position: int
+    """How many bytes of it were read so far."""
 
     def identity(self) -> ImportedSource:
         """Name, size and digest, when all of it has been read."""
@@ -174,6 +179,8 @@ class RunBuilder:
         self._open_tools: dict[str, tuple[str, str]] = {}
         """By the source's own id: the call's id here, and its lane."""
         self._told_ids: set[str] = set()
+        self._told_to = 0
+        """How far the source was read when events were written last."""
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
         self._redactor: Redactor = make_redactor(profile, values, identity.salt)
@@ -207,8 +214,8 @@ class RunBuilder:
 
     def at(self, time_ms: float | None) -> None:
         """What follows happened then; times never run backwards."""
-        if time_ms is not None and 0 <= time_ms < _LATEST_MS:
-            self._now_ms = max(self._now_ms, int(time_ms))
+        if time_ms is not None and self._now_ms < time_ms < _LATEST_MS:
+            self._now_ms = int(time_ms)
 
     # What is not in the capture
 
@@ -399,7 +406,11 @@ class RunBuilder:
         self._tell("state_mutation", told)
 
     def _tell(self, event_type: str, data: dict[str, JsonValue]) -> None:
-        self._context.record_told(event_type, data, is_json=self._source.is_json)
+        source = self._source
+        self._context.record_told(event_type, data, self._now_ms, is_json=source.is_json)
+        if source.position - self._told_to > _TOLD_BYTES:
+            self._told_to = source.position
+            self._context.write_told()
 
     def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)
@@ -484,18 +495,15 @@ def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> dict[str, int] |
 
 def iso_ms(time: JsonValue) -> float | None:
     """A time as transcripts write it: in ISO 8601, in seconds or in milliseconds since the epoch."""
-    if isinstance(time, bool):
+    if isinstance(time, str):
+        try:
+            found = datetime.fromisoformat(time)
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
+        except (ValueError, OverflowError):
+            return None
+    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 < time < _LATEST_MS:
         return None
-    if isinstance(time, int | float):
-        known = 0 < time < 10**14
-        return (float(time) if time > 10**11 else time * 1000.0) if known else None
-    if not isinstance(time, str):
-        return None
-    try:
-        found = datetime.fromisoformat(time)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
-    except (ValueError, OverflowError):
-        return None
+    return float(time) if time > 10**11 else time * 1000.0
 
 
 def _date_ms(head: Head) -> float | None:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
 
 _SPOKEN: Final = ("user", "assistant")
@@ -99,7 +100,10 @@ class _Reading:
 
     def entry(self, line: int, entry: dict[str, Any], lane: str | None = None) -> None:
         run, kind, time_ms = self._run, entry.get("type"), iso_ms(entry.get("timestamp"))
-        lane = self._lane_of(line, entry) if lane is None else lane
+        message = entry.get("message")
+        blocks = _blocks(message.get("content")) if isinstance(message, dict) else []
+        if lane is None:
+            lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
         if kind not in _SPOKEN:
             if kind not in _NOTED:
                 run.unknown("type", [str(kind)])
@@ -110,27 +114,26 @@ class _Reading:
             )
             return
         run.check_fields("entry", entry, _ENTRY)
-        message = entry.get("message")
         if not isinstance(message, dict):
             run.lose("the entry has no message", line)
             return
         run.check_fields("message", message, _MESSAGE)
         if kind == "assistant":
-            self._answer(line, entry, message, time_ms, lane)
+            self._answer(line, entry, message, blocks, time_ms, lane)
         else:
-            self._said(line, message, time_ms, lane)
+            self._said(line, blocks, time_ms, lane)
 
-    def _lane_of(self, line: int, entry: dict[str, Any]) -> str:
+    def _lane_of(self, line: int, entry: dict[str, Any], *, is_prompt: bool) -> str:
         own, parent = entry.get("uuid"), entry.get("parentUuid")
         if not isinstance(own, str):
             return "0"
         lane = self._parent_lane(line, entry, parent)
-        if entry.get("type") == "user" and _is_prompt(entry):
+        if is_prompt:
             # What is said at another place than the end goes on from there: a branch.
             is_branch = isinstance(parent, str) and self._latest.get(lane) not in (None, hash(parent))
             lane = self.new_lane(lane) if is_branch and hash(parent) in self._lanes else lane
-        self._lanes[hash(own)] = lane
-        self._latest[lane] = hash(own)
+        self._latest[lane] = digest = hash(own)
+        self._lanes[digest] = lane
         return lane
 
     def _parent_lane(self, line: int, entry: dict[str, Any], parent: Any) -> str:
@@ -148,10 +151,16 @@ class _Reading:
         return self._sidechains[agent]
 
     def _answer(
-        self, line: int, entry: dict[str, Any], message: dict[str, Any], time_ms: float | None, lane: str
+        self,
+        line: int,
+        entry: dict[str, Any],
+        message: dict[str, Any],
+        blocks: list[dict[str, Any]],
+        time_ms: float | None,
+        lane: str,
     ) -> None:
         texts, reasoning, tools = [], [], []
-        for block in _blocks(message.get("content")):
+        for block in blocks:
             kind = block.get("type")
             self._run.check_fields("block", block, _BLOCK)
             if kind not in _BLOCKS:
@@ -184,8 +193,7 @@ class _Reading:
             lane=lane,
         )
 
-    def _said(self, line: int, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
-        blocks = _blocks(message.get("content"))
+    def _said(self, line: int, blocks: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
         for block in blocks:
             if block.get("type") == "tool_result":
                 self._run.check_fields("block", block, _BLOCK)
@@ -211,10 +219,8 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def _is_prompt(entry: dict[str, Any]) -> bool:
-    message = entry.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return not any(block.get("type") == "tool_result" for block in _blocks(content))
+def _has_results(blocks: list[dict[str, Any]]) -> bool:
+    return any(block.get("type") == "tool_result" for block in blocks)
 
 
 def _id(value: Any) -> str | None:

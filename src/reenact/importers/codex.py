@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _LINE: Final = frozenset({"timestamp", "ordinal", "type", "payload", "metadata"})

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder
-from reenact.importers.importing import ForeignSource, Importer, Runs, read_value
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource, read_value
 from reenact.seams.http.message import Head
 from reenact.seams.http.request import Sent
 

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder
-from reenact.importers.importing import LARGE_BYTES, ForeignSource, Importer, Losses, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 

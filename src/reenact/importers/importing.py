@@ -7,28 +7,26 @@ package that names it under the entry point ``reenact.importers``. It knows its 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import lru_cache, partial
 from glob import escape
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
-from typing import Any, BinaryIO, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
-from reenact.formats.capture import Fidelity, ImportedSource
-from reenact.formats.lines import MAX_LINE_BYTES, read_text_blocks
+from reenact.formats.capture import Fidelity
 from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
-from reenact.importers.json_stream import BrokenJson, JsonMember, JsonPath, close_cut_text, read_members
+from reenact.importers.source import ForeignSource as ForeignSource
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.redaction import default_profile, environment_secrets
 from reenact.run.capturing import Identity
@@ -46,13 +44,6 @@ _BUILT_IN: Final = (
     "inspect", "otlp", "langsmith", "langfuse",
 )  # fmt: skip
 """In the order in which they are asked; the module of each has its name."""
-_HEAD_BYTES: Final = 64 * 1024
-_BLOCK_BYTES: Final = 64 * 1024
-_BOM: Final = b"\xef\xbb\xbf"
-MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
-"""What is read as a whole is no larger: decoded it takes several times as much memory."""
-LARGE_BYTES: Final = 32 * 1024 * 1024
-"""From here on a document is read item by item, as it stands in the file, in constant memory."""
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
 })  # fmt: skip
@@ -62,264 +53,6 @@ _BATCH_BYTES: Final = 8 * 1024 * 1024
 """So many sources, or so much of them, go to a worker at once."""
 _STAGE: Final = ".reenact-import-"
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache__"})
-
-_decode: Final = msgspec.json.Decoder().decode
-
-
-def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> Any:
-    """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none.
-
-    *on_odd* is told where it holds what JSON does not have.
-    """
-    try:
-        return _decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        on_odd()
-    try:
-        # Lone surrogates and NaN are no JSON, and are written all the same.
-        return json.loads(text.decode("utf-8", "replace"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-Losses = list[tuple[str, int | None]]
-"""What could not be read of a source, and on which line, before there is a run to tell."""
-
-
-_NO_UTF8: Final = "there are bytes that are no UTF-8; each became the character U+FFFD"
-
-
-def _odd_line(text: bytes) -> int | None:
-    """The first line with bytes that are no UTF-8."""
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return text.count(b"\n", 0, error.start) + 1
-    return None
-
-
-class ForeignSource:
-    """A file, or a folder, to import; it takes its own digest while it is read."""
-
-    def __init__(self, path: Path, name: str, progress: Progress = lambda _: None) -> None:
-        self.path = path
-        self.name = name
-        """What it is called in manifests and messages: below what was given, never absolute."""
-        stat = path.stat()
-        self.started_ms = int(stat.st_mtime * 1000)
-        self.is_folder = path.is_dir()
-        self._progress = progress
-        self.is_json = False
-        """Whether all that was read of it so far is JSON to the letter."""
-        self._files: dict[str, tuple[int, str]] = {}
-        """Size and digest of what was read, by name below the folder; a file's own name is empty."""
-
-    @cached_property
-    def head(self) -> bytes:
-        """How it begins; a folder has no beginning."""
-        if self.is_folder:
-            return b""
-        with self.path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES).removeprefix(_BOM)
-
-    @cached_property
-    def first_line(self) -> Any:
-        """The JSON value of the first line that says something; ``None`` where that is none."""
-        line = self.head.lstrip().partition(b"\n")[0]
-        if not line.startswith((b"{", b"[")) or (len(line) >= _HEAD_BYTES and not line.endswith(b"}")):
-            return None
-        try:
-            return read_value(line)
-        except ValueError:
-            return None
-
-    def first_lines(self, most: int = 20) -> list[dict[str, Any]]:
-        """The objects in its first lines, as far as they are whole."""
-        found = []
-        for line in self.head.split(b"\n")[:most]:
-            try:
-                value = read_value(line) if line.strip().startswith(b"{") else None
-            except ValueError:
-                continue
-            if isinstance(value, dict):
-                found.append(value)
-        return found
-
-    def has(self, *names: str) -> bool:
-        """Whether the beginning names all these members of JSON objects."""
-        return all(b'"%b"' % name.encode() in self.head for name in names)
-
-    def _place(self, below: str) -> Path:
-        """The file itself; else one in the folder, or in the one that the file stands in."""
-        return (self.path if self.is_folder else self.path.parent) / below if below else self.path
-
-    def beside(self, pattern: str) -> list[str]:
-        """Files in the folder, or in the one that the file stands in; to be read by these names."""
-        folder = self._place(".")
-        return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
-
-    def read(self, below: str = "") -> bytes:
-        """The whole of it, or of a file in the folder; one that is too large for that is refused."""
-        place = self._place(below)
-        if (size_bytes := place.stat().st_size) > MAX_WHOLE_BYTES:
-            raise FormatError(
-                f"has {size_bytes} bytes; such a file is read as a whole, up to {MAX_WHOLE_BYTES}; split it",
-                file=below or self.name,
-            )
-        text = place.read_bytes()
-        self._files[below] = len(text), sha256(text).hexdigest()
-        self._progress(len(text))
-        return text
-
-    def lines(self, lose: Callable[[str, int | None], None], below: str = "") -> Iterator[tuple[int, bytes]]:
-        """Its lines with their numbers, in constant memory; one that is far too long goes to *lose*.
-
-        Tolerated: a byte order mark at the start, CR before LF, lines of nothing but white space.
-        """
-        with self.stream(below) as stream:
-            for block in read_text_blocks(stream, block_bytes=_BLOCK_BYTES):
-                for number, text in enumerate(block.text.split(b"\n"), block.number):
-                    if len(text) > MAX_LINE_BYTES:
-                        lose(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
-                    elif text and not text.isspace():
-                        yield number, text.removeprefix(_BOM) if number == 1 else text
-
-    @contextmanager
-    def stream(self, below: str = "") -> Iterator[BinaryIO]:
-        """The file to be read piece by piece, in constant memory."""
-        with self._place(below).open("rb") as stream:
-            counting = _Hashing(stream, self._progress)
-            try:
-                yield counting  # type: ignore[misc]  # as much of one as is needed
-            finally:
-                counting.drain()
-                self._files[below] = counting.size, counting.hash.hexdigest()
-
-    def objects(
-        self, lose: Callable[[str, int | None], None], below: str = ""
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The objects of a file with one JSON object a line; lines that are none go to *lose*."""
-        self.is_json = True
-        for number, text in self.lines(lose, below):
-            try:
-                value = read_value(text, self._note_odd)
-            except json.JSONDecodeError:
-                lose("the line is no JSON; the file may have been cut off here", number)
-                continue
-            except ValueError as error:
-                lose(f"the line is no JSON: {error}", number)
-                continue
-            if not self.is_json and _odd_line(text) is not None:
-                lose(_NO_UTF8, number)
-            if isinstance(value, dict):
-                yield number, value
-            else:
-                lose("the line is no JSON object", number)
-
-    def _note_odd(self) -> None:
-        self.is_json = False
-
-    def files_read(self) -> list[Path]:
-        """What belongs to it beside itself."""
-        return [self._place(below) for below in self._files if below]
-
-    def document(self, lost: Losses) -> Any:
-        """The one JSON value of the file; :class:`FormatError` with the line where it is none.
-
-        Of one that was cut off, what stands before in its lists; that goes to *lost*.
-        """
-        text = self.read().removeprefix(_BOM)
-        if (odd := _odd_line(text)) is not None:
-            lost.append((_NO_UTF8, odd))
-        try:
-            return read_value(text)
-        except json.JSONDecodeError as error:
-            found = None
-            if error.msg == "Extra data":
-                found = error.doc[: error.pos]
-            elif error.pos:
-                found = close_cut_text(error.doc[: error.pos])
-            if found is None:
-                raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
-            lost.append((f"the rest is no JSON: {error.msg}", error.lineno))
-        except ValueError as error:
-            raise FormatError(f"no JSON: {error}", file=self.name) from None
-        try:
-            return json.loads(found)
-        except (ValueError, RecursionError):
-            reason, line = lost[-1]
-            raise FormatError(reason, file=self.name, line=line) from None
-
-    def members(self, lists: Collection[JsonPath], lost: Losses) -> Iterator[JsonMember]:
-        """The members of a JSON document in constant memory, its *lists* item by item.
-
-        The place from which on it is no JSON goes to *lost*.
-        """
-        with self.stream() as stream:
-            try:
-                yield from read_members(stream, lists, lambda line: lost.append((_NO_UTF8, line)))
-            except BrokenJson as error:
-                lost.append((f"the rest is no JSON: {error}", error.line))
-
-    @cached_property
-    def seed(self) -> bytes:
-        """What the ids of its captures come from, so that whoever imports it makes the same ones.
-
-        All of it goes in, by another hash than the one that manifests tell: the key of what is hidden comes
-        from it too, and nobody can have that who does not have the source.
-        """
-        hashed = blake2b(f"{self.name}\0{self.started_ms}\0".encode("utf-8", "surrogatepass"), digest_size=32)
-        files = sorted(self.path.rglob("*")) if self.is_folder else [self.path]
-        for file in files:
-            if file.is_file():
-                hashed.update(f"{file.relative_to(self.path)}\0".encode("utf-8", "surrogatepass"))
-                with file.open("rb") as stream:
-                    while chunk := stream.read(1 << 20):
-                        hashed.update(chunk)
-        return hashed.digest()
-
-    def identity(self) -> ImportedSource:
-        """Name, size and digest of what was read."""
-        if not self.is_folder and "" not in self._files:
-            self.read()
-        size = sum(size for size, _ in self._files.values())
-        if not self.is_folder and len(self._files) == 1:
-            return ImportedSource(name=self.name, bytes=size, digest=f"sha256:{self._files[''][1]}")
-        rows = "".join(f"{digest}  {name}\n" for name, (_, digest) in sorted(self._files.items()))
-        return ImportedSource(
-            name=self.name, bytes=size, digest=f"sha256:{sha256(rows.encode()).hexdigest()}"
-        )
-
-
-class _Hashing:
-    """A file that takes its digest while it is read."""
-
-    def __init__(self, stream: BinaryIO, progress: Progress) -> None:
-        self._stream = stream
-        self._progress = progress
-        self._untold = 0
-        self.hash = sha256()
-        self.size = 0
-
-    def readline(self, most: int) -> bytes:
-        return self._seen(self._stream.readline(most))
-
-    def read(self, most: int) -> bytes:
-        return self._seen(self._stream.read(most))
-
-    def drain(self) -> None:
-        while self._seen(self._stream.read(1 << 20)):
-            pass
-        self._progress(self._untold)
-
-    def _seen(self, text: bytes) -> bytes:
-        self.hash.update(text)
-        self.size += len(text)
-        self._untold += len(text)
-        if self._untold > 1 << 20:
-            self._progress(self._untold)
-            self._untold = 0
-        return text
 
 
 class Runs:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError, UsageError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
 
 _ZIP: Final = b"PK\x03\x04"

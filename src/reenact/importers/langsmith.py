@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import iso_ms
-from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer
 
 _KNOWN: Final = frozenset({

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.importing import ForeignSource, Importer, Losses, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.spans import (
     Span,
     SpanKind,

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
-from reenact.importers.importing import ForeignSource, Importer, Runs
+from reenact.importers.importing import Importer, Runs
+from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
 
 _VERSIONS: Final = (1, 2, 3)

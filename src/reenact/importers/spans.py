@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from reenact.importers.building import ModelTurn, RunBuilder, ToolRequest, text_of
-from reenact.importers.importing import Runs, read_value
+from reenact.importers.importing import Runs
+from reenact.importers.source import read_value
 
 SpanKind = Literal["model", "tool", "other"]
 _MOST_NAMES: Final = 200

@@ -36,6 +36,26 @@ class _Answer(msgspec.Struct):
     stop_reason: str | None = None
     error: str | None = None
 
+    def add(
+        self,
+        text: str,
+        reasoning: str,
+        tools: list[ToolRequest] | None,
+        usage: dict[str, Any] | None,
+        error: str | None,
+    ) -> None:
+        """Add what a further piece says."""
+        if text:
+            self.texts.append(text)
+        if reasoning:
+            self.reasoning.append(reasoning)
+        if tools:
+            self.tools += tools
+        if usage:
+            self.usage = usage
+        if error:
+            self.error = error
+
 
 class _Said(msgspec.Struct):
     """What was said in one lane and not answered yet."""
@@ -59,7 +79,7 @@ class TranscriptTurns:
         """Somebody else than the model said something; an answer before it is complete."""
         self.flush(lane)
         self._flush_others(lane)
-        said = self._lanes.setdefault(lane, _Said([]))
+        said = self._lane(lane)
         said.messages.append({"role": role, "content": content})
         said.time_ms = time_ms if time_ms is not None else said.time_ms
 
@@ -79,26 +99,33 @@ class TranscriptTurns:
         lane: str = "0",
     ) -> None:
         """The model answered; entries of one *key* are one answer, told in pieces."""
-        said = self._lanes.setdefault(lane, _Said([]))
+        said = self._lane(lane)
         self._flush_others(lane)
         if said.answer is not None and said.answer.key != key:
             self.flush(lane)
-        if said.answer is None and said.flushed == key:
+        answer = said.answer
+        if answer is None and said.flushed == key:
             self._add_to_flushed(text, tools or [], time_ms, lane)
             return
-        if said.answer is None:
+        if answer is None:
             asked_ms = said.time_ms if said.time_ms is not None else time_ms
-            said.answer = _Answer(key, provider, "unknown", said.messages, asked_ms, time_ms, [], [], [], [])
+            answer = said.answer = _Answer(
+                key, provider, "unknown", said.messages, asked_ms, time_ms, [], [], [], []
+            )
             said.messages, said.time_ms = [], None
-        answer = said.answer
-        answer.answered_ms = time_ms if time_ms is not None else answer.answered_ms
-        answer.model = model if isinstance(model, str) and model else answer.model
-        answer.texts += [text] if text else []
-        answer.reasoning += [reasoning] if reasoning else []
-        answer.tools += tools or []
-        answer.usage = usage or answer.usage
-        answer.stop_reason = stop_reason if isinstance(stop_reason, str) else answer.stop_reason
-        answer.error = error or answer.error
+        if time_ms is not None:
+            answer.answered_ms = time_ms
+        if isinstance(model, str) and model:
+            answer.model = model
+        if isinstance(stop_reason, str):
+            answer.stop_reason = stop_reason
+        answer.add(text, reasoning, tools, usage, error)
+
+    def _lane(self, lane: str) -> _Said:
+        said = self._lanes.get(lane)
+        if said is None:
+            said = self._lanes[lane] = _Said([])
+        return said
 
     def result(
         self,
@@ -133,7 +160,7 @@ class TranscriptTurns:
             return
         answer, said.answer = said.answer, None
         said.flushed = answer.key
-        tools = [self._named(tool) for tool in answer.tools]
+        tools = [tool if tool.id is not None else self._named(tool) for tool in answer.tools]
         self._run.model_turn(
             ModelTurn(
                 messages=answer.messages,
@@ -155,10 +182,13 @@ class TranscriptTurns:
                 self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
         for told in answer.results:
             self._emit_result(told)
-            said.time_ms = told.time_ms if told.time_ms is not None else said.time_ms
+            if told.time_ms is not None:
+                said.time_ms = told.time_ms
 
     def _flush_others(self, lane: str) -> None:
         """What is over in other lanes comes before what is said now."""
+        if len(self._lanes) == 1:
+            return
         for other, said in self._lanes.items():
             answer = said.answer
             if other != lane and answer is not None and answer.stop_reason is not None:

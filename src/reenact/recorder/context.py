@@ -47,7 +47,7 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
-from reenact.recorder.payloads import Payloads, Sharing
+from reenact.recorder.payloads import Payloads, Sharing, Told
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
@@ -92,19 +92,8 @@ _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
-_TOLD_BYTES: Final = 16 * 1024
-"""So much of what is told is looked through and written at once; as much as a processor keeps at hand."""
-
-
-class _Told(NamedTuple):
-    """An event that a source tells of, to be written with others."""
-
-    type: str
-    time_ms: int
-    data: dict[str, Any]
-    is_json: bool
-    text: bytes | None
-    """As it is written if there is no secret in it."""
+_MOST_TOLD: Final = 256
+"""So many events that a source tells of are looked through and written at once."""
 
 
 class CaptureContext:
@@ -142,8 +131,8 @@ class CaptureContext:
         """By call id: how to leave a stream that nobody has read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
-        self._told: list[_Told] = []
-        self._told_bytes = 0
+        self._told: list[Told] = []
+        self._is_told_json = True
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
         """Looks at the files of the run, where these are recorded."""
@@ -351,41 +340,34 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
 
-    def record_told(self, event_type: str, data: dict[str, Any], *, is_json: bool) -> None:
+    def record_told(self, event_type: str, data: dict[str, Any], time_ms: int, *, is_json: bool) -> None:
         """Append an event that a source tells of, with the members that such an event has.
 
-        *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have.
+        *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have. Events
+        are written many at a time; :meth:`write_told` writes those that are left.
         """
-        if self._failure is not None:
-            return
-        try:
-            text = self._payloads.told_text(event_type, data, is_json=is_json)
-            if not self._told:
-                self._events.defer(self._write_told)
-            self._told.append(_Told(event_type, self._now_ns() // 1_000_000, data, is_json, text))
-            self._told_bytes += len(text or b"")
-            if text is None or self._told_bytes >= _TOLD_BYTES:
+        if not self._told:
+            self._events.defer(self._write_told)
+        self._told.append((event_type, data, time_ms))
+        if not is_json:
+            self._is_told_json = False
+        if len(self._told) >= _MOST_TOLD:
+            self.write_told()
+
+    def write_told(self) -> None:
+        """Write what was told so far."""
+        if self._told and self._failure is None:
+            try:
                 self._events.write_deferred()
-        except Exception as error:
-            self._fail(error)
+            except Exception as error:
+                self._fail(error)
 
     def _write_told(self) -> None:
-        """Write what was told, in one go; where a secret may be in any of it, event by event."""
-        told, self._told, self._told_bytes = self._told, [], 0
-        texts = [each.text for each in told if each.text is not None]
-        is_clean = not self._redactor.is_suspect(b"\n".join(texts))
-        self._events.append_all(
-            (
-                each.type.encode(),
-                each.text
-                if each.text is not None and (is_clean or not self._redactor.is_suspect(each.text))
-                else self._payloads.told(each.type, each.data, is_json=each.is_json),
-                each.time_ms,
-            )
-            for each in told
-        )
+        told, self._told = self._told, []
+        is_json, self._is_told_json = self._is_told_json, True
+        self._events.append_all(self._payloads.told_lines(told, is_json=is_json))
         if self._model is NO_MODEL:
-            asked = next((each.data for each in told if each.type == "llm_request"), None)
+            asked = next((data for event_type, data, _ in told if event_type == "llm_request"), None)
             if asked is not None:
                 self._model = _model_of(
                     self._payloads.members({name: asked[name] for name in _UNKNOWN_MODEL})

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from orjson import Fragment
 
 from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 from reenact.values.codec import (
+    dump_sorted,
     embed,
     failure_text,
+    is_canonical,
+    is_deep,
+    is_in_order,
     is_plain,
     object_text,
     to_ordered_text,
@@ -35,6 +41,9 @@ _SMALL_CHARS: Final = _MIN_BYTES // len(b"\\u0000") - 1
 _Raw = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
+
+Told = tuple[str, dict[str, Any], int]
+"""An event that a source tells of: its type, its data, and when it was, in ms."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
@@ -83,21 +92,33 @@ class Payloads:
         )
         return text if is_fit else None
 
-    def told_text(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes | None:
-        """The text of an event's data that somebody tells of, secrets and all; ``None`` for a large one.
+    def told_lines(self, events: Sequence[Told], *, is_json: bool) -> Iterator[tuple[bytes, bytes, int]]:
+        """Events that a source tells of, as they can be written: type, data and time of each.
 
-        It may be written if the redactor calls it clean; :meth:`told` is for all others.
+        They are encoded and looked through all at once; one in which something may have to be hidden, kept
+        in a blob or in its own order is made by itself.
         """
-        if event_type == "llm_response":
-            text = whole_text(data, "response", is_json=is_json)
-        elif event_type == "llm_request":
-            text = _request_text(data, to_text(data["request"], is_json=is_json), is_json=is_json)
-        else:
-            text = object_text(data, is_json=is_json)
-        return text if text is not None and len(text) <= self._threshold_bytes else None
+        encoded = _encode_told(events) if is_json else None
+        is_clean = encoded is not None and self._is_clean(b"\n".join([given for _, given in encoded]))
+        most_bytes = self._threshold_bytes
+        for number, (event_type, data, time_ms) in enumerate(events):
+            if encoded is not None:
+                text, given = encoded[number]
+                if (
+                    len(text) <= most_bytes
+                    and (is_clean or self._is_clean(given))
+                    and not is_deep(text)
+                    and (event_type != "llm_response" or is_in_order(data["response"], text))
+                ):
+                    yield event_type.encode(), text, time_ms
+                    continue
+            yield event_type.encode(), self.told(event_type, data, is_json=is_json), time_ms
+
+    def _is_clean(self, text: bytes) -> bool:
+        return is_canonical(text) and is_plain(text) and not self._redactor.is_suspect(text)
 
     def told(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
-        """The same as it can be written: without secrets, what is large in a blob."""
+        """The same of one event: without secrets, what is large in a blob."""
         if event_type == "llm_response":  # whose members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
             rest = {name: value for name, value in data.items() if name != "response"}
@@ -177,13 +198,28 @@ class Payloads:
         return [line.removesuffix(b"\n") for line in lines]
 
 
-def _request_text(data: dict[str, object], request: bytes, *, is_json: bool) -> bytes:
-    """The data of a model call with its *request* and that one's digest."""
+def _encode_told(events: Sequence[Told]) -> list[tuple[bytes, bytes]] | None:
+    """The data of *events* as it is written and as it was given, secrets and all.
+
+    ``None`` where one of them is not plain.
+    """
+    encoded = []
+    try:
+        for event_type, data, _ in events:
+            given = dump_sorted(data)
+            encoded.append((_with_digest(data) if event_type == "llm_request" else given, given))
+        return encoded
+    except MemoryError:
+        raise
+    except Exception:  # too deep, or a number that is too large
+        return None
+
+
+def _with_digest(asked: dict[str, Any]) -> bytes:
+    """The data of a model call with the digest of its request; there is nothing to hide in that."""
+    request = dump_sorted(asked["request"])
     digest = digest_of_bytes(request)
-    rest = {name: value for name, value in data.items() if name != "request"}
-    # The other names come before these two, as the order of a canonical text has it.
-    text = object_text(rest | {"inputHash": digest}, is_json=is_json)
-    return b'%b,"request":%b,"requestHash":"%b"}' % (text[:-1], request, digest.encode())
+    return dump_sorted({**asked, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
 
 
 def frozen_piece(value: object) -> object:

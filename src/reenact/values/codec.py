@@ -54,8 +54,7 @@ def to_text(value: object, *, is_json: bool = False) -> bytes:
     text = _plain_text(value, _SORTED, is_json)
     if text is None:
         return _encode(without_order(_tag_whole(value)))
-    # One library writes 1e+16 and the other 1e16; ours is the latter.
-    return _encode(value) if _PLUS in text and b"e+" in text else text
+    return text if is_canonical(text) else _encode(value)
 
 
 def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
@@ -70,7 +69,7 @@ def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
 def object_text(members: Mapping[str, object], *, is_json: bool = False) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
     text = _plain_text(members, _SORTED, is_json)
-    if text is None or (_PLUS in text and b"e+" in text):
+    if text is None or not is_canonical(text):
         return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
     return text
 
@@ -78,10 +77,26 @@ def object_text(members: Mapping[str, object], *, is_json: bool = False) -> byte
 def whole_text(members: Mapping[str, object], ordered: str, *, is_json: bool = False) -> bytes | None:
     """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
     text = _plain_text(members, _SORTED, is_json)
-    if text is None or (_PLUS in text and b"e+" in text):
+    if text is None or not is_canonical(text):
         return None
+    return text if is_in_order(members[ordered], text) else None
+
+
+def is_in_order(value: object, text: bytes) -> bool:
+    """Whether *value*, plain and part of a canonical *text*, has the members of its objects in that order."""
     # In a canonical text every object is in order, so what is not cannot be part of it.
-    return text if _dump(members[ordered], None, _ORDERED) in text else None
+    return _dump(value, None, _ORDERED) in text
+
+
+def dump_sorted(value: object) -> bytes:
+    """*value*, all of which was read from JSON, with the members of its objects in order."""
+    return _dump(value, None, _SORTED)
+
+
+def is_canonical(text: bytes) -> bool:
+    """Whether no number in a sorted text may be written in another way than ours."""
+    # One library writes 1e+16 and the other 1e16; ours is the latter.
+    return _PLUS not in text or b"e+" not in text
 
 
 def is_plain(text: bytes) -> bool:
@@ -131,8 +146,7 @@ def _plain_text(value: object, options: int, is_json: bool = False) -> bytes | N
         return None
     # One byte is found many times as fast as two, and no text is deeper than it is long.
     may_be_ours = _DOLLAR in text and _RESERVED in text
-    is_deep = len(text) > _MAX_DEPTH and _is_deep(text)
-    return None if may_be_ours or is_deep else text
+    return None if may_be_ours or is_deep(text) else text
 
 
 def _is_exact(value: Any) -> bool:
@@ -149,15 +163,15 @@ def _is_exact(value: Any) -> bool:
 def _tag_whole(value: object) -> object:
     try:
         tagged = tag(value)
-        is_deep = _is_deep(canonical.encode(tagged))
+        is_too_deep = is_deep(canonical.encode(tagged))
     except (FormatError, RecursionError):  # it contains itself, or nearly so
         return opaque(value)
-    return opaque(value) if is_deep else tagged
+    return opaque(value) if is_too_deep else tagged
 
 
-def _is_deep(text: bytes) -> bool:
+def is_deep(text: bytes) -> bool:
     """Whether a value is nested too deep to stand in an event, which may only be so deep itself."""
-    if len(text) <= 2 * _MAX_DEPTH or text.count(b"[") + text.count(b"{") <= _MAX_DEPTH:
+    if len(text) <= 2 * _MAX_DEPTH or text.count(b"{") + text.count(b"[") <= _MAX_DEPTH:
         return False
     brackets = _STRINGS.sub(b"", text).translate(_SQUARE, _NO_BRACKETS)
     for _ in range(_MAX_DEPTH):  # each round takes the innermost level away
