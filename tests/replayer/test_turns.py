@@ -19,6 +19,9 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.boundary import Context, Lane
+from reenact.replayer.source import ReplaySource
+from reenact.replayer.turns import Turns
 from tests.twice import captured, replayed, twice
 
 
@@ -106,6 +109,33 @@ def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) ->
 
     assert captured(tmp_path / "run", partial(agent, in_turn=True)) == [3, 1, 2, 0]
     assert replayed(tmp_path / "run", partial(agent, in_turn=False)) == [3, 1, 2, 0]
+
+
+def test_another_program_gets_time_to_take_an_answer(tmp_path: Path) -> None:
+    """Nobody sees when it has come to rest: what it waits for at the same time comes a little later."""
+
+    async def agent(run: reenact.Run) -> list[str]:
+        return list(await asyncio.gather(fetch("late", 60), fetch("early", 1)))
+
+    captured(tmp_path / "run", agent)
+    source = ReplaySource(tmp_path / "run")
+    late, early = source.calls
+    late.ended_ms = early.ended_ms + 60
+    turns = Turns(source.by_seq, source.times_ms, stall_s=1.0, on_note=print, is_causal=True)
+    turns._clock.pause = lambda wake, seconds: bool(wake.wait(seconds))  # type: ignore[method-assign,assignment]
+
+    async def wait_for_both() -> None:
+        lane = Lane(Context, "g~")  # type: ignore[arg-type]
+        turns.happened([early.seq, late.seq])
+        waiting = [asyncio.create_task(turns.turn(call, lane)) for call in (late, early)]
+        await waiting[1]
+        await asyncio.sleep(0.05)
+        assert not waiting[0].done()  # the clock stands still
+        turns._clock.now_s += 1
+        await waiting[0]
+
+    asyncio.run(wait_for_both())
+    turns.close()
 
 
 def test_a_stream_and_a_call_keep_their_order(tmp_path: Path) -> None:

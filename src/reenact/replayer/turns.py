@@ -41,6 +41,8 @@ _EARLY_S: Final = 0.25
 """How long a call that came too early is kept waiting while nothing else happens."""
 _MOST_MISSED_ACTS: Final = 8
 """After so many that did not come none is waited for: the agent's tasks are others than they were."""
+_CLIENT_S: Final = 0.02
+"""How long a program that is not ours gets, at most, to take one answer before the next one comes."""
 _OVERTAKING: Final = 512
 """So many things of the recording are looked at for who overtook whom."""
 _IDLE_S: Final = 2.0
@@ -105,6 +107,11 @@ class Turns:
         self._moving: dict[Lane, MovingThread | StartingJob | float] = {}
         """Threads that run since a delivery or since their start; since when, until one is looked at."""
         self._loops: dict[object, Loop] = {}
+        self._latest: RecordedCall | None = None
+        """The call that was answered last, where nothing but that is known of who made it."""
+        self._answered = 0
+        """How many were, and when the last was."""
+        self._answered_s = 0.0
         self._asked_rounds = 0
         """For how many rounds yet somebody waits for nothing but that everything is quiet."""
         self._ticker: threading.Thread | None = None
@@ -304,6 +311,7 @@ class Turns:
             self._endless.append(waiter)
         else:
             call = waiter.call
+            waiter.answered_before = self._answered
             heappush(self._queue, (call.due_after, call.opening, call.seq, waiter))
             self._deliver()
         if not waiter.is_done:
@@ -699,7 +707,7 @@ class Turns:
             waiter = self._queue[0][-1]
             if not waiter.is_done:
                 loop = waiter.loop if isinstance(waiter, LoopWaiter) else None
-                if not self._is_due(waiter.call) or not self._at_rest():
+                if not self._is_due(waiter.call) or not self._at_rest() or self._comes_too_soon(waiter):
                     return
                 if loop is not None and not self._begin_on(loop, waiter.call):
                     return
@@ -743,7 +751,17 @@ class Turns:
                 under_way.setdefault(call.lane, other)
         return waiter
 
+    def _comes_too_soon(self, waiter: Waiter) -> bool:
+        """Whether another program, which waits for several answers, may still be busy with the one before."""
+        if self._latest is None or waiter.answered_before == self._answered:
+            return False
+        gap_s = (waiter.call.ended_ms - self._latest.ended_ms) / 1000
+        return self._clock.now_s < self._answered_s + min(gap_s, _CLIENT_S)
+
     def _answer(self, waiter: Waiter) -> None:
+        if self._is_causal:
+            self._latest, self._answered_s = waiter.call, self._clock.now_s
+            self._answered += 1
         self._note_answered(waiter)
         waiter.release()
         if isinstance(waiter, LoopWaiter):

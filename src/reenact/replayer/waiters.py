@@ -21,6 +21,8 @@ class Waiter:
         """When waiting becomes pointless; only for calls that have no answer to give."""
         self.is_done = False
         self.stalled = False
+        self.answered_before = 0
+        """How many calls had been answered when it began to wait."""
 
     def release(self) -> None:
         raise NotImplementedError
