@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from hashlib import sha256
 from time import time_ns
@@ -174,10 +173,7 @@ class CaptureContext:
 
         *told* is the file by which several processes that do so know of each other.
         """
-        shared = None
-        if told:
-            with suppress(OSError):  # the command is over, and this process goes on alone
-                shared = LastTold(told)
+        shared = LastTold(told) if told else None
         self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded, shared)
 
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:

@@ -65,7 +65,7 @@ class Redactor:
             strict=profile == "strict",
         )
         self._redact_known_header = lru_cache(1024)(self._known_header)
-        self._make_of_names = lambda: (
+        self._make_of_names: Callable[[], Redactor] = lambda: (
             Redactor("default", secrets=secrets, salt=salt, extra_rules=extra_rules)
             if profile == "strict"
             else self

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock, RLock, get_ident
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,8 +26,9 @@ _GIT_S: Final = 60.0
 _TOLD_BYTES: Final = 256
 _PATIENCE_S: Final = 5.0
 """A process that looks for longer was stopped, and nobody waits for it again."""
-# Bound here because a capture may replace the names in `time` while it records what the agent does.
+# Bound here because a capture may replace the names in `os` and `time` while it records what the agent does.
 _sleep, _monotonic, _time_ns = time.sleep, time.monotonic, time.time_ns
+_open, _close, _pread, _pwrite = os.open, os.close, os.pread, os.pwrite
 
 
 class WorkspaceOrder(msgspec.Struct, frozen=True):
@@ -142,66 +143,77 @@ class LastTold:
     """What the processes of a run told of its files last: a file that one of them holds while it looks.
 
     So each knows whether another has told something since it looked, and all that they tell is in one order.
+    A process without the file is alone: the command is over. It is opened for each look, because an agent
+    may close what it did not open itself.
     """
 
     def __init__(self, file: str) -> None:
-        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = file
+        self._fd: int | None = None
         self._patience_s = _PATIENCE_S
+        self._seen = 0
+        """How many trees were told when this process looked last."""
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep the other processes from looking for the block."""
-        is_held = self._wait()
         try:
+            fd = _open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            self._wait(fd)
+            self._fd = fd
             yield
         finally:
-            if is_held:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._fd = None
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
+                _close(fd)
 
-    def _wait(self) -> bool:
+    def _wait(self, fd: int) -> None:
         give_up_s = _monotonic() + self._patience_s
         pause_s = 0.0002
         while True:
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if _monotonic() >= give_up_s:
                     self._patience_s = 0.0
-                    return False
+                    return
                 _sleep(pause_s)
                 pause_s = min(2 * pause_s, 0.005)
-            except OSError:
-                return False
             else:
-                return True
+                return
 
-    def read(self) -> ToldTree:
-        """What was told last, by whomever."""
-        count, at_ms, tree = (os.pread(self._fd, _TOLD_BYTES, 0).decode() or "0 0 -").split()
-        return ToldTree(int(count), int(at_ms), tree)
+    @property
+    def is_news(self) -> bool:
+        """Whether another process has told a tree since this one looked."""
+        return self._read()[0] != self._seen
 
-    def write(self, tree: str) -> ToldTree:
-        """Say that *tree* was told now; one that is told again is no news for others."""
-        before = self.read()
-        told = ToldTree(before.number + (tree != before.tree), _time_ns() // 1_000_000, tree)
-        with suppress(OSError):  # where a disk is full, the others tell as much as they know
-            os.pwrite(self._fd, f"{told.number:020d} {told.at_ms:020d} {tree}".encode(), 0)
-        return told
-
-    def pass_moment(self, before: ToldTree) -> None:
-        """Let the millisecond pass in which another process told something: by these, logs are joined."""
-        left_ms = before.at_ms + 1 - _time_ns() / 1_000_000
+    def wait_for_next_moment(self) -> None:
+        """Let the millisecond pass in which something was told: by these the logs of processes are joined."""
+        left_ms = self._read()[1] + 1 - _time_ns() / 1_000_000
         if 0 < left_ms <= 1:
             _sleep(left_ms / 1000)
 
+    def tell(self, tree: str) -> None:
+        """Say that *tree* was told now; one that is told again is no news for the others."""
+        number, _, before = self._read()
+        number += tree != before
+        if self._fd is not None:
+            with suppress(OSError):  # a disk that is full
+                _pwrite(self._fd, f"{number:020d} {_time_ns() // 1_000_000:020d} {tree}".encode(), 0)
+                self._seen = number
 
-class ToldTree(NamedTuple):
-    """A tree that was told."""
-
-    number: int
-    """How many others were told before."""
-    at_ms: int
-    tree: str
+    def _read(self) -> tuple[int, int, str]:
+        """How many trees were told, when the last one was, and which it is."""
+        text = _pread(self._fd, _TOLD_BYTES, 0).decode() if self._fd is not None else ""
+        if not text:
+            return self._seen, 0, ""
+        number, at_ms, tree = text.split()
+        return int(number), int(at_ms), tree
 
 
 class WorkspaceRecorder:
@@ -225,8 +237,6 @@ class WorkspaceRecorder:
         the other processes of the run tell.
         """
         self._shared = shared
-        self._seen = 0
-        """Up to which tree it knows what the others told."""
         self._find_recorded = find_recorded
         self._scanner = scanner
         self._write = write
@@ -302,20 +312,19 @@ class WorkspaceRecorder:
             self._answered = covered
             return
         self._has_failed = False
-        told = self._shared.read() if self._shared is not None else None
-        is_told_elsewhere = told is not None and told.number != self._seen
-        if tree != self.tree or is_overtaken or is_told_elsewhere:
+        is_news = self._shared is not None and self._shared.is_news
+        if tree != self.tree or is_overtaken or is_news:
             details: dict[str, Any] = {"tree": tree}
             for when in ("before", "after"):
                 calls = [call_id for at, call_id in waiting if at == when]
                 details |= {when: calls} if calls else {}
             details |= {"open": others} if others else {}
-            if self._shared is not None and told is not None:
-                self._shared.pass_moment(told)
+            if self._shared is not None and is_news:
+                self._shared.wait_for_next_moment()
             self._write({"type": WORKSPACE, "derived": True, "details": details})
             self.tree = tree
             if self._shared is not None:
-                self._seen = self._shared.write(tree).number
+                self._shared.tell(tree)
         self._answered = covered
 
     def _count_others(self, calls: set[str]) -> int:
