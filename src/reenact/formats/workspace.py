@@ -6,6 +6,7 @@ Names and link targets are bytes. Those that are UTF-8 are written as text, othe
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -16,6 +17,8 @@ from reenact.errors import FormatError, UnknownVersion
 VERSION: Final = 1
 WORKSPACE: Final = "workspace"
 """The type of a ``state_mutation`` that tells a tree."""
+WORKSPACE_ROOT: Final = PurePosixPath("{workspace}")
+"""Stands for the folder of the files where a path is told from there."""
 MODE_BITS: Final = 0o777
 _MODES: Final = {f"{mode:03o}": mode for mode in range(MODE_BITS + 1)}
 _DIGITS: Final = "0123456789abcdef"

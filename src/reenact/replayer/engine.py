@@ -257,6 +257,11 @@ class ReplayEngine:
         key = Key(instant.type, name, instant_digest(request))
         text = encode_clean(request)
         recorded = self._find(lane, key, text)
+        if recorded is None and self.files is not None and instant.request.get("type") == "file_write":
+            same = self._find_same_write(lane, key, request)
+            if same is not None:
+                key, text = Key(instant.type, name, instant_digest(same)), encode_clean(same)
+                recorded = self._find(lane, key, text)
         if recorded is None and self._may_still_come(lane, key, text):
             early = EarlyMatch(self, lane, key, text, None)
             self.turns.wait_to_match(lane, early.try_again)
@@ -270,6 +275,17 @@ class ReplayEngine:
         if "error" in data:
             raise rebuild(answers.in_value(self.source.reader.resolved(data["error"])))
         return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
+
+    def _find_same_write(self, lane: Lane, key: Key, request: dict[str, object]) -> dict[str, object] | None:
+        """The recorded write that *request* is, up to where the runs have their files."""
+        expected = self._find_expected(lane, key, request)
+        if expected is None or expected.type != key.type or self.files is None:
+            return None
+        recorded: dict[str, object] = self.source.request(expected)
+        content = {name: recorded.get(name) for name in ("bytes", "sha256")}
+        if recorded == request | content and self.files.is_same_write(expected.seq, recorded, request):
+            return recorded
+        return None
 
     def _answer_unmatched_instant(
         self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], object]
@@ -516,6 +532,9 @@ class ReplayEngine:
             volatile=self._volatile,
             likeness=self.likeness,
         )
+        if self.files is not None and expected is not None and isinstance(request, dict):
+            lines = self.files.describe_write(self.source.request(expected), request)
+            divergence = msgspec.structs.replace(divergence, files=lines) if lines else divergence
         if self.policy == "strict":
             self.diverge(divergence)
         with self._lock:

@@ -42,6 +42,7 @@ from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
+from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places
@@ -189,6 +190,7 @@ class CaptureRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._context)
+        yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watched_by(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()

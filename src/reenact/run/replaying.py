@@ -52,6 +52,7 @@ from reenact.seams.entered import Entered
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.draws import Draws, watched_by
+from reenact.seams.stdlib.places import workspace_known
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
 from reenact.volatile.places import own_places
@@ -138,7 +139,7 @@ class ReplayRun(Run):
             on_divergence=on_divergence,
             find_root=find_root,
             evidence=self._evidence,
-            left_behind=_find_left_behind(source, workspace),
+            left_behind=_find_left_behind(source) if workspace is None else (),
         )
         if workspace is not None:
             history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
@@ -207,6 +208,7 @@ class ReplayRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
+        yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:
             yield watched_by(self._evidence.draws)
         yield probes.asked_by(self._engine, self._is_asked_whether_reachable)
@@ -346,15 +348,11 @@ class ReplayRun(Run):
         )
 
 
-def _find_left_behind(source: ReplaySource, workspace: Path | None) -> tuple[str, ...]:
-    """The files that the recorded run wrote, and that are there now, but for those it began with too."""
+def _find_left_behind(source: ReplaySource) -> tuple[str, ...]:
+    """The files that the recorded run wrote, and that are there now."""
     data = source.data(len(source.reader)) if len(source.reader) else {}
-    found = {place: Path(os.path.realpath(os.path.expanduser(place))) for place in data.get("wrote") or ()}
-    return tuple(
-        place
-        for place, file in found.items()
-        if file.is_file() and not (workspace is not None and file.is_relative_to(workspace))
-    )
+    wrote = data.get("wrote") or ()
+    return tuple(place for place in wrote if os.path.isfile(os.path.expanduser(place)))
 
 
 def _after_fork_in_child() -> None:

@@ -42,6 +42,7 @@ from reenact.run.run import Run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws
+from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
@@ -496,6 +497,7 @@ class UpdateRun(Run):
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))
         yield stdlib.attached(self._stand_ins, self._engine)
+        yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watched_by(self._written)
         yield entered(self._engine, None if self._part is None else self._part.within)

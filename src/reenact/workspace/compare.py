@@ -194,7 +194,7 @@ def describe_change(change: FileChange, content: ReadContent) -> list[str]:
     if any(entry is not None and not _is_shown(entry) for entry in files) or b"\0" in old or b"\0" in new:
         sizes = ", ".join(f"{entry.size_bytes:,} bytes" if entry else "none" for entry in files)
         return [*heads, f"binary or large: {sizes}"]
-    return [*heads, *_diff_lines(old, new)]
+    return [*heads, *diff_lines(old, new)]
 
 
 def _same_content(one: TreeEntry | None, other: TreeEntry | None) -> bool:
@@ -211,7 +211,8 @@ def _link_lines(before: TreeEntry | None, after: TreeEntry | None) -> Iterable[s
             yield f"{sign}→ {printable_path(entry.target)}"
 
 
-def _diff_lines(old: bytes, new: bytes) -> list[str]:
+def diff_lines(old: bytes, new: bytes) -> list[str]:
+    """The lines of a unified diff, as many as are shown."""
     before, after = (data.decode("utf-8", "backslashreplace").splitlines() for data in (old, new))
     lines = [line for line in unified_diff(before, after, lineterm="") if line not in ("--- ", "+++ ")]
     if not lines:

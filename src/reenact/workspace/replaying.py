@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.formats.divergence import Observed, ReplayDivergence
-from reenact.formats.workspace import Tree, TreeEntry, read_tree
+from reenact.formats.workspace import WORKSPACE_ROOT, Tree, TreeEntry, read_tree
 from reenact.redaction import Redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import EventReader
@@ -25,6 +25,8 @@ from reenact.workspace.compare import (
     NotInGit,
     compare_trees,
     describe_change,
+    diff_lines,
+    find_entry,
     is_restored,
     walk,
 )
@@ -93,7 +95,7 @@ class WorkspaceReplay:
         What the recorded run had not goes to the blobs of this one, *own*; without such, to memory.
         """
         self._history = history
-        self._root = root
+        self.root = root
         self._places = places
         self._kept = own
         self._own: dict[str, bytes] = {}
@@ -148,7 +150,7 @@ class WorkspaceReplay:
             before, after = self._history.tree_before(seq), self._history.state_at(outcome_seq).tree
             if before != after:
                 changes = compare_trees(self._history.read_tree, before, after)
-                apply_changes(self._root, changes, self._history.content)
+                apply_changes(self.root, changes, self._history.content)
 
     def find_recorded(self, tree: str) -> str:
         """The recorded tree that *tree* is, up to what is left out there and never restored; else itself.
@@ -167,7 +169,55 @@ class WorkspaceReplay:
 
     def has_file(self, place: str) -> bool:
         """Whether the run has a file at *place*, a path from where the recorded one began."""
-        return not os.path.isabs(place) and (self._root / (self._history.start.cwd or "") / place).is_file()
+        return not os.path.isabs(place) and (self.root / (self._history.start.cwd or "") / place).is_file()
+
+    def is_same_write(self, seq: int, recorded: Mapping[str, object], live: Mapping[str, object]) -> bool:
+        """Whether what the agent wrote is what the event *seq* says, up to where the two have their folders.
+
+        Where the content of then is not known, of a file that was written on, the next look decides, which
+        compares the file as a whole; so it must be in the trees.
+        """
+        path = self._path_in_files(live)
+        if path is None:
+            return False
+        after = next((state.tree for state in self._history.states if state.told_at > seq), None)
+        entry = find_entry(self._history.read_tree, after or self._history.end_tree, os.fsencode(path))
+        if entry is None or entry.kind != "file":
+            return False
+        contents = self._written_contents(recorded, live)
+        return contents is None or self._is_neutral(*contents)
+
+    def describe_write(self, recorded: Mapping[str, object], live: Mapping[str, object]) -> tuple[str, ...]:
+        """How what the agent wrote differs from what was recorded, where both are known."""
+        contents = self._written_contents(recorded, live)
+        if contents is None or recorded.get("path") != live.get("path"):
+            return ()
+        return (f"changed {live['path']}", *diff_lines(*contents)[:_MAX_LINES])
+
+    def _path_in_files(self, write: Mapping[str, object]) -> Path | None:
+        place = PurePosixPath(str(write.get("path")))
+        if place.is_relative_to(WORKSPACE_ROOT):
+            return Path(place.relative_to(WORKSPACE_ROOT))
+        absolute = Path(os.path.realpath(place))
+        return absolute.relative_to(self.root) if absolute.is_relative_to(self.root) else None
+
+    def _written_contents(
+        self, recorded: Mapping[str, object], live: Mapping[str, object]
+    ) -> tuple[bytes, bytes] | None:
+        """What was written then and now; ``None`` where that is not the whole file, or not known."""
+        path, digest = self._path_in_files(live), recorded.get("sha256")
+        size_bytes = live.get("bytes")
+        if path is None or not isinstance(digest, str) or not self._history.has_blob(digest):
+            return None
+        if not isinstance(size_bytes, int) or size_bytes > _MAX_COMPARED_BYTES:
+            return None
+        try:
+            with open(self.root / path, "rb") as file:
+                content = file.read(size_bytes + 1)
+        except OSError:
+            return None
+        known = self._history.reader.blob(digest)
+        return (known, content) if digest_of_bytes(content) == live.get("sha256") else None
 
     def at_end(self) -> ReplayDivergence | None:
         """How the files differ from those at the end of the recorded run, where these are known."""
@@ -217,10 +267,15 @@ class WorkspaceReplay:
         if max(before.size_bytes, after.size_bytes) > _MAX_COMPARED_BYTES:
             return False
         try:
-            recorded, live = (self._content(entry).decode() for entry in (before, after))
-        except (NotInGit, UnicodeDecodeError):
+            return self._is_neutral(*(self._content(entry) for entry in (before, after)))
+        except NotInGit:
             return False
-        neutral = self._places.neutral(recorded, live)
+
+    def _is_neutral(self, recorded: bytes, live: bytes) -> bool:
+        try:
+            neutral = self._places.neutral(recorded.decode(), live.decode())
+        except UnicodeDecodeError:
+            return False
         return neutral is not None and neutral.recorded == neutral.live
 
     def _keep(self, data: bytes) -> str:

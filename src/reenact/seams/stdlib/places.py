@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from reenact.formats.workspace import WORKSPACE_ROOT
+
+_workspaces: tuple[Path, ...] = ()
+"""Folders with the files of open runs."""
+
+
+@contextmanager
+def workspace_known(root: str | Path | None) -> Iterator[None]:
+    """Tell paths below *root* from there on, for the block."""
+    global _workspaces
+    before = _workspaces
+    if root is not None:
+        _workspaces = (Path(os.path.realpath(root)), *before)
+    try:
+        yield
+    finally:
+        _workspaces = before
 
 
 def told(path: Any) -> str:
     """*path* below the working folder relative to it, below the temporary folder by its name alone.
 
+    Below the folder of the run's files it is told from there.
+
     What lies in the temporary folder itself mostly has a name made of chance, so that is left out too.
     """
     absolute = Path(os.path.abspath(os.fsdecode(path)))
+    for root in _workspaces:
+        is_below_cwd = absolute.is_relative_to(Path.cwd()) and Path.cwd().is_relative_to(root)
+        if absolute.is_relative_to(root) and not is_below_cwd:
+            return str(WORKSPACE_ROOT / absolute.relative_to(root))
     for folder in (Path.cwd(), Path(tempfile.gettempdir())):
         if absolute.is_relative_to(folder):
             inner = absolute.relative_to(folder)
