@@ -379,6 +379,58 @@ def test_a_stream_stays_one(tmp_path: Path, change: Any) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["parent"]
 
 
+@reenact.tool
+def order_all(due: str) -> list[str]:
+    """Tells something of its own, and something that depends on *due*."""
+    return [tell("always the same"), tell(f"due {due}"), find("C-3")["order"]]
+
+
+def test_what_is_inside_a_call_is_not_made_again(tmp_path: Path) -> None:
+    """A tool that must run calls others: those that equal recorded ones are answered from there."""
+
+    def ordering() -> list[str]:
+        return order_all(find("A-1")["due"][0])
+
+    with reenact.capture(tmp_path / "parent"):
+        ordering()
+    LIVE.clear()
+    run = forked(
+        tmp_path / "parent",
+        agent=ordering,
+        at=2,
+        change={"set": {"$.due[0]": "Friday"}},
+        on_miss="live",
+    )
+    assert LIVE == ["due Friday"]
+    assert (run.shares.recording, run.shares.live) == (2, 2)
+    events = [json.loads(line) for line in CaptureReader(run.path).lines()]
+    called = {event["data"]["callId"]: event["data"] for event in events if event["type"] == "tool_call"}
+    outer = next(call_id for call_id, data in called.items() if data["tool"] == "order_all")
+    assert [data["tool"] for data in called.values() if data.get("parent") == outer] == [
+        "tell",
+        "tell",
+        "find",
+    ]
+
+
+def test_a_tool_is_called_that_another_had_called(tmp_path: Path) -> None:
+    """What was inside a call is answered where the agent now makes it itself, and is not told twice."""
+
+    def ordering() -> Any:
+        due = find("A-1")["due"][0]
+        first = tell("always the same") if due == "Friday" else None
+        return [first, order_all("Thursday")]
+
+    with reenact.capture(tmp_path / "parent"):
+        ordering()
+    LIVE.clear()
+    run = forked(tmp_path / "parent", agent=ordering, at=2, change={"set": {"$.due[0]": "Friday"}})
+    assert LIVE == []
+    events = [json.loads(line) for line in CaptureReader(run.path).lines()]
+    told = [event["data"] for event in events if event["data"].get("args") == {"text": "always the same"}]
+    assert [data.get("parent") for data in told] == [None]
+
+
 def test_a_task_that_made_no_call_makes_one_now(tmp_path: Path) -> None:
     """It is called as it was when only the task below it made one."""
 

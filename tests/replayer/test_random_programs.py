@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -71,6 +71,7 @@ class Machine:
     answers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     backwards: str = ""
     """The node that hands on what it collected in another order than it came."""
+    sync_kinds: ClassVar[tuple[str, ...]] = SYNC_KINDS
 
     def __post_init__(self) -> None:
         @reenact.tool
@@ -214,7 +215,7 @@ class Machine:
     async def do_on_loop(self, node: Node) -> Any:
         if not node.children:
             return await self.leaf_on_loop(node)
-        if node.kind in SYNC_KINDS:
+        if node.kind in self.sync_kinds:
             return await asyncio.to_thread(self.do, node)
         return await getattr(self, f"_{node.kind}")(node)
 
@@ -283,18 +284,25 @@ class Machine:
             return runner.run(self.do_on_loop(program))
 
 
-def draw_program(rng: random.Random, *, is_plain: bool = False) -> Node:
+def draw_program(
+    rng: random.Random,
+    *,
+    is_plain: bool = False,
+    more_leaves: tuple[str, ...] = (),
+    more_sync: tuple[str, ...] = (),
+    more_async: tuple[str, ...] = (),
+) -> Node:
     """With *is_plain* all that tasks ask is their own, and none depends on which of them came first."""
-    leaves = ("ask", "remember") if is_plain else LEAVES
-    sync_kinds = tuple(kind for kind in SYNC_KINDS if not is_plain or kind not in COLLECTING)
-    async_kinds = tuple(kind for kind in ASYNC_KINDS if not is_plain or kind not in COLLECTING)
+    leaves = (*(("ask", "remember") if is_plain else LEAVES), *more_leaves)
+    sync_kinds = tuple(kind for kind in SYNC_KINDS + more_sync if not is_plain or kind not in COLLECTING)
+    async_kinds = tuple(kind for kind in ASYNC_KINDS + more_async if not is_plain or kind not in COLLECTING)
     names = (f"node {number}" for number in itertools.count(1))
 
     def draw(depth: int, kinds: tuple[str, ...], order: str) -> Node:
         if not depth or rng.random() < 0.25:
             return Node(rng.choice(leaves), next(names))
         kind = rng.choice((*kinds, order))
-        is_sync = kind in SYNC_KINDS or kind in ("in_thread", "in_executor") or order == "sequence"
+        is_sync = kind in sync_kinds or kind in ("in_thread", "in_executor") or order == "sequence"
         below = (sync_kinds, "sequence") if is_sync else (async_kinds + sync_kinds, "steps")
         left = 0 if kind in ("locked", "thread_locked", "job_queue") else depth - 1
         children = tuple(draw(left, *below) for _ in range(rng.randint(1, 4)))

@@ -343,6 +343,8 @@ class _Suffix:
             if event["type"] in _OWN or (event["data"].get("derived") is True and self._is_known(event)):
                 continue
             event.pop("order", None)
+            if happening.place is not None:
+                event["data"] = _placed(event["data"], *happening.place)
             self._calls.add(event["data"].get("callId", ""))
             at_ms = event["ts"] if seq in changed_by_seq else happening.at_ns // 1_000_000
             yield self._with_opening(event, is_new=not seq), at_ms
@@ -375,6 +377,12 @@ class _Suffix:
         if len(whole) > self._threshold_bytes:
             request = {"$blob": self._blobs.put(whole), "bytes": len(whole)}
         return event | {"data": data | {"request": request}}
+
+
+def _placed(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
+    """What is told of a call, made in *lane* and inside the call of that id, if any."""
+    told = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
+    return told | {"parent": within} if within else told
 
 
 def _tree_in(happening: Happening) -> str | None:

@@ -76,6 +76,8 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
     """The new event."""
     began: str = ""
     """The id of the call whose stream has begun."""
+    place: tuple[str, str] | None = None
+    """Of a recorded event that happened elsewhere: its lane, and the id of the call inside which it is."""
 
 
 class CallMissed(Exception):
@@ -227,6 +229,8 @@ class ForkEngine(ReplayEngine):
         """By lane: the latest model call behind the point that was recorded."""
         self._looked_back: set[str] = set()
         """The lanes whose latest model call before the point was asked for."""
+        self._moved: dict[int, tuple[str, str]] = {}
+        """By the numbers of their events: where calls are made that were inside another call, or are now."""
         self.happenings: list[Happening] = []
         self.nearest = 0
         self.live = 0
@@ -262,7 +266,7 @@ class ForkEngine(ReplayEngine):
     def happen(self, seq: int) -> None:
         """A recorded event has happened again; what is shared with the parent needs no telling."""
         if seq > self.plan.shared:
-            self.happenings.append(Happening(time.time_ns(), seq))
+            self.happenings.append(Happening(time.time_ns(), seq, place=self._moved.get(seq)))
 
     @property
     def is_reached(self) -> bool:
@@ -315,6 +319,8 @@ class ForkEngine(ReplayEngine):
         if call.type == "tool_call" and call.name in self._running_again:
             return
         for nested in self._nested.get(call.call_id or "", ()):
+            if nested.taken:
+                continue  # it was made elsewhere
             nested.taken = True
             yield from {nested.seq, nested.outcome_seq} - {0}
             yield from self._events_inside(nested)
@@ -474,6 +480,8 @@ class ForkEngine(ReplayEngine):
         with self._lock:
             found = (self._lanes.take_unmade(lane, one) for one in self.keys(key, request_text))
             recorded = next(filter(None, found), None)
+            if recorded is not None and recorded.parent != lane.within:
+                self._moved[recorded.seq] = self.recorded_name(lane), lane.within or ""
         if recorded is None:
             raise CallMissed
         self.go_own_way()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
@@ -318,8 +319,13 @@ class Lanes:
         return self._index_for(key.is_masked).first_unmade(lane.within, key)
 
     def take_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The same, taken: what had to come before it does not count."""
+        """The same, taken: what had to come before it does not count, nor inside which call it was.
+
+        Only a clock or chance tells nothing to others than those inside the same call.
+        """
         call = self.unmade(lane, key)
+        if call is None and not key.is_chance:
+            call = self._index_for(key.is_masked).first_anywhere(key)
         if call is not None:
             self._take(call, self._lanes[call.lane])
             self._note_across(lane, call)
@@ -445,7 +451,7 @@ class Lanes:
 
 
 class _Index:
-    """Recorded calls that nobody has made, by content; those inside different calls are never mixed."""
+    """Recorded calls that nobody has made, by content and by the call inside which they are."""
 
     def __init__(self, lanes: Iterable[RecordedLane], key_of: Callable[[RecordedCall], Key]) -> None:
         self._key_of = key_of
@@ -498,6 +504,18 @@ class _Index:
         while calls and calls[0].taken:
             calls.popleft()
         return calls[0] if calls else None
+
+    def first_anywhere(self, key: Key) -> RecordedCall | None:
+        """The earliest call that nobody has made, inside whichever call it was."""
+        found = (self.first_unmade(within, key) for within in self._withins.get(key, ()))
+        return min(filter(None, found), key=lambda call: call.seq, default=None)
+
+    @cached_property
+    def _withins(self) -> dict[Key, list[str | None]]:
+        withins: dict[Key, list[str | None]] = {}
+        for within, key in self.unmade:
+            withins.setdefault(key, []).append(within)
+        return withins
 
 
 class _Beginnings:
