@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import reenact
-from reenact.boundary import Context, Lane
+from reenact.boundary import Context, Lane, outside
 from reenact.replayer.source import ReplaySource
 from reenact.replayer.turns import Turns
 from tests.twice import captured, replayed, twice
@@ -109,6 +109,44 @@ def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) ->
 
     assert captured(tmp_path / "run", partial(agent, in_turn=True)) == [3, 1, 2, 0]
     assert replayed(tmp_path / "run", partial(agent, in_turn=False)) == [3, 1, 2, 0]
+
+
+def test_what_came_in_one_round_waits_for_calls_that_are_not_made_yet(tmp_path: Path) -> None:
+    """Two answers came together, after one that was asked for later than the first of the two."""
+
+    async def agent(run: reenact.Run, *, is_recorded: bool) -> list[int]:
+        loop = asyncio.get_running_loop()
+        ready = [asyncio.Event() for _ in range(3)]
+        asked: list[int] = []
+        order: list[int] = []
+
+        @reenact.tool
+        async def ask(task: int) -> int:
+            asked.append(task)
+            await ready[task].wait()
+            return task
+
+        async def work(task: int) -> None:
+            for _ in range(10 * task):
+                await asyncio.sleep(0)
+            order.append(await ask(task))
+
+        def let_come() -> None:
+            while len(asked) < 3:
+                time.sleep(0.001)
+            loop.call_soon_threadsafe(ready[1].set)
+            while not order:
+                time.sleep(0.001)
+            loop.call_soon_threadsafe(lambda: [ready[task].set() for task in (2, 0)])
+
+        if is_recorded:
+            with outside():
+                threading.Thread(target=let_come).start()
+        await asyncio.gather(*map(work, range(3)))
+        return order
+
+    assert captured(tmp_path / "run", partial(agent, is_recorded=True)) == [1, 2, 0]
+    assert replayed(tmp_path / "run", partial(agent, is_recorded=False)) == [1, 2, 0]
 
 
 def test_another_program_gets_time_to_take_an_answer(tmp_path: Path) -> None:

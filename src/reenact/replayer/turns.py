@@ -551,8 +551,9 @@ class Turns:
                 yield item
             elif isinstance(item, RecordedCall):
                 waiter = self._waiter_of(item)
-                if isinstance(waiter, LoopWaiter) and waiter.loop is loop:
-                    return  # it came when all was at rest
+                is_here = isinstance(waiter, LoopWaiter) and waiter.loop is loop
+                if is_here or not (item.is_instant or self._timeline.happened[item.seq]):
+                    return  # it came when all was at rest; or is still to be called, maybe here
             elif FIRED in item.what:
                 timer = self._timers.get(item.what)
                 if timer is None or timer.loop is loop:
