@@ -155,7 +155,7 @@ class Context(Protocol):
         """A task of this run was started on *loop*, in the loop's own thread."""
 
     def lane_starting(self, lane: Lane) -> None:
-        """A job was handed to an executor, which is to start it in *lane*."""
+        """A thread is being started in *lane*, or a job was handed to an executor for it."""
 
     def lane_began(self, lane: Lane) -> None:
         """A thread or job has started in *lane*."""

@@ -79,6 +79,7 @@ def test_the_order_of_threads_repeats(tmp_path: Path) -> None:
 
 def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) -> None:
     """Answers go through an SDK before the agent sees them: who was first there is first again."""
+    asked = threading.Semaphore(0)
     answered = [threading.Event() for _ in range(5)]
     gone_on = [threading.Event() for _ in range(5)]
 
@@ -87,6 +88,7 @@ def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) ->
 
         @reenact.tool
         def ask(worker: int) -> int:
+            asked.release()
             answered[worker].wait()  # for the one before
             return worker
 
@@ -100,8 +102,11 @@ def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) ->
         threads = [threading.Thread(target=run_worker, args=(worker,)) for worker in range(4)]
         for thread in threads:
             thread.start()
-        answered[0].set()
-        answered[4].wait()
+        if in_turn:
+            for _ in threads:
+                asked.acquire()
+            answered[0].set()
+            answered[4].wait()
         for worker in (3, 1, 2, 0):
             gone_on[worker].set()
             threads[worker].join()

@@ -70,7 +70,7 @@ class MovingThread:
 
 
 class StartingJob:
-    """A job that an executor has been given, and that none of its threads may have taken yet."""
+    """A job that none of an executor's threads may have taken yet; or a thread that has not begun to run."""
 
     __slots__ = ("_clock", "_given_s")
 

@@ -141,6 +141,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., object]:
         run = self.run
         function = own_function(getattr(self, "_target", None) or run)
         self.run = lambda: run_in_thread(child, run, function)  # type: ignore[method-assign]
+        child.context.lane_starting(child)
         original(self)
 
     return start
