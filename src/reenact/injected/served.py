@@ -89,7 +89,7 @@ class ServedCapture(CaptureRun):
     def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, told: Path) -> Scanner:
         """Look at the files before anything runs; all that records the run begins from what this learned."""
         scanner = order.scanner(blobs.put, self._redactor)
-        above = tuple((prefix, self._redactor.redact_text(text)) for prefix, text in order.above)
+        above = tuple(tuple(map(self._redactor.redact_text, texts)) for texts in order.above)
         order = msgspec.structs.replace(order, above=above)  # it is handed over by a file
         start = order.begin(scanner)
         scanner.index.save(index, self._redactor)

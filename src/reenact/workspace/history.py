@@ -37,8 +37,8 @@ class WorkspaceStart(msgspec.Struct, frozen=True):
     commit: str | None = None
     """The commit of which the capture holds no files but those that differ."""
     limit_bytes: int | None = msgspec.field(default=None, name="limitBytes")
-    above: tuple[tuple[str, str], ...] = ()
-    """What ignore files above the workspace say, each with the path from there to its root."""
+    above: tuple[tuple[str, ...], ...] = ()
+    """What ignore files above the workspace say, as :func:`rules_above` has it."""
 
 
 class TreeState(msgspec.Struct, frozen=True):

@@ -9,7 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reenact.errors import FormatError
+
 IGNORE_FILE: Final = ".gitignore"
+_HEX: Final = "hex"
+_ABOVE: Final = "$.data.workspace.above"
 _MAX_BYTES: Final = 1 << 20
 _SECRET_FILE: Final = re.compile(
     r"""\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:\..*)?
@@ -76,10 +80,11 @@ def find_repository(root: Path) -> Path | None:
     return next((place for place in (root, *root.parents) if (place / ".git").exists()), None)
 
 
-def rules_above(root: Path, excludes: Iterable[Path] = ()) -> list[tuple[str, str]]:
+def rules_above(root: Path, excludes: Iterable[Path] = ()) -> list[tuple[str, ...]]:
     """What the repository around *root* says of it, if there is one: its *excludes*, and the files above.
 
-    Each text comes with the path of *root* from its folder; the last one is the nearest.
+    Each text comes behind the path of *root* from its folder; the last one is the nearest. Where these are no
+    UTF-8, both are in hex, and a third member says so.
     """
     top = find_repository(root)
     if top is None:
@@ -88,17 +93,30 @@ def rules_above(root: Path, excludes: Iterable[Path] = ()) -> list[tuple[str, st
     above = reversed(parents[1 : parents.index(top) + 1])
     files = [*((top, file) for file in excludes), *((folder, folder / IGNORE_FILE) for folder in above)]
     found = [(folder, read_ignore_file(file)) for folder, file in files]
-    return [(_path_from(folder, root), text) for folder, text in found if _read_patterns(text)]
+    return [_as_utf8(_path_from(folder, root), text) for folder, text in found if _read_patterns(text)]
+
+
+def _as_utf8(*texts: str) -> tuple[str, ...]:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return (*(os.fsencode(text).hex() for text in texts), _HEX)
+    return texts
 
 
 def _path_from(folder: Path, root: Path) -> str:
     return "".join(f"{part}/" for part in root.relative_to(folder).parts)
 
 
-def make_rules(above: Iterable[tuple[str, str]]) -> IgnoreRules:
-    """The rules that :func:`rules_above` found."""
+def make_rules(above: Iterable[tuple[str, ...]]) -> IgnoreRules:
+    """The rules that :func:`rules_above` found; :class:`FormatError` for what it does not write."""
     rules: IgnoreRules | None = None
-    for prefix, text in above:
+    for texts in above:
+        try:
+            is_hex = texts[2:] == (_HEX,)
+            prefix, text = (os.fsdecode(bytes.fromhex(each)) for each in texts[:2]) if is_hex else texts
+        except ValueError:
+            raise FormatError("is no path and text of an ignore file", json_path=_ABOVE) from None
         rules = IgnoreRules(text, rules, prefix)
     return rules or IgnoreRules("")
 

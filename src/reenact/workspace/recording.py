@@ -39,8 +39,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     base: Base | None = None
     """Where ``git``, files that are as in the commit are named by their objects and not stored."""
     leave_out: tuple[str, ...] = ()
-    above: tuple[tuple[str, str], ...] = ()
-    """What ignore files above the folder say, each with the way from there."""
+    above: tuple[tuple[str, ...], ...] = ()
+    """What ignore files above the folder say, as :func:`rules_above` has it."""
     start: WorkspaceStart | None = None
     """The tree at the start, where that was looked at before."""
     index: str = ""
@@ -71,6 +71,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
             commit_of(os.path.realpath(root))  # what is wrong with it is said before anything runs
         places = tuple(os.path.abspath(place) for place in leave_out)
         folder = Path(os.path.realpath(root))
+        _refuse_other_than_utf8(str(folder), os.path.abspath(root), *places)
         above = tuple(rules_above(folder, _find_excludes(folder)))
         return cls(str(folder), limit_bytes, base, places, above, given=os.path.abspath(root))
 
@@ -92,7 +93,18 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         tree = scanner.take(in_git=objects)
         here = os.path.relpath(os.path.realpath(os.getcwd()), self.root)
         cwd = None if here == os.pardir or here.startswith(os.pardir + os.sep) else here
+        _refuse_other_than_utf8(cwd or "")
         return WorkspaceStart(tree, cwd, commit, self.limit_bytes, self.above)
+
+
+def _refuse_other_than_utf8(*places: str) -> None:
+    """Raise for a place that no recording can name; what is below the folder may be called as it likes."""
+    for place in places:
+        try:
+            place.encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(place).decode("utf-8", "backslashreplace")
+            raise UsageError(f"{shown}: is no UTF-8; let the run work in another folder") from None
 
 
 def commit_of(root: str) -> tuple[str, dict[str, str]]:

@@ -93,8 +93,8 @@ class Index(msgspec.Struct):
     root: IndexedFolder = msgspec.field(default_factory=lambda: IndexedFolder(_NO_KEY, True, {}, {}))
 
     def save(self, file: Path, redactor: Redactor | None = None) -> None:
-        """Write it down, but for what holds secrets: that is looked at anew."""
-        file.write_bytes(msgspec.msgpack.encode(Index(_without_secrets(self.root, redactor))))
+        """Write it down, but for what holds secrets or is no UTF-8: that is looked at anew."""
+        file.write_bytes(msgspec.msgpack.encode(Index(_as_written(self.root, redactor))))
 
     @classmethod
     def load(cls, file: Path) -> Index:
@@ -492,15 +492,33 @@ def _hidden_texts(hidden: Mapping[str, str], taken: set[bytes]) -> Iterator[tupl
         yield name, write_entry(TreeEntry(name, "left-out", why="secret"))
 
 
-def _without_secrets(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
-    """*folder* as it may be written down; what is not is found by the next look, which lists it again."""
-    below = {name: _without_secrets(each, redactor) for name, each in folder.folders.items()}
+def _as_written(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
+    """*folder* without secrets and names that are no UTF-8: the next look lists it again, and finds these."""
     rules = folder.rules_text.encode("utf-8", "surrogateescape")
-    if redactor is not None and redactor.redact_bytes(rules) != rules:
+    if not _is_utf8(folder.rules_text) or (redactor is not None and redactor.redact_bytes(rules) != rules):
         return IndexedFolder(_NO_KEY, True, {}, {})
-    if folder.hidden:
-        return msgspec.structs.replace(folder, folders=below, hidden={}, is_racy=True)
-    return msgspec.structs.replace(folder, folders=below) if below else folder
+    below = {name: _as_written(each, redactor) for name, each in folder.folders.items() if _is_utf8(name)}
+    files = {name: file for name, file in folder.files.items() if _is_utf8(name)}
+    is_whole = not folder.hidden and len(below) == len(folder.folders) and len(files) == len(folder.files)
+    if is_whole and not below:
+        return folder
+    unsettled = [name for name in folder.unsettled if name in files]
+    return msgspec.structs.replace(
+        folder,
+        files=files,
+        folders=below,
+        hidden={},
+        unsettled=unsettled,
+        is_racy=folder.is_racy or not is_whole,
+    )
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fstat_or(fd: int, name: str) -> os.stat_result:
