@@ -396,7 +396,7 @@ def depending_on(path: Path, point: RecordedCall) -> Depending:
     inside = {point.call_id}
     for call in sorted(source.calls, key=lambda each: each.seq):
         if call.parent in inside:
-            inside.add(call.call_id)
+            inside |= {call.call_id} - {None}
             found.gone.add(call.seq)
         elif call.seq != point.seq and call.outcome_seq and not call.is_instant:
             request = json.dumps(source.reader.resolved(source.data(call.seq)))

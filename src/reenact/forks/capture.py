@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ from reenact.run.merging import (
 )
 from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
-from reenact.store.forked import RunIds, change_ids, ids_changer
+from reenact.store.forked import PORTION_LINES, RunIds, ids_changer, portion_changer
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir, become_folder, refuse_taken
@@ -127,17 +128,16 @@ class ForkedCapture:
         shared = len(self.reader) if is_same else self._plan.shared
         suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
         is_whole = self._is_standalone or start != self.reader.line(1)
-        with_ids = ids_changer(was, ids)
-        suffix = [with_ids(line) for line in suffix]
-        prefix = self.reader.text(1, shared)
-        if start != self.reader.line(1):
-            prefix = b"\n".join((start, self.reader.text(2, shared) if shared > 1 else b""))
-        parts = change_ids(prefix, shared, was, ids)
-        digest = sha256(parts[0])
-        digest.update(parts[1])
+        suffix = list(map(ids_changer(was, ids), suffix))
+        digest = sha256()
+        own = []
+        for portion in map(portion_changer(was, ids), self._portions(start, shared)):
+            digest.update(portion)
+            if is_whole:
+                own += portion.split(b"\n")[:-1]
         for line in suffix:
             digest.update(line + b"\n")
-        own = [*b"".join(parts).split(b"\n")[:-1], *suffix] if is_whole else suffix
+        own += suffix
         for line in own:
             self._run.journal.write(line)
         self._run.journal.close()
@@ -150,6 +150,12 @@ class ForkedCapture:
         self.manifest = with_own_digest(msgspec.structs.replace(manifest, fork=fork))
         self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
         return self.manifest
+
+    def _portions(self, start: bytes, shared: int) -> Iterator[bytes]:
+        """The lines of the events that are shared, *start* in the place of the first."""
+        yield start + b"\n"
+        for first in range(2, shared + 1, PORTION_LINES):
+            yield self.reader.text(first, min(shared, first + PORTION_LINES - 1))
 
     def _is_same(
         self, source: ReplaySource, halves: Sequence[ForkHalf], start: bytes, end: dict[str, Any]
@@ -295,17 +301,25 @@ class _Suffix:
         self._threshold_bytes = int(reader.manifest.blobThresholdBytes or BLOB_THRESHOLD_BYTES)
         self._began: dict[str, tuple[int, int]] = {}
         """By a stream's call id: the latest event when it began, and which of the streams it was."""
-        self._openings = 0
+        self._openings = count(1)
         self._calls: set[str] = set()
         """The calls behind the shared events."""
-        self._derived: set[bytes] = set()
-        has_any = any(reader.has(text, shared) for text in (b'"opening":', b'"derived":true'))
-        for line in map(reader.line, range(1, shared + 1) if has_any else ()):
-            if b'"opening":' in line or b'"derived":true' in line:
-                event = _decode(line)
-                self._openings = max(self._openings, event["data"].get("opening", 0))
-                if event["data"].get("derived") is True:
-                    self._derived.add(_identity_of(event))
+
+    def _shared_events(self, text: bytes) -> Iterator[dict[str, Any]]:
+        return (_decode(line) for line in map(self._reader.line, range(1, self._shared + 1)) if text in line)
+
+    @cached_property
+    def _last_opening(self) -> int:
+        """So many streams have begun before."""
+        return max(
+            (event["data"].get("opening", 0) for event in self._shared_events(b'"opening":')), default=0
+        )
+
+    @cached_property
+    def _derived(self) -> set[bytes]:
+        """What was read from model traffic so far."""
+        events = self._shared_events(b'"derived":true')
+        return {_identity_of(event) for event in events if event["data"].get("derived") is True}
 
     @cached_property
     def _shared_calls(self) -> set[str]:
@@ -333,8 +347,8 @@ class _Suffix:
         every = [happening for half in self._halves for happening in _in_time(half.happenings)]
         for happening in sorted(every, key=lambda each: each.at_ns):
             if happening.began:
-                self._openings += 1
-                self._began.setdefault(happening.began, (self._shared + len(lines), self._openings))
+                opening = self._last_opening + next(self._openings)
+                self._began.setdefault(happening.began, (self._shared + len(lines), opening))
                 continue
             seq = happening.seq
             if 0 < seq <= self._shared:
@@ -363,7 +377,7 @@ class _Suffix:
         data = event["data"]
         if "opened" not in data or (not is_new and data["opened"] <= self._shared):
             return event
-        opened, opening = self._began.get(data["callId"], (self._shared, self._openings))
+        opened, opening = self._began.get(data["callId"], (self._shared, self._last_opening))
         return event | {"data": data | {"opened": opened, "opening": opening}}
 
     def _whole(self, event: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from reenact.redaction import Redactor
 from reenact.replayer.engine import CALL_TYPES, ReplayEngine
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
-from reenact.replayer.step import ReplayStep
+from reenact.replayer.step import EarlyMatch, ReplayStep
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
@@ -367,22 +367,26 @@ class ForkEngine(ReplayEngine):
 
     @staticmethod
     def make_step(
-        engine: ReplayEngine, recorded: RecordedCall | None, lane: Lane, **options: Any
+        engine: ReplayEngine,
+        recorded: RecordedCall | None,
+        lane: Lane,
+        *,
+        is_live: bool = False,
+        early: EarlyMatch | None = None,
     ) -> ReplayStep:
         """What is shared with the parent is replayed like any call; a gateway derives tools from it, too."""
         if TYPE_CHECKING:
             assert isinstance(engine, ForkEngine)
-        if recorded is not None and 0 < recorded.outcome_seq <= engine.shared and not engine.is_gateway:
-            return ReplayStep(engine, recorded, lane, **options)
-        return ForkStep(engine, recorded, lane, **options)
+        is_shared = recorded is not None and 0 < recorded.outcome_seq <= engine.shared
+        make = ReplayStep if is_shared and not engine.is_gateway else ForkStep
+        return make(engine, recorded, lane, is_live=is_live, early=early)
 
     def step(self, call: Call, lane: Lane) -> Step:
         try:
-            is_new = self._asks_anew and self._is_new_question(call)
-            step = None if is_new else super().step(call, lane)
+            if self._asks_anew and self._is_new_question(call):
+                return self.make(call, lane)
+            step = ReplayEngine.step(self, call, lane)
         except CallMissed:
-            step = None
-        if step is None:
             return self.make(call, lane)
         if self.is_gateway:
             self.recorder.derive_from(call)

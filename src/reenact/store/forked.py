@@ -22,6 +22,8 @@ from reenact.errors import DigestMismatch
 
 MAX_GENERATIONS: Final = 64
 """So many forks may be forks of each other."""
+PORTION_LINES: Final = 256
+"""So many stay in the processor's cache; to change all lines at once takes a third longer."""
 
 
 class RunIds(NamedTuple):
@@ -58,16 +60,19 @@ def join_events(
     """The whole log of *fork*, of the parent's events in *shared* and its *own*, open for reading."""
     joined = _unnamed_file()
     try:
-        count = max(0, parent.events)
-        lines = b"".join(islice(shared, count))
-        if f"sha256:{sha256(lines).hexdigest()}" != parent.events_hash:
+        digest = sha256()
+        with_ids = portion_changer(was, now)
+        shared_lines = islice(shared, max(0, parent.events))
+        while portion := b"".join(islice(shared_lines, PORTION_LINES)):
+            digest.update(portion)
+            joined.write(with_ids(portion))
+        if f"sha256:{digest.hexdigest()}" != parent.events_hash:
             place = os.path.normpath(fork / parent.path)
             raise DigestMismatch(
                 f"its parent, capture {parent.capture_id} in {place}, was changed before they part; "
                 "put back what it was, or make the fork again",
                 file=str(fork),
             )
-        joined.writelines(change_ids(lines, count, was, now))
         shutil.copyfileobj(own, joined)
         joined.flush()
         joined.seek(0)
@@ -91,19 +96,20 @@ def ids_changer(was: RunIds, now: RunIds) -> Callable[[bytes], bytes]:
     return with_ids
 
 
-def change_ids(lines: bytes, count: int, was: RunIds, now: RunIds) -> tuple[bytes, memoryview]:
-    """The same for *count* whole lines at once, in two parts.
-
-    This takes a tenth of the time where nothing else in them looks like the ids.
-    """
-    head, new_head = (b'{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
+def portion_changer(was: RunIds, now: RunIds) -> Callable[[bytes], bytes]:
+    """The same for whole lines at once: a tenth of the time where nothing else in them looks like the ids."""
+    head, new_head = (b'\n{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
     run_id, new_run_id = (b',"runId":%b,"seq":' % encode_clean(ids.run_id) for ids in (was, now))
-    parts = lines.split(run_id)
-    if len(parts) == count + 1 and lines.startswith(head):
-        changed = new_run_id.join(parts).replace(b"\n" + head, b"\n" + new_head)
-        return new_head, memoryview(changed)[len(head) :]
     with_ids = ids_changer(was, now)
-    return b"", memoryview(b"".join(map(with_ids, lines.splitlines(keepends=True))))
+
+    def change(lines: bytes) -> bytes:
+        parts = lines.split(run_id)
+        if len(parts) != lines.count(b"\n") + 1 or not lines.startswith(head[1:]):
+            return b"".join(map(with_ids, lines.splitlines(keepends=True)))
+        changed = new_run_id.join(parts).replace(head, new_head)
+        return new_head[1:] + changed[len(head) - 1 :]
+
+    return change
 
 
 def _unnamed_file() -> BinaryIO:

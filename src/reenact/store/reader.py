@@ -237,10 +237,6 @@ class EventReader:
         """The lines of these events and of all between them, as they stand in the log."""
         return self._bytes[self._starts[first - 1] : self._starts[last]]
 
-    def has(self, text: bytes, last: int) -> bool:
-        """Whether *text* stands in one of the events up to *last*."""
-        return self._bytes.find(text, 0, self._starts[last]) >= 0
-
     def view(self, last: int) -> memoryview:
         """The lines of all events up to *last* as they stand in the log, not copied."""
         return memoryview(self._bytes)[: self._starts[last]]
