@@ -12,7 +12,7 @@ from reenact.analysis.brief import plural
 from reenact.cli.terminal import DIFFERS, INVALID, JOBS, ON, printable, progress_bar, say
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.record import ABSENT
-from reenact.importers.building import ImportedRun
+from reenact.importers.building import LEFT_OUT, ImportedRun
 from reenact.importers.importing import ImportReport, import_runs
 from reenact.redaction import PROFILES
 
@@ -64,8 +64,12 @@ def _tell(report: ImportReport) -> None:
         click.echo(
             printable(f"{run.path}  {run.fidelity}  {_describe_counts(run)}, from {run.format} {run.source}")
         )
-        if run.missing:
-            click.echo(printable(f"  not in the source: {', '.join(run.missing)}"))
+        missing = [what for what in run.missing if not what.endswith(LEFT_OUT)]
+        left_out = [what.removesuffix(LEFT_OUT) for what in run.missing if what.endswith(LEFT_OUT)]
+        if missing:
+            click.echo(printable(f"  not in the source: {', '.join(missing)}"))
+        if left_out:
+            click.echo(printable(f"  left out: {', '.join(left_out)}"))
         if run.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in [*run.unknown.items()][:_SHOWN])
             more = f" and {len(run.unknown) - _SHOWN} others" if len(run.unknown) > _SHOWN else ""

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
@@ -17,16 +17,16 @@ _TRAJECTORY: Final = frozenset({
     "schema_version", "session_id", "trajectory_id", "agent", "steps", "notes", "final_metrics",
     "continued_trajectory_ref", "extra", "subagent_trajectories",
 })  # fmt: skip
-_STEP: Final = frozenset({
+_STEP: Final = KnownFields(
     "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message", "reasoning_content",
-    "tool_calls", "observation", "metrics", "extra", "llm_call_count", "is_copied_context",
-})  # fmt: skip
-_CALL: Final = frozenset({"tool_call_id", "function_name", "arguments", "extra"})
-_RESULT: Final = frozenset({"source_call_id", "content", "subagent_trajectory_ref", "extra"})
-_METRICS: Final = frozenset({
+    "tool_calls", "observation", "metrics", "llm_call_count", "is_copied_context", extra=None,
+)  # fmt: skip
+_CALL: Final = KnownFields("tool_call_id", "function_name", "arguments", extra=None)
+_RESULT: Final = KnownFields("source_call_id", "content", extra=None, subagent_trajectory_ref=None)
+_METRICS: Final = KnownFields(
     "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "prompt_token_ids",
-    "completion_token_ids", "logprobs", "extra",
-})  # fmt: skip
+    "completion_token_ids", extra=None, logprobs=None,
+)  # fmt: skip
 _USAGE: Final = {
     "prompt_tokens": "inputTokens",
     "completion_tokens": "outputTokens",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -55,6 +55,8 @@ _MAX_LOSSES: Final = 1_000
 _MAX_UNKNOWN: Final = 1_000
 _OTHERS: Final = "…"
 """Counts the unknown fields beyond that many names."""
+LEFT_OUT: Final = ": left out"
+"""Behind the name of a member that is known, may hold anything, and is not in the capture."""
 _NS_PER_MS: Final = 1_000_000
 _TOLD_BYTES: Final = 64 * 1024
 """What so much of a source tells is written at once, and not kept any longer."""
@@ -64,6 +66,32 @@ _LATEST_MS: Final = 10**14
 
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What reading raises where a source holds something else than its format says."""
+
+
+class KnownFields(frozenset[str]):
+    """The names of an object's fields, with what is known of the objects in some of them.
+
+    ``None`` is for objects that may hold anything and are not taken: that they are left out is told.
+    """
+
+    inner: dict[str, AbstractSet[str] | None]
+    plain: frozenset[str]
+    """Those in which there are no objects to look into."""
+
+    def __new__(cls, *names: str, **inner: AbstractSet[str] | None) -> KnownFields:
+        made = super().__new__(cls, (*names, *inner))
+        made.inner, made.plain = inner, frozenset(names) - inner.keys()
+        return made
+
+    def inner_objects(
+        self, place: str, value: Fields
+    ) -> Iterator[tuple[str, Fields, AbstractSet[str] | None]]:
+        """The objects in *value*, alone or in lists, of which something is known."""
+        for name, known in self.inner.items():
+            child = value.get(name)
+            for each in child if isinstance(child, list) else (child,):
+                if isinstance(each, dict) and each:
+                    yield f"{place}.{name}" if place else name, each, known
 
 
 class ToolRequest(msgspec.Struct, frozen=True):
@@ -233,8 +261,15 @@ class RunBuilder:
 
     def check_fields(self, place: str, value: Fields, known: AbstractSet[str]) -> None:
         """Count what is in *value* beyond what is *known*."""
-        if not value.keys() <= known:
-            self.unknown(place, value.keys() - known)
+        if value.keys() <= (known.plain if isinstance(known, KnownFields) else known):
+            return
+        self.unknown(place, value.keys() - known)
+        if isinstance(known, KnownFields):
+            for inner_place, inner, inner_known in known.inner_objects(place, value):
+                if inner_known is None:
+                    self.missing(inner_place + LEFT_OUT)
+                else:
+                    self.check_fields(inner_place, inner, inner_known)
 
     def lose(self, reason: str, line: int | None = None) -> None:
         """A part of the source could not be read."""

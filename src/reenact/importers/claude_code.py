@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
@@ -21,31 +21,33 @@ _NOTED: Final = frozenset({
     "content-replacement", "bridge-session",
 })  # fmt: skip
 """Kinds of lines that are no part of the conversation; they are kept as they are."""
-_ENTRY: Final = frozenset({
+_ENTRY: Final = KnownFields(
     "type", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "agentId", "sessionId", "session_id",
     "timestamp", "cwd", "version", "gitBranch", "slug", "userType", "entrypoint", "message", "requestId",
     "promptId", "promptSource", "permissionMode", "isMeta", "isVisibleInTranscriptOnly", "isCompactSummary",
-    "isApiErrorMessage", "apiErrorStatus", "error", "errorDetails", "toolUseResult", "toolUseID",
-    "sourceToolAssistantUUID", "sourceToolUseID", "todos", "thinkingMetadata", "imagePasteIds", "forkedFrom",
-    "mcpMeta", "origin", "teamName", "attributionAgent", "attributionSkill", "attributionPlugin",
-})  # fmt: skip
-_MESSAGE: Final = frozenset({
-    "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage",
-    "container", "context_management", "diagnostics",
-})  # fmt: skip
+    "isApiErrorMessage", "apiErrorStatus", "toolUseID", "sourceToolAssistantUUID", "sourceToolUseID",
+    "imagePasteIds", "teamName", "attributionAgent", "attributionSkill", "attributionPlugin",
+    toolUseResult=None, error=None, errorDetails=None, todos=None, thinkingMetadata=None, forkedFrom=None,
+    mcpMeta=None, origin=None,
+)  # fmt: skip
+_MESSAGE: Final = KnownFields(
+    "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", stop_details=None,
+    container=None, context_management=None, diagnostics=None,
+)  # fmt: skip
 _BLOCKS: Final = frozenset({
     "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document",
     "server_tool_use", "web_search_tool_result", "fallback",
 })  # fmt: skip
-_BLOCK: Final = frozenset({
-    "type", "text", "citations", "cache_control", "thinking", "signature", "data", "id", "name", "input",
-    "caller", "tool_use_id", "content", "is_error", "source", "title", "context",
-})  # fmt: skip
-_COUNTS: Final = frozenset({
+_BLOCK: Final = KnownFields(
+    "type", "text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id", "content",
+    "is_error", "source", "title", "context", citations=None, cache_control=None, caller=None,
+)  # fmt: skip
+_COUNTS: Final = KnownFields(
     "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
-    "cache_creation", "output_tokens_details", "server_tool_use", "service_tier", "inference_geo",
-    "iterations", "speed",
-})  # fmt: skip
+    "service_tier", "inference_geo", "speed", cache_creation=KnownFields("ephemeral_1h_input_tokens",
+    "ephemeral_5m_input_tokens"), output_tokens_details=None,
+    server_tool_use=KnownFields("web_search_requests", "web_fetch_requests"), iterations=None,
+)  # fmt: skip
 _USAGE: Final = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
@@ -172,6 +174,8 @@ class _Reading:
             elif kind == "tool_use":
                 own = _id(block.get("id"))
                 tools.append(ToolRequest(str(block.get("name")), block.get("input"), own, line))
+            else:
+                self._run.note(str(kind), block, time_ms=time_ms, lane=lane)
         usage = message.get("usage")
         if isinstance(usage, dict):
             self._run.check_fields("usage", usage, _COUNTS)
@@ -195,8 +199,8 @@ class _Reading:
 
     def _said(self, line: int, blocks: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
         for block in blocks:
+            self._run.check_fields("block", block, _BLOCK)
             if block.get("type") == "tool_result":
-                self._run.check_fields("block", block, _BLOCK)
                 self.turns.result(
                     str(block.get("tool_use_id")),
                     block.get("content"),

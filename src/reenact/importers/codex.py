@@ -9,14 +9,17 @@ from contextlib import suppress
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, read_value
 from reenact.importers.turns import TranscriptTurns
 
-_LINE: Final = frozenset({"timestamp", "ordinal", "type", "payload", "metadata"})
+_LINE: Final = KnownFields("timestamp", "ordinal", "type", "payload", metadata=None)
+_PART: Final = KnownFields("type", "text", "refusal", annotations=None, logprobs=None)
+"""Of parts that are texts; all others are kept as they are."""
 _NOTED: Final = frozenset({
     "session_meta", "turn_context", "compacted", "world_state", "event_msg", "inter_agent_communication",
+    "token_usage_record",
     "ghost_snapshot", "session_state",
 })  # fmt: skip
 _CALLS: Final = frozenset({
@@ -24,11 +27,11 @@ _CALLS: Final = frozenset({
     "image_generation_call",
 })  # fmt: skip
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
-_ITEM: Final = frozenset({
-    "type", "id", "role", "content", "status", "name", "namespace", "arguments", "input", "call_id", "output",
-    "summary", "encrypted_content", "action", "tools", "phase", "internal_chat_message_metadata_passthrough",
-    "execution", "result", "revised_prompt", "end_turn", "metadata",
-})  # fmt: skip
+_ITEM: Final = KnownFields(
+    "type", "id", "role", "content", "status", "name", "namespace", "arguments", "input", "call_id",
+    "output", "summary", "encrypted_content", "action", "tools", "phase", "execution", "result",
+    "revised_prompt", "end_turn", internal_chat_message_metadata_passthrough=None, metadata=None,
+)  # fmt: skip
 _OTHER_ITEMS: Final = frozenset({
     "additional_tools", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "other",
 })  # fmt: skip
@@ -133,7 +136,6 @@ class _Reading:
         elif kind == "token_usage_record":
             self.turns.usage(usage_counts(payload.get("usage"), USAGE))
             self._is_answering = False
-            return
         elif kind == "event_msg" and payload.get("type") in ("task_complete", "turn_complete"):
             self._is_answering = False
         if kind not in _NOTED:
@@ -150,13 +152,11 @@ class _Reading:
                 self.repeated += 1  # by a fork, or by a session that was resumed
                 return
             self._seen.add(own)
-        if kind == "message" and item.get("role") != "assistant":
-            self._is_answering = False
-            role = "system" if item.get("role") in ("system", "developer") else "user"
-            self.turns.say(role, text_of(item.get("content")), time_ms)
-        elif kind == "message":
-            self._answer(time_ms, text=text_of(item.get("content")))
+        if kind == "message":
+            self._message(item, time_ms)
         elif kind == "reasoning":
+            for other in [*self._check_parts(item.get("summary")), *self._check_parts(item.get("content"))]:
+                run.note("part of an answer", other, time_ms=time_ms)
             self._answer(time_ms, reasoning=text_of(item.get("summary")) or text_of(item.get("content")))
         elif kind in _CALLS:
             self._answer(time_ms, tools=[_tool_of(item, line)])
@@ -167,6 +167,28 @@ class _Reading:
             if kind not in _OTHER_ITEMS:
                 run.unknown("item", [f"type={kind}"])
             run.note(str(kind), item, time_ms=time_ms)
+
+    def _message(self, item: dict[str, Any], time_ms: float | None) -> None:
+        role, content = item.get("role"), item.get("content")
+        others = self._check_parts(content)
+        if role == "assistant":
+            for other in others:
+                self._run.note("part of an answer", other, time_ms=time_ms)
+            self._answer(time_ms, text=text_of(content))
+        else:
+            self._is_answering = False
+            said = content if others else text_of(content)
+            self.turns.say("system" if role in ("system", "developer") else "user", said, time_ms)
+
+    def _check_parts(self, content: Any) -> list[Any]:
+        """Those parts of a content that are no texts."""
+        others = []
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                self._run.check_fields("part", part, _PART)
+            else:
+                others.append(part)
+        return others
 
     def _answer(self, time_ms: float | None, **told: Any) -> None:
         if not self._is_answering:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder
+from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, read_value
 from reenact.seams.http.message import Head
@@ -20,6 +20,20 @@ from reenact.seams.http.request import Sent
 _EVENT: Final = frozenset({
     "schema_version", "seq", "wall_time_unix_ms", "rollout_id", "thread_id", "codex_turn_id", "payload",
 })  # fmt: skip
+_MANIFEST: Final = frozenset({
+    "schema_version", "trace_id", "rollout_id", "root_thread_id", "started_at_unix_ms", "raw_event_log",
+    "payloads_dir",
+})  # fmt: skip
+_REFERENCE: Final = KnownFields("raw_payload_id", "path", kind=frozenset({"type"}))
+_INFERENCE: Final = KnownFields(
+    "type", "inference_call_id", "thread_id", "codex_turn_id", "model", "provider_name", "response_id",
+    "upstream_request_id", request_payload=_REFERENCE, response_payload=_REFERENCE,
+)  # fmt: skip
+_ANSWER: Final = KnownFields(
+    "response_id", "output_items", "upstream_request_id", "end_turn", token_usage=frozenset({ "input_tokens",
+    "cached_input_tokens", "cache_write_input_tokens", "output_tokens", "reasoning_output_tokens",
+    "total_tokens", }),
+)  # fmt: skip
 _VERSIONS: Final = (1, 2)
 _BASE: Final = "https://api.openai.com/v1"
 """Where Codex asks unless it is told otherwise; a bundle does not say."""
@@ -51,6 +65,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         "headers",
         "tasks that made the calls",
     )
+    run.check_fields("manifest", manifest, _MANIFEST)
     log = str(manifest["raw_event_log"])
     if not _is_inside(log) or not (source.path / log).is_file():
         raise FormatError(f"the event log {log!r} is missing", file=source.name)
@@ -74,11 +89,14 @@ def _import_event(
     source: ForeignSource, run: RunBuilder, payload: dict[str, Any], waiting: dict[str, bytes]
 ) -> None:
     kind = payload.get("type")
+    if str(kind).startswith("inference_"):
+        run.check_fields("inference", payload, _INFERENCE)
     if kind == "inference_started":
         waiting[str(payload["inference_call_id"])] = _payload(source, payload["request_payload"])
     elif kind == "inference_completed":
         body = waiting.pop(str(payload["inference_call_id"]))
         answer = read_value(_payload(source, payload["response_payload"]))
+        run.check_fields("answer", answer, _ANSWER)
         is_streamed = read_value(body).get("stream") is True
         sent = Sent("POST", f"{_BASE}/responses", [("content-type", "application/json")], body)
         made = _stream_of(answer) if is_streamed else _json(_response_of(answer))
@@ -89,7 +107,14 @@ def _import_event(
         run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
     else:
         # Tools are seen in the model's traffic; what else a bundle tells is kept as it is.
-        run.note(str(kind), {name: value for name, value in payload.items() if name != "type"})
+        run.note(str(kind), {name: _told(source, value) for name, value in payload.items() if name != "type"})
+
+
+def _told(source: ForeignSource, value: Any) -> Any:
+    """*value* itself; a reference to a payload with what that says."""
+    if not isinstance(value, dict) or not {"raw_payload_id", "path"} <= value.keys():
+        return value
+    return {**value, "content": read_value(_payload(source, value))}
 
 
 def _payload(source: ForeignSource, reference: dict[str, Any]) -> bytes:

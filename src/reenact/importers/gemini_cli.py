@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
@@ -21,6 +23,12 @@ _CALL: Final = frozenset({
     "id", "name", "args", "result", "status", "timestamp", "agentId", "displayName", "description",
     "resultDisplay", "renderOutputAsMarkdown",
 })  # fmt: skip
+_LINE: Final = frozenset({"$set"})
+_TEXT: Final = frozenset({"text"})
+_RESULT: Final = KnownFields(
+    functionResponse=KnownFields("id", "name", "response", "willContinue", "scheduling")
+)
+"""What a tool gave, as the model is sent it; it stands in the next message of the user too."""
 _THOUGHT: Final = frozenset({"subject", "description", "timestamp"})
 _TOKENS: Final = frozenset({"input", "output", "cached", "thoughts", "tool", "total"})
 _USAGE: Final = {
@@ -66,11 +74,15 @@ class _Reading:
         self._pending: dict[str, Any] | None = None
         """The latest message, which may be told again with more in it."""
         self._line: int | None = None
-        self._done: set[str] = set()
+        self._results: dict[str, bytes] = {}
+        """By the id of a call: the digest of its result."""
+        self._done: dict[str, bytes] = {}
+        """By the id of a message that is complete: the digest of it."""
 
     def entry(self, line: int, entry: dict[str, Any]) -> None:
         change = entry.get("$set")
         if isinstance(change, dict):
+            self._run.check_fields("line", entry, _LINE)
             self.session(change, line)
         elif "$rewindTo" in entry or "$set" in entry:
             self._flush()
@@ -83,6 +95,8 @@ class _Reading:
     def session(self, told: dict[str, Any], line: int | None = None) -> None:
         self._run.check_fields("session", told, _SESSION)
         messages = told.get("messages")
+        if "sessionId" not in told and told.keys() - {"messages", "lastUpdated"}:
+            self._run.note("session", {key: value for key, value in told.items() if key != "messages"})
         for message in messages if isinstance(messages, list) else ():
             if isinstance(message, dict):
                 self._message(message, line)
@@ -94,8 +108,16 @@ class _Reading:
         own = message.get("id")
         if self._pending is not None and self._pending.get("id") != own:
             self._flush()
-        if own in self._done:
-            return  # told again, when all of the session was written anew
+        before = self._done.get(own) if isinstance(own, str) else None
+        if before is not None:
+            # Told again, when all of the session was written anew.
+            if before != _digest(message):
+                self._run.note(
+                    "message that is told again", message, time_ms=iso_ms(message.get("timestamp"))
+                )
+            return
+        if self._pending is not None and not self._pending.keys() <= message.keys():
+            self._run.note("message that is told again", self._pending)
         self._pending, self._line = message, line
 
     def _flush(self) -> None:
@@ -106,7 +128,7 @@ class _Reading:
         run.check_fields("message", message, _MESSAGE)
         kind, time_ms = message.get("type"), iso_ms(message.get("timestamp"))
         if isinstance(message.get("id"), str):
-            self._done.add(message["id"])
+            self._done[message["id"]] = _digest(message)
         if kind == "gemini":
             self._answer(message, time_ms, line)
         elif kind == "user":
@@ -120,12 +142,29 @@ class _Reading:
     def _said(self, content: Any, time_ms: float | None) -> None:
         parts = content if isinstance(content, list) else [content]
         # What tools gave stands with their calls too.
-        said = [part for part in parts if not (isinstance(part, dict) and "functionResponse" in part)]
+        given = [part for part in parts if isinstance(part, dict) and "functionResponse" in part]
+        for part in given:
+            self._run.check_fields("result", part, _RESULT)
+            self._take_result(part["functionResponse"], time_ms)
+        said = [part for part in parts if part not in given]
         if said:
             is_text = all(
                 isinstance(part, str) or (isinstance(part, dict) and "text" in part) for part in said
             )
+            for part in said if is_text else ():
+                if isinstance(part, dict):
+                    self._run.check_fields("part", part, _TEXT)
             self._turns.say("user", text_of(said) if is_text else said, time_ms)
+
+    def _take_result(self, told: Any, time_ms: float | None) -> None:
+        """What the model was sent, unless that is known from the call."""
+        own = told.get("id") if isinstance(told, dict) else None
+        if not isinstance(own, str) or self._results.get(own) == _digest(told.get("response")):
+            return
+        if own in self._results:
+            self._run.note("result that is told again", told, time_ms=time_ms)
+        else:
+            self._turns.result(own, told.get("response"), time_ms=time_ms)
 
     def _answer(self, message: dict[str, Any], time_ms: float | None, line: int | None) -> None:
         called = message.get("toolCalls")
@@ -159,9 +198,14 @@ class _Reading:
         )
         for number, call in enumerate(calls):
             if "result" in call:
+                for part in call["result"] if isinstance(call["result"], list) else ():
+                    if isinstance(part, dict) and "functionResponse" in part:
+                        self._run.check_fields("result", part, _RESULT)
+                own, result = _call_id(message, call, number), _result_of(call["result"])
+                self._results[own] = _digest(result)
                 self._turns.result(
-                    _call_id(message, call, number),
-                    _result_of(call["result"]),
+                    own,
+                    result,
                     is_error=call.get("status") in ("error", "cancelled"),
                     time_ms=iso_ms(call.get("timestamp")),
                     line=line,
@@ -170,6 +214,10 @@ class _Reading:
     def finish(self) -> None:
         self._flush()
         self._turns.finish()
+
+
+def _digest(told: Any) -> bytes:
+    return sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
 def _call_id(message: dict[str, Any], call: dict[str, Any], number: int) -> str:

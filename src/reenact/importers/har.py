@@ -9,28 +9,37 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder
+from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
 _ENTRIES: Final = ("log", "entries")
-_LOG: Final = frozenset({"version", "creator", "browser", "pages", "entries", "comment"})
-_ENTRY: Final = frozenset({
-    "pageref", "startedDateTime", "time", "request", "response", "cache", "timings", "serverIPAddress",
-    "connection", "comment",
-})  # fmt: skip
-_REQUEST: Final = frozenset({
-    "method", "url", "httpVersion", "cookies", "headers", "queryString", "postData", "headersSize",
-    "bodySize", "comment",
-})  # fmt: skip
-_RESPONSE: Final = frozenset({
-    "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize",
-    "bodySize", "comment",
-})  # fmt: skip
+_COOKIE: Final = KnownFields(
+    "name", "value", "path", "domain", "expires", "httpOnly", "secure", "sameSite", "comment",
+)  # fmt: skip
+_LOG: Final = KnownFields(
+    "version", "entries", "comment", creator=KnownFields("name", "version", "comment"),
+    browser=KnownFields("name", "version", "comment"), pages=None,
+)  # fmt: skip
+_ENTRY: Final = KnownFields(
+    "pageref", "startedDateTime", "time", "request", "response", "serverIPAddress", "connection", "comment",
+    cache=None, timings=KnownFields("blocked", "dns", "connect", "send", "wait", "receive", "ssl", "comment"),
+)  # fmt: skip
+_REQUEST: Final = KnownFields(
+    "method", "url", "httpVersion", "headers", "postData", "headersSize", "bodySize", "comment",
+    cookies=_COOKIE, queryString=KnownFields("name", "value", "comment"),
+)  # fmt: skip
+_RESPONSE: Final = KnownFields(
+    "status", "statusText", "httpVersion", "headers", "content", "redirectURL", "headersSize", "bodySize",
+    "comment", cookies=_COOKIE,
+)  # fmt: skip
 _HEADER: Final = frozenset({"name", "value", "comment"})
-_POST_DATA: Final = frozenset({"mimeType", "params", "text", "encoding", "comment"})
+_POST_DATA: Final = KnownFields(
+    "mimeType", "text", "encoding", "comment", params=KnownFields("name", "value", "fileName", "contentType",
+    "comment"),
+)  # fmt: skip
 _CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encoding", "comment"})
 _VERSIONS: Final = {"h2": "HTTP/2", "http/2.0": "HTTP/2", "h3": "HTTP/3", "http/3.0": "HTTP/3"}
 _ABOUT_THE_WIRE: Final = ("content-encoding", "content-length", "transfer-encoding")

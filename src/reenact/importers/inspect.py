@@ -9,26 +9,43 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reenact.errors import FormatError, UsageError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
 
 _ZIP: Final = b"PK\x03\x04"
-_MODEL: Final = frozenset({
-    "uuid", "span_id", "timestamp", "working_start", "metadata", "pending", "event", "model", "role", "input",
-    "input_refs", "tools", "tool_choice", "config", "output", "retries", "error", "error_message", "cache",
-    "call", "completed", "working_time", "traceback", "traceback_ansi", "style",
-})  # fmt: skip
-_TOOL: Final = frozenset({
-    "uuid", "span_id", "timestamp", "working_start", "metadata", "pending", "event", "type", "id", "function",
-    "arguments", "internal", "view", "result", "truncated", "error", "events", "completed", "working_time",
-    "agent", "agent_span_id", "failed", "message_id",
-})  # fmt: skip
-_MESSAGE: Final = frozenset({
-    "id", "content", "source", "metadata", "role", "tool_calls", "tool_call_id", "function", "error", "model",
-    "internal",
-})  # fmt: skip
+_CALL: Final = KnownFields("id", "function", "arguments", "type", "parse_error", view=None, internal=None)
+_MESSAGE: Final = KnownFields(
+    "id", "content", "source", "role", "tool_call_id", "function", "model", metadata=None, tool_calls=_CALL,
+    error=KnownFields("type", "message"), internal=None,
+)  # fmt: skip
+_COUNTS: Final = KnownFields(
+    "input_tokens", "output_tokens", "total_tokens", "input_tokens_cache_read", "input_tokens_cache_write",
+    "reasoning_tokens", "total_cost",
+)  # fmt: skip
+_CHOICE: Final = KnownFields("stop_reason", message=_MESSAGE, logprobs=None, stop_details=None)
+_OUTPUT: Final = KnownFields(
+    "model", "completion", "time", "error", "input_context_tokens", choices=_CHOICE, usage=_COUNTS,
+    metadata=None,
+)  # fmt: skip
+_SAMPLE: Final = KnownFields(
+    "id", "epoch", "target", "scores", "metadata", "uuid", "model_usage", "total_time", "limit",
+    "started_at", "completed_at", "working_time", "events", "error", "sandbox", "files", "setup", "choices",
+    "input", "error_retries", "invalidation", "turn_count", "events_data", "timelines",
+    messages=None, output=None, store=None, attachments=None, role_usage=None,
+)  # fmt: skip
+_MODEL: Final = KnownFields(
+    "uuid", "span_id", "timestamp", "working_start", "pending", "event", "model", "role", "input",
+    "input_refs", "retries", "error_message", "cache", "completed", "working_time", "traceback",
+    "traceback_ansi", "style", tools=None, config=None, output=_OUTPUT, call=None, metadata=None,
+    tool_choice=None, error=None,
+)  # fmt: skip
+_TOOL: Final = KnownFields(
+    "uuid", "span_id", "timestamp", "working_start", "pending", "event", "type", "id", "function",
+    "arguments", "result", "truncated", "completed", "working_time", "agent", "agent_span_id", "failed",
+    "message_id", metadata=None, view=None, events=None, error=KnownFields("type", "message"), internal=None,
+)  # fmt: skip
 _USAGE: Final = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
@@ -81,6 +98,7 @@ def import_sample(runs: Runs, sample: dict[str, Any]) -> None:
     name = f"{sample.get('id')}-{sample.get('epoch', 1)}"
     run = runs.open(name, started_ms=iso_ms(sample.get("started_at")))
     run.missing("requests as they were sent")
+    run.check_fields("sample", sample, _SAMPLE)
     reading = _Reading(run)
     for number, event in enumerate(sample.get("events") or (), 1):
         run.attempt(None, reading.event, event, number)
@@ -103,8 +121,8 @@ class _Reading:
         self._children: dict[str, int] = {}
         self._told: dict[str, list[str]] = {}
         """By lane: the messages that its latest model call was given and gave."""
-        self._asked: set[str] = set()
-        """Tool calls that an answer asks for."""
+        self._asked: dict[str, Any] = {}
+        """Tool calls that an answer asks for, and with what."""
         self._answered: set[str] = set()
         """Tool calls whose result was told."""
 
@@ -147,15 +165,16 @@ class _Reading:
         run.check_fields("model", event, _MODEL)
         time_ms = iso_ms(event.get("timestamp"))
         given = [message for message in event.get("input") or () if isinstance(message, dict)]
+        for message in given:
+            run.check_fields("message", message, _MESSAGE)
         self._say(given, time_ms, lane)
         told = event.get("output")
         output: dict[str, Any] = told if isinstance(told, dict) else {}
         choices = output.get("choices") or [{}]
         message = choices[0].get("message") or {}
-        run.check_fields("message", message, _MESSAGE)
         text, reasoning = _parts(message.get("content"))
         tools = [_tool_request(call) for call in message.get("tool_calls") or ()]
-        self._asked.update(str(tool.id) for tool in tools)
+        self._asked.update((str(tool.id), tool.arguments) for tool in tools)
         failed = event.get("error") or output.get("error")
         self.turns.answer(
             str(event.get("uuid") or number),
@@ -181,7 +200,6 @@ class _Reading:
                 break
             shared += 1
         for message in given[shared:]:
-            self._run.check_fields("message", message, _MESSAGE)
             role, call_id = str(message.get("role") or "user"), message.get("tool_call_id")
             if role == "tool" and str(call_id) in self._asked:
                 if str(call_id) not in self._answered:
@@ -195,10 +213,13 @@ class _Reading:
         started_ms, ended_ms = iso_ms(event.get("timestamp")), iso_ms(event.get("completed"))
         if own_id not in self._asked:  # a solver called it, not a model
             self.turns.flush(lane)
-            self._asked.add(own_id)
+            self._asked[own_id] = event.get("arguments")
             run.tool_call(
                 own_id, str(event.get("function")), event.get("arguments"), time_ms=started_ms, lane=lane
             )
+        elif self._asked[own_id] != event.get("arguments"):
+            told = {"id": own_id, "arguments": event.get("arguments")}
+            run.note("called with other arguments", told, time_ms=started_ms, lane=lane)
         if event.get("pending") is not True:
             self._result(own_id, event.get("result"), event.get("error"), ended_ms, lane)
 

@@ -8,7 +8,7 @@ from reenact.errors import FormatError
 from reenact.importers.building import iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
-from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer, value_of
+from reenact.importers.spans import MESSAGE, Span, first_of, import_spans, messages_of, take_answer, value_of
 
 _KINDS: Final = (
     "GENERATION",
@@ -39,6 +39,12 @@ _USAGE: Final = {
     "cache_read_input_tokens": "cachedInputTokens",
     "input_cached_tokens": "cachedInputTokens",
 }
+
+_COUNTS: Final = frozenset({
+    *_USAGE, "total", "totalTokens", "unit", "inputCost", "outputCost", "totalCost", "input_tokens",
+    "output_tokens", "total_tokens", "cache_creation_input_tokens", "output_reasoning_tokens",
+    "input_audio_tokens", "output_audio_tokens", "prompt_tokens", "completion_tokens",
+})  # fmt: skip
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -101,8 +107,13 @@ def _span_of(told: dict[str, Any], trace: str | None) -> Span:
     )
     if span.kind == "model":
         span.model = str(first_of(told, "model", "providedModelName") or "unknown")
-        span.messages = messages_of(told.get("input"))
+        given = value_of(told.get("input"))
+        span.messages = messages_of(given)
+        is_wrapped = isinstance(given, dict) and "messages" in given
+        span.check_fields("input", given["messages"] if is_wrapped else given, MESSAGE)
         output = value_of(told.get("output"))
+        span.check_fields("output", output, MESSAGE)
+        span.check_fields("usage", first_of(told, "usageDetails", "usage"), _COUNTS)
         answer = output[-1] if isinstance(output, list) and output else output
         take_answer(span, {"role": "assistant", "content": answer} if isinstance(answer, str) else answer)
         span.usage = usage_counts(first_of(told, "usageDetails", "usage"), _USAGE) or usage_counts(

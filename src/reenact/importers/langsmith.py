@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import iso_ms
+from reenact.importers.building import KnownFields, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
-from reenact.importers.spans import Span, first_of, import_spans, messages_of, take_answer
+from reenact.importers.spans import MESSAGE, Span, first_of, import_spans, messages_of, take_answer
 
 _KNOWN: Final = frozenset({
     "id", "name", "run_type", "inputs", "outputs", "start_time", "end_time", "error", "trace_id",
@@ -21,6 +21,19 @@ _KNOWN: Final = frozenset({
     "inputs_preview", "outputs_preview", "s3_urls", "inputs_s3_urls", "outputs_s3_urls", "attachments",
     "share_token", "trace_tier", "ttl_seconds", "last_queued_at", "price_model_id", "thread_id",
 })  # fmt: skip
+
+_EXTRA: Final = KnownFields(
+    metadata=None, invocation_params=None, options=None, runtime=None, batch_size=None
+)
+_INPUTS: Final = KnownFields(
+    "messages", "contents", "input", "prompt", "prompts", "model", "temperature", "max_tokens", "stream",
+    "stop", "top_p", "tool_choice", tools=None, response_format=None, extra_headers=None,
+)  # fmt: skip
+_OUTPUTS: Final = KnownFields(
+    "generations", "messages", "run", "type", "id", "object", "created", "model", "system_fingerprint",
+    "service_tier", "role", "content", "text", choices=MESSAGE, message=MESSAGE, output=MESSAGE,
+    llm_output=None, usage=None, usage_metadata=None,
+)  # fmt: skip
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -81,6 +94,12 @@ def _span_of(told: dict[str, Any]) -> Span:
 
 def _fill_model(span: Span, told: dict[str, Any], inputs: Any, outputs: Any) -> None:
     extra = _object(told, "extra")
+    span.check_fields("extra", extra, _EXTRA)
+    span.check_fields("inputs", inputs, _INPUTS)
+    span.check_fields("outputs", outputs, _OUTPUTS)
+    for place, given in (("inputs", inputs), ("outputs", outputs)):
+        for name in ("messages", "generations") if isinstance(given, dict) else ():
+            span.check_fields(f"{place}.{name}", given.get(name), MESSAGE)
     metadata, params = _object(extra, "metadata"), _object(extra, "invocation_params")
     span.model = str(metadata.get("ls_model_name") or first_of(params, "model", "model_name") or "unknown")
     span.provider = str(metadata.get("ls_provider") or "unknown")

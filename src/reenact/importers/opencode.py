@@ -5,30 +5,34 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})
 _MESSAGE: Final = frozenset({"info", "parts"})
-_INFO: Final = frozenset({
-    "id", "sessionID", "role", "time", "parentID", "mode", "agent", "path", "cost", "tokens", "modelID",
-    "providerID", "finish", "model", "summary", "error", "system", "tools", "variant", "structured", "format",
-})  # fmt: skip
+_TOKENS: Final = KnownFields("input", "output", "reasoning", "total", cache=KnownFields("read", "write"))
+_INFO: Final = KnownFields(
+    "id", "sessionID", "role", "parentID", "mode", "agent", "cost", "modelID", "providerID", "finish",
+    "system", "variant", time=KnownFields("created", "completed"), path=KnownFields("cwd", "root"),
+    model=KnownFields("providerID", "modelID", "variant"), tokens=_TOKENS, summary=None, error=None,
+    tools=None, structured=None, format=None,
+)  # fmt: skip
 _PARTS: Final = frozenset({
     "text", "reasoning", "tool", "step-start", "step-finish", "file", "snapshot", "patch", "agent", "subtask",
     "compaction", "retry",
 })  # fmt: skip
-_PART: Final = frozenset({
-    "id", "sessionID", "messageID", "type", "text", "time", "metadata", "synthetic", "ignored", "tool",
-    "callID", "state", "snapshot", "reason", "cost", "tokens", "mime", "filename", "url", "source", "hash",
-    "files", "name", "prompt", "description", "agent", "auto", "attempt", "error", "command",
-})  # fmt: skip
-_STATE: Final = frozenset({
-    "status", "input", "output", "title", "metadata", "time", "error", "attachments", "raw",
-})  # fmt: skip
-_TOKENS: Final = frozenset({"input", "output", "reasoning", "cache", "total"})
+_PART: Final = KnownFields(
+    "id", "sessionID", "messageID", "type", "text", "synthetic", "ignored", "tool", "callID", "state",
+    "snapshot", "reason", "cost", "tokens", "mime", "filename", "url", "hash", "name", "prompt",
+    "description", "agent", "auto", "attempt", "command", time=KnownFields("start", "end", "created"),
+    metadata=None, source=None, files=None, error=None, model=None,
+)  # fmt: skip
+_STATE: Final = KnownFields(
+    "status", "input", "output", "title", "error", "raw", time=KnownFields("start", "end", "compacted"),
+    metadata=None, attachments=None,
+)  # fmt: skip
 _USAGE: Final = {"input": "inputTokens", "output": "outputTokens", "reasoning": "reasoningTokens"}
 
 

@@ -15,6 +15,7 @@ from reenact.errors import FormatError
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.spans import (
+    MESSAGE,
     Span,
     SpanKind,
     first_of,
@@ -44,6 +45,8 @@ _INDEXED: Final = re.compile(
     r"(?:message\.)?(?P<rest>.+)"
 )
 _CALL: Final = re.compile(r"tool_calls\.(?P<at>\d+)\.(?:tool_call\.)?(?:function\.)?(?P<rest>.+)")
+_MEMBERS: Final = frozenset({"role", "content", "name", "tool_call_id", "finish_reason"})
+_CALL_MEMBERS: Final = frozenset({"id", "type", "name", "arguments"})
 _KNOWN: Final = frozenset({
     "gen_ai.operation.name", "gen_ai.system", "gen_ai.provider.name", "gen_ai.request.model",
     "gen_ai.response.model", "gen_ai.response.id", "gen_ai.response.finish_reasons", "gen_ai.input.messages",
@@ -63,12 +66,29 @@ _KNOWN: Final = frozenset({
 
 
 _NUMBER: Final = re.compile(r"\.\d+\.")
-_SPAN: Final = frozenset({
-    "traceid", "spanid", "parentspanid", "tracestate", "flags", "name", "kind", "starttimeunixnano",
-    "endtimeunixnano", "attributes", "droppedattributescount", "events", "droppedeventscount", "links",
-    "droppedlinkscount", "status",
-})  # fmt: skip
+_ATTRIBUTE: Final = frozenset({"key", "value"})
+_EVENT: Final = frozenset({"timeunixnano", "name", "attributes", "droppedattributescount"})
+_FIELDS: Final = {
+    "request": frozenset({"resourcespans"}),
+    "resourceSpans": frozenset({
+        "resource", "scopespans", "instrumentationlibraryspans", "schemaurl", "deprecatedscopespans",
+    }),
+    "resource": frozenset({"attributes", "droppedattributescount", "entityrefs"}),
+    "scopeSpans": frozenset({"scope", "instrumentationlibrary", "spans", "schemaurl"}),
+    "scope": frozenset({"name", "version", "attributes", "droppedattributescount"}),
+    "span": frozenset({
+        "traceid", "spanid", "parentspanid", "tracestate", "flags", "name", "kind", "starttimeunixnano",
+        "endtimeunixnano", "attributes", "droppedattributescount", "events", "droppedeventscount", "links",
+        "droppedlinkscount", "status",
+    }),
+    "event": _EVENT,
+    "link": frozenset({"traceid", "spanid", "tracestate", "attributes", "droppedattributescount", "flags"}),
+    "status": frozenset({"code", "message", "deprecatedcode"}),
+}  # fmt: skip
 """Without underscores and capitals, which writers choose differently."""
+_VALUES: Final = frozenset({
+    "stringvalue", "boolvalue", "intvalue", "doublevalue", "arrayvalue", "kvlistvalue", "bytesvalue",
+})  # fmt: skip
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -101,7 +121,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         requests = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
     else:
         requests = [_whole_document(source, lost)]
-    import_spans(runs, (span for request in requests for span in _spans_of(request, lost)), lost)
+    about: list[tuple[str, Any]] = []
+    import_spans(
+        runs, [span for request in requests for span in _spans_of(request, lost, about)], lost, about
+    )
 
 
 def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
@@ -109,14 +132,65 @@ def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
     return {"resourceSpans": document} if isinstance(document, list) else document
 
 
-def _spans_of(request: Any, lost: Losses) -> Iterator[Span]:
+def _spans_of(request: Any, lost: Losses, about: list[tuple[str, Any]]) -> Iterator[Span]:
+    """Its spans; what resources and scopes say goes to *about*, once, and what is odd to the next span."""
+    odd = _odd_fields("request", request)
     for resource in _list(request, "resourceSpans", "resource_spans"):
+        odd += _odd_fields("resourceSpans", resource)
+        _note_about("resource", resource.get("resource"), odd, about)
         for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            odd += _odd_fields("scopeSpans", scope)
+            _note_about("scope", first_of(scope, "scope", "instrumentationLibrary"), odd, about)
             for span in _list(scope, "spans"):
                 try:
-                    yield _span_of(span)
+                    found = _span_of(span)
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     lost.append((f"a span cannot be read: {error}", None))
+                    continue
+                found.unknown, odd = [*odd, *found.unknown], []
+                yield found
+
+
+def _note_about(kind: str, told: Any, odd: list[str], about: list[tuple[str, Any]]) -> None:
+    if not isinstance(told, dict):
+        return
+    odd += [*_odd_fields(kind, told), *_odd_values(told.get("attributes"))]
+    details = {**told, "attributes": _attributes(told.get("attributes"))}
+    if (kind, details) not in about:
+        about.append((kind, details))
+
+
+def _odd_fields(place: str, told: Any) -> list[str]:
+    names = told if isinstance(told, dict) else ()
+    return [f"{place}.{name}" for name in names if _plain_name(name) not in _FIELDS[place]]
+
+
+def _odd_values(told: Any) -> list[str]:
+    """What is in attributes beside their names and values."""
+    odd: list[str] = []
+    for each in told if isinstance(told, list) else ():
+        if isinstance(each, dict):
+            odd += [f"attribute.{name}" for name in each if name not in _ATTRIBUTE]
+            odd += _odd_in_value(each.get("value"))
+    return odd
+
+
+def _odd_in_value(told: Any) -> list[str]:
+    odd: list[str] = []
+    for name, value in told.items() if isinstance(told, dict) else ():
+        kind = _plain_name(name)
+        if kind not in _VALUES:
+            odd.append(f"value.{name}")
+        elif kind in ("arrayvalue", "kvlistvalue") and isinstance(value, dict):
+            odd += [f"{name}.{each}" for each in value if each != "values"]
+            values = _list(value, "values")
+            odd += _odd_values(values) if kind == "kvlistvalue" else []
+            odd += [each for item in values for each in _odd_in_value(item)] if kind == "arrayvalue" else []
+    return odd
+
+
+def _plain_name(name: Any) -> str:
+    return str(name).replace("_", "").lower()
 
 
 def _list(told: Any, *names: str) -> list[Any]:
@@ -126,8 +200,12 @@ def _list(told: Any, *names: str) -> list[Any]:
 
 def _span_of(told: dict[str, Any]) -> Span:
     attributes = _attributes(told.get("attributes"))
-    odd = [f"span.{name}" for name in told if name.replace("_", "").lower() not in _SPAN]
+    odd = [*_odd_fields("span", told), *_odd_values(told.get("attributes"))]
+    odd += _odd_fields("status", told.get("status"))
+    for link in _list(told, "links"):
+        odd += [*_odd_fields("link", link), *_odd_values(link.get("attributes"))]
     for event in _list(told, "events"):
+        odd += [*_odd_fields("event", event), *_odd_values(event.get("attributes"))]
         _take_event(attributes, event)
     kind = _kind_of(attributes, str(told.get("name")))
     status = told.get("status") or {}
@@ -153,9 +231,16 @@ def _span_of(told: dict[str, Any]) -> Span:
         span.details = attributes
         span.unknown = odd
         return span
-    indexed = (name for name in attributes if name not in _KNOWN and _INDEXED.fullmatch(name) is None)
-    span.unknown = [*odd, *(f"attribute.{re.sub(_NUMBER, '.N.', name)}" for name in indexed)]
+    strange = (name for name in attributes if name not in _KNOWN and not _is_member(name))
+    span.unknown = [*span.unknown, *odd, *(f"attribute.{re.sub(_NUMBER, '.N.', name)}" for name in strange)]
     return span
+
+
+def _is_member(name: str) -> bool:
+    """Whether it is a known member of a message that is told member by member."""
+    found = _INDEXED.fullmatch(name)
+    call = _CALL.fullmatch(found["rest"]) if found else None
+    return found is not None and (call["rest"] in _CALL_MEMBERS if call else found["rest"] in _MEMBERS)
 
 
 def _kind_of(attributes: dict[str, Any], name: str) -> SpanKind:
@@ -194,6 +279,8 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
     )
     asked, said = _indexed_messages(attributes)
     told = value_of(attributes.get("gen_ai.input.messages"))
+    span.check_fields("gen_ai.input.messages", told, MESSAGE)
+    span.check_fields("gen_ai.output.messages", value_of(attributes.get("gen_ai.output.messages")), MESSAGE)
     span.messages = messages_of(told) if told is not None else asked
     system = value_of(attributes.get("gen_ai.system_instructions"))
     if system:
@@ -273,10 +360,9 @@ def _attributes(told: Any) -> dict[str, Any]:
 
 def _any_value(told: Any) -> Any:
     """A value of OTLP: an object whose one member names its type."""
-    if not isinstance(told, dict) or len(told) != 1:
-        return None
-    [(kind, value)] = told.items()
-    kind = kind.replace("_", "").lower()
+    named = {_plain_name(name): value for name, value in told.items()} if isinstance(told, dict) else {}
+    kind = next((name for name in named if name in _VALUES), "")
+    value: Any = named.get(kind)
     if kind == "intvalue":
         return int(value)
     if kind == "arrayvalue":

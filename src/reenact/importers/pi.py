@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
 
 _VERSIONS: Final = (1, 2, 3)
 _ENTRY: Final = frozenset({"type", "id", "parentId", "timestamp", "message"})
-_MESSAGE: Final = frozenset({
+_MESSAGE: Final = KnownFields(
     "role", "content", "api", "provider", "model", "usage", "stopReason", "errorMessage", "timestamp",
-    "responseId", "responseModel", "toolCallId", "toolName", "details", "isError", "command", "output",
-    "exitCode", "cancelled", "truncated", "fullOutputPath", "excludeFromContext", "summary", "fromId",
-    "tokensBefore", "customType", "display", "diagnostics",
-})  # fmt: skip
+    "responseId", "responseModel", "toolCallId", "toolName", "isError", "command", "output", "exitCode",
+    "cancelled", "truncated", "fullOutputPath", "excludeFromContext", "summary", "fromId", "tokensBefore",
+    "customType", "display", details=None, diagnostics=None,
+)  # fmt: skip
 _NOTED: Final = frozenset({
     "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message",
     "label", "session_info",
@@ -26,7 +26,10 @@ _BLOCK: Final = frozenset({
     "type", "text", "textSignature", "thinking", "thinkingSignature", "redacted", "id", "name", "arguments",
     "thoughtSignature",
 })  # fmt: skip
-_COUNTS: Final = frozenset({"input", "output", "cacheRead", "cacheWrite", "totalTokens", "cost", "reasoning"})
+_COUNTS: Final = KnownFields(
+    "input", "output", "cacheRead", "cacheWrite", "totalTokens", "reasoning", cost=KnownFields("input",
+    "output", "cacheRead", "cacheWrite", "total"),
+)  # fmt: skip
 _USAGE: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -106,7 +109,11 @@ class _Reading:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
             self._answer(line, own, message, time_ms, lane)
-        elif role == "toolResult":
+            return
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == "text":
+                self._run.check_fields("block", block, _BLOCK)
+        if role == "toolResult":
             self.turns.result(
                 str(message.get("toolCallId")),
                 _plain(content),

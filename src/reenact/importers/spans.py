@@ -5,15 +5,38 @@ Tracing tools name the same things differently; each importer turns its own into
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal
 
 import msgspec
 
-from reenact.importers.building import ModelTurn, RunBuilder, ToolRequest, text_of
+from reenact.importers.building import LEFT_OUT, KnownFields, ModelTurn, RunBuilder, ToolRequest, text_of
 from reenact.importers.importing import Runs
 from reenact.importers.source import read_value
 
+_FUNCTION: Final = KnownFields("name", "arguments", "parsed_arguments", "description")
+_CALL: Final = KnownFields(
+    "id", "type", "index", "name", "args", "arguments", "input", "parameters", "tool_call_id", "error",
+    function=_FUNCTION,
+)  # fmt: skip
+_PART: Final = KnownFields(
+    "type", "text", "content", "thinking", "reasoning", "id", "name", "args", "arguments", "input",
+    "parameters", "response", "result", "tool_use_id", "tool_call_id", "is_error", "index", "signature",
+    annotations=None, cache_control=None, function=_FUNCTION, image_url=None, source=None,
+)  # fmt: skip
+_OWN_FIELDS: Final = KnownFields(
+    "role", "type", "text", "name", "id", "tool_call_id", "finish_reason", "refusal", "status", "example",
+    "lc", "index", "audio", "reasoning_content", content=_PART, parts=_PART, tool_calls=_CALL,
+    invalid_tool_calls=None, additional_kwargs=None, response_metadata=None, usage_metadata=None,
+    artifact=None, function_call=None, annotations=None,
+)  # fmt: skip
+_WRAPPED: Final = KnownFields(*_OWN_FIELDS, **_OWN_FIELDS.inner, kwargs=_OWN_FIELDS, data=_OWN_FIELDS)
+MESSAGE: Final = KnownFields(
+    *_WRAPPED, **_WRAPPED.inner, message=_WRAPPED, generation_info=None, logprobs=None,
+    content_filter_results=None,
+)  # fmt: skip
+"""Messages in the forms of all tracing tools."""
 SpanKind = Literal["model", "tool", "other"]
 _MOST_NAMES: Final = 200
 
@@ -41,10 +64,34 @@ class Span(msgspec.Struct, kw_only=True):
     details: Any = None
     """Of a span that is neither: what it says of itself."""
     unknown: list[str] = []
+    left_out: list[str] = []
+
+    def check_fields(self, place: str, value: Any, known: AbstractSet[str]) -> None:
+        """Note what is in an object, or in each of a list, beyond what is *known*."""
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, list):
+                self.check_fields(place, each, known)
+            if not isinstance(each, dict):
+                continue
+            self.unknown = [*self.unknown, *(f"{place}.{name}" for name in sorted(each.keys() - known))]
+            inner_objects = known.inner_objects(place, each) if isinstance(known, KnownFields) else ()
+            for inner_place, inner, inner_known in inner_objects:
+                if inner_known is None:
+                    self.left_out = [*self.left_out, inner_place]
+                else:
+                    self.check_fields(inner_place, inner, inner_known)
 
 
-def import_spans(runs: Runs, spans: Iterable[Span], lost: Iterable[tuple[str, int | None]] = ()) -> None:
-    """One run per trace, each in the order in which things ended or, for calls of tools, began."""
+def import_spans(
+    runs: Runs,
+    spans: Iterable[Span],
+    lost: Iterable[tuple[str, int | None]] = (),
+    about: Sequence[tuple[str, Any]] = (),
+) -> None:
+    """One run per trace, each in the order in which things ended or, for calls of tools, began.
+
+    What the source says *about* all of them is noted in each.
+    """
     by_trace: dict[str, list[Span]] = {}
     for span in spans:
         by_trace.setdefault(span.trace_id, []).append(span)
@@ -56,6 +103,8 @@ def import_spans(runs: Runs, spans: Iterable[Span], lost: Iterable[tuple[str, in
         began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
         run = runs.open(trace_id, started_ms=began)
         run.missing("requests as they were sent", "what happened between the spans")
+        for kind, details in about:
+            run.note(kind, details)
         _Writing(run).write(found)
         for reason, line in losses:
             run.lose(reason, line)
@@ -86,6 +135,7 @@ class _Writing:
             run.tool_call(span.span_id, span.name, span.arguments, time_ms=span.started_ms)
             return
         run.unknown("", span.unknown)
+        run.missing(*(place + LEFT_OUT for place in span.left_out))
         if span.kind == "tool":
             result = span.result if span.error is None else span.error
             run.tool_result(span.span_id, result, is_error=span.error is not None, time_ms=span.ended_ms)

@@ -6,25 +6,27 @@ from contextlib import suppress
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses, read_value
 from reenact.importers.turns import TranscriptTurns
 
-_TRAJ: Final = frozenset({
-    "trajectory", "history", "info", "environment", "replay_config", "extra_data", "traj_id", "attempts",
-})  # fmt: skip
-_STEP: Final = frozenset({
-    "action", "observation", "response", "thought", "state", "execution_time", "messages", "query",
-    "extra_info", "tool_calls", "tool_call_ids", "thinking_blocks", "done", "exit_status", "submission",
-})  # fmt: skip
+_TRAJ: Final = KnownFields(
+    "trajectory", "history", "info", "traj_id", environment=None, replay_config=None, extra_data=None,
+    attempts=None,
+)  # fmt: skip
+_STEP: Final = KnownFields(
+    "action", "observation", "response", "thought", "execution_time", "tool_call_ids", "done", "exit_status",
+    "submission", state=None, extra_info=None, messages=None, query=None, thinking_blocks=None,
+    tool_calls=None,
+)  # fmt: skip
 _MINI: Final = frozenset({"info", "messages", "trajectory_format", "instance_id"})
-_MESSAGE: Final = frozenset({
-    "role", "content", "extra", "tool_calls", "tool_call_id", "name", "timestamp", "type", "output",
-    "call_id",
-    "object", "function_call", "provider_specific_fields", "reasoning_content", "thinking_blocks", "id",
-    "annotations", "status", "model", "created_at", "usage", "refusal",
-})  # fmt: skip
+_CALL: Final = KnownFields("id", "type", "index", function=KnownFields("name", "arguments"))
+_MESSAGE: Final = KnownFields(
+    "role", "content", "tool_call_id", "name", "timestamp", "type", "output", "call_id", "object",
+    "reasoning_content", "id", "status", "model", "created_at", "refusal", extra=None, tool_calls=_CALL,
+    function_call=None, provider_specific_fields=None, thinking_blocks=None, annotations=None, usage=None,
+)  # fmt: skip
 _USAGE: Final = {
     "prompt_tokens": "inputTokens",
     "completion_tokens": "outputTokens",

@@ -21,7 +21,7 @@ import yaml
 from yaml.composer import Composer
 
 from reenact.errors import FormatError
-from reenact.importers.building import RunBuilder
+from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
 from reenact.seams.http.message import Head, Pairs
@@ -33,14 +33,15 @@ _YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
 _ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
 _MEMBER: Final = re.compile(rb"^[^\s#-]", re.MULTILINE)
 _OTHER_PROTOCOLS: Final = ("grpc_interactions", "ws_interactions", "websocket_interactions")
-_TOP: Final = frozenset({*_INTERACTIONS, *_OTHER_PROTOCOLS, "version", "recorded_with", "metadata"})
+_TOP: Final = KnownFields(*_INTERACTIONS, *_OTHER_PROTOCOLS, "version", "recorded_with", metadata=None)
 _INTERACTION: Final = frozenset({"request", "response", "recorded_at"})
 _REQUEST: Final = frozenset({"method", "uri", "url", "body", "headers", "parsed_body"})
 _STORED: Final = frozenset({"string", "base64_string", "encoding"})
 _KINDS: Final = ("json", "text", "binary", "none")
-_RESPONSE: Final = frozenset(
-    {"body", "headers", "status", "parsed_body", "protocol", "http_version", "status_code", "url", "uri"}
-)
+_RESPONSE: Final = KnownFields(
+    "body", "headers", "parsed_body", "protocol", "http_version", "status_code", "url", "uri",
+    status=KnownFields("code", "message"),
+)  # fmt: skip
 
 
 _Numbered = list[tuple[int, int | None, Any]]
@@ -164,7 +165,7 @@ def load_yaml(text: bytes) -> Any:
 
     That takes half the time of composing nodes first, which is left for what is uncommon.
     """
-    loader = _Loader(text)  # type: ignore[call-arg]
+    loader = _Loader(text)
     try:
         return _build_of_events(loader)
     except _Uncommon:
