@@ -158,3 +158,47 @@ def test_each_trace_is_a_run(tmp_path):
     (tmp_path / "it.json").write_text(json.dumps(told))
     runs = imported(tmp_path, tmp_path / "it.json")
     assert sorted(Path(run.path).name for run in runs) == ["t0", "t1", "t2", "t3", "t4"]
+
+
+@pytest.mark.parametrize("name", ["otlp-genai", "otlp-openinference"])
+def test_of_protobuf_that_was_cut_off_the_spans_before_are_read(tmp_path, name):
+    """As many as are whole, with a loss; none of them half."""
+    data = (FIXTURES / f"{name}.pb").read_bytes()
+    [whole] = reenact.import_runs(FIXTURES / f"{name}.pb", tmp_path / "whole").runs
+    seen = set()
+    for size in range(len(data) - 1, 0, -97):
+        (tmp_path / "cut.pb").write_bytes(data[:size])
+        report = reenact.import_runs(tmp_path / "cut.pb", tmp_path / f"cut-{size}", format="otlp")
+        if report.runs:
+            [run] = report.runs
+            assert (report.verdict, "cut off" in run.losses[0].reason) == ("partly", True)
+            assert run.counts.model_calls <= whole.counts.model_calls
+            seen.add(run.counts.model_calls)
+        else:
+            assert report.verdict == "nothing"
+            assert "cut off" in report.failed[0].reason
+    assert len(seen) > 1
+    assert whole.losses == []
+
+
+def test_protobuf_and_json_tell_the_same_about_resources(tmp_path):
+    """What made the spans, and by which library."""
+    told = []
+    for name in ("otlp-genai.json", "otlp-genai.pb"):
+        [run] = reenact.import_runs(FIXTURES / name, tmp_path / name).runs
+        lines = Path(run.path, "events.jsonl").read_text().splitlines()
+        events = [json.loads(line) for line in lines]
+        told.append(
+            [each["data"]["details"] for each in events if each["data"].get("type") in ("resource", "scope")]
+        )
+    assert told[0] == told[1]
+    assert any("service.name" in str(each) for each in told[0])
+
+
+def test_a_field_of_tomorrow_in_protobuf_is_named(tmp_path):
+    """By its number."""
+    strange = b"\xfa\x01\x01x"  # number 31, one byte
+    data = (FIXTURES / "otlp-genai.pb").read_bytes()
+    (tmp_path / "it.pb").write_bytes(data + strange)
+    [run] = reenact.import_runs(tmp_path / "it.pb", tmp_path / "runs", format="otlp").runs
+    assert run.unknown["request.field 31"] == 1

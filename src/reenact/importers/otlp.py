@@ -111,12 +111,12 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if not source.head.lstrip().startswith((b"{", b"[")):
         requests: list[Any] = []
         try:
-            for request in _protobuf_requests(source.read()):
+            for request in _protobuf_requests(source.read(), lost):
                 requests.append(request)  # noqa: PERF402 — those before a broken one are kept
         except (ValueError, IndexError, struct.error) as error:
-            if not requests:
-                raise FormatError(f"no OTLP: {error}", file=source.name) from None
             lost.append((f"the rest is no OTLP: {error}", None))
+        if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
+            raise FormatError(lost[0][0].removeprefix("the rest is "), file=source.name)
     elif isinstance(source.first_line, dict):
         requests = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
     else:
@@ -125,6 +125,12 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     import_spans(
         runs, [span for request in requests for span in _spans_of(request, lost, about)], lost, about
     )
+
+
+def _scopes_of(requests: list[Any]) -> Iterator[dict[str, Any]]:
+    for request in requests:
+        for resource in request["resourceSpans"]:
+            yield from resource["scopeSpans"]
 
 
 def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
@@ -382,16 +388,25 @@ def _ms(nanoseconds: Any) -> float | None:
 # The wire format of protobuf, for the messages that matter here
 
 
-def _protobuf_requests(data: bytes) -> Iterator[dict[str, Any]]:
+class _CutOff(ValueError):
+    """The data ends inside of a field."""
+
+    def __init__(self, number: int, rest: bytes) -> None:
+        super().__init__("the data was cut off")
+        self.number = number
+        self.rest = rest
+
+
+def _protobuf_requests(data: bytes, lost: Losses) -> Iterator[dict[str, Any]]:
     """One request, or many, each behind its length in four bytes."""
     if data[:1] != b"\n" or _is_framed(data):
         place = 0
         while place < len(data):
             [size] = struct.unpack_from(">I", data, place)
-            yield _request(data[place + 4 : place + 4 + size])
+            yield _request(data[place + 4 : place + 4 + size], lost)
             place += 4 + size
         return
-    yield _request(data)
+    yield _request(data, lost)
 
 
 def _is_framed(data: bytes) -> bool:
@@ -416,7 +431,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         else:
             raise ValueError(f"a field of kind {kind}")
         if place > len(data):
-            raise ValueError("the data was cut off")
+            raise _CutOff(number, value if kind == 2 else b"")
         yield number, value
 
 
@@ -424,7 +439,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if place >= len(data) or shift > 63:
-            raise ValueError("the data was cut off")
+            raise _CutOff(0, b"")
         byte = data[place]
         value |= (byte & 0x7F) << shift
         place, shift = place + 1, shift + 7
@@ -432,21 +447,58 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             return value, place
 
 
-def _request(data: bytes) -> dict[str, Any]:
-    return {"resourceSpans": [_resource_spans(value) for number, value in _fields(data) if number == 1]}
+def _request(data: bytes, lost: Losses) -> dict[str, Any]:
+    fields = list(_fields_before_cut(data, lost))
+    found = [_resource_spans(value, lost) for number, value in fields if number == 1]
+    return {"resourceSpans": found, **_strange(fields, 1)}
 
 
-def _resource_spans(data: bytes) -> dict[str, Any]:
-    return {"scopeSpans": [_scope_spans(value) for number, value in _fields(data) if number == 2]}
+def _resource_spans(data: bytes, lost: Losses) -> dict[str, Any]:
+    fields = list(_fields_before_cut(data, lost))
+    resource = next((_resource(value) for number, value in fields if number == 1), None)
+    found = [_scope_spans(value, lost) for number, value in fields if number == 2]
+    return {"resource": resource, "scopeSpans": found, **_strange(fields, 3)}
 
 
-def _scope_spans(data: bytes) -> dict[str, Any]:
-    return {"spans": [_protobuf_span(value) for number, value in _fields(data) if number == 2]}
+def _scope_spans(data: bytes, lost: Losses) -> dict[str, Any]:
+    fields = list(_fields_before_cut(data, lost, 2))
+    scope = next((_scope(value) for number, value in fields if number == 1), None)
+    found = [_protobuf_span(value) for number, value in fields if number == 2]
+    return {"scope": scope, "spans": found, **_strange(fields, 3)}
+
+
+def _strange(fields: list[tuple[int, Any]], last_known: int) -> dict[str, None]:
+    """Fields that no version of the format has which is known here, by their numbers."""
+    return {f"field {number}": None for number, _ in fields if number > last_known}
+
+
+def _resource(data: bytes) -> dict[str, Any]:
+    fields = list(_fields(data))
+    return {"attributes": [_key_value(value) for at, value in fields if at == 1], **_strange(fields, 3)}
+
+
+def _scope(data: bytes) -> dict[str, Any]:
+    fields = list(_fields(data))
+    names = {number: value.decode("utf-8", "replace") for number, value in fields if number in (1, 2)}
+    told = {"name": names.get(1, ""), "attributes": [_key_value(value) for at, value in fields if at == 3]}
+    return {**told, **({"version": names[2]} if 2 in names else {}), **_strange(fields, 4)}
+
+
+def _fields_before_cut(data: bytes, lost: Losses, whole: int = 0) -> Iterator[tuple[int, Any]]:
+    """Its fields; where it was cut off the last one as far as it goes, but not one that must be *whole*."""
+    try:
+        yield from _fields(data)
+    except _CutOff as cut:
+        if not lost:
+            lost.append((f"the rest is no OTLP: {cut}", None))
+        if cut.number not in (0, whole) and cut.rest:
+            yield cut.number, cut.rest
 
 
 def _protobuf_span(data: bytes) -> dict[str, Any]:
-    span: dict[str, Any] = {"attributes": [], "events": []}
-    for number, value in _fields(data):
+    fields = list(_fields(data))
+    span: dict[str, Any] = {"attributes": [], "events": [], **_strange(fields, 16)}
+    for number, value in fields:
         if number in (1, 2):
             span["traceId" if number == 1 else "spanId"] = value.hex()
         elif number == 5:
@@ -470,7 +522,8 @@ def _protobuf_span(data: bytes) -> dict[str, Any]:
 def _span_event(data: bytes) -> dict[str, Any]:
     fields = list(_fields(data))
     name = next((value.decode("utf-8", "replace") for number, value in fields if number == 2), "")
-    return {"name": name, "attributes": [_key_value(value) for number, value in fields if number == 3]}
+    found = [_key_value(value) for number, value in fields if number == 3]
+    return {"name": name, "attributes": found, **_strange(fields, 4)}
 
 
 def _key_value(data: bytes) -> dict[str, Any]:
