@@ -16,6 +16,9 @@ What the agent's own tools raised during a run is a recorded value, not one of t
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -84,3 +87,22 @@ class CheckFailed(ReenactError):
 
 class UsageError(ReenactError):
     """reenact was asked something it cannot do; the message says what to do instead."""
+
+
+@contextmanager
+def relabel_errors(copy: str, label: str) -> Iterator[None]:
+    """Errors that name *copy* name *label* instead."""
+    try:
+        yield
+    except FormatError as error:
+        error.file = error.file and error.file.replace(copy, label)
+        error.reason = error.reason.replace(copy, label)
+        raise
+    except ReenactError as error:
+        told, *rest = error.args
+        error.args = str(told).replace(copy, label), *rest
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = os.fsdecode(error.filename).replace(copy, label)
+        raise

@@ -193,60 +193,120 @@ def test_help_and_version_import_nothing_slow(argument):
 
 
 ON_A_PATH = {
+    "checkout": ["PATH", "-o", "out"],
     "convert": ["PATH", "--to", "trace"],
     "diff": ["PATH", "PATH"],
+    "disclose": ["PATH", "2", "--field", "data.tool", "--seal", "PATH"],
+    "export": ["PATH", "--to", "atif", "-o", "out"],
+    "files": ["PATH"],
+    "fork": ["PATH", "-o", "out", "--at", "2", "--", "true"],
     "hash": ["PATH"],
+    "import": ["PATH", "-o", "out"],
+    "index": ["PATH", "-o", "out"],
+    "ls": ["PATH"],
+    "pack": ["PATH", "-o", "runs.pack"],
+    "prove": ["PATH", "2", "--seal", "PATH"],
+    "prune": ["PATH", "--keep", "1"],
     "publish": ["PATH", "-o", "out"],
+    "pull": ["PATH", "out"],
+    "push": ["PATH", "file://CWD/stored"],
+    "query": ["select 1", "PATH"],
     "recover": ["PATH"],
     "replay": ["PATH", "--", "true"],
+    "seal": ["PATH", "--key", "PATH"],
+    "shadow": ["PATH", "-o", "out", "--", "true"],
     "show": ["PATH"],
     "stats": ["PATH"],
     "test": ["PATH"],
+    "update": ["PATH", "--", "true"],
     "validate": ["PATH"],
     "verify": ["PATH"],
     "view": ["PATH", "--no-open"],
 }
-
+RUNS_ALL = """
+import contextlib, io, json, sys
+from reenact.cli import main
+for line in sys.stdin:
+    words, out, err = json.loads(line), io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(words)
+    out.flush(), err.flush()
+    print(json.dumps([status, out.buffer.getvalue().decode(), err.buffer.getvalue().decode()]))
+"""
 
 # Root may read everything, unless it gives that up.
 WITH_LESS_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
-def run_on(path, verb, cwd, before=()):
-    words = [path if word == "PATH" else word for word in ON_A_PATH[verb]]
-    return subprocess.run(
-        [*before, *commands.command(verb, *words)],
+def run_all_on(path, cwd, before=(), verbs=tuple(ON_A_PATH)):
+    """Every verb on *path*, all in one process: by verb what came, as status, stdout and stderr."""
+    words = {
+        verb: [word.replace("PATH", path).replace("CWD", str(cwd)) for word in ON_A_PATH[verb]]
+        for verb in verbs
+    }
+    done = subprocess.run(
+        [*before, sys.executable, "-c", RUNS_ALL],
+        input="\n".join(json.dumps([verb, *words[verb]]) for verb in verbs),
         cwd=cwd,
         env=commands.ENVIRONMENT,
         capture_output=True,
         text=True,
-        timeout=60,
-        check=False,
+        timeout=100,
+        check=True,
     )
+    return dict(zip(verbs, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
-@pytest.mark.parametrize("verb", ON_A_PATH)
-def test_a_missing_path_is_named_alike(verb, tmp_path):
+def test_a_missing_path_is_named_alike(tmp_path):
     """As it was typed, in the system's words, and the exit status is 2."""
-    done = run_on("runs/nowhere", verb, tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("reenact: runs/nowhere: No such file or directory")
-    assert done.stderr.count("\n") == 1
+    for verb, (status, out, err) in run_all_on("runs/nowhere", tmp_path).items():
+        assert err.startswith("reenact: runs/nowhere: No such file or directory"), (verb, err)
+        assert (status, out, err.count("\n")) == (2, "", 1), (verb, err)
+    assert {each.name for each in tmp_path.iterdir()} <= {"out"}  # with the lock of an index
 
 
-@pytest.mark.skipif(bool(WITH_LESS_RIGHTS) and not shutil.which("setpriv"), reason="root may read everything")
-@pytest.mark.parametrize("verb", ON_A_PATH)
-def test_a_path_that_may_not_be_read_is_named_alike(verb, tmp_path):
-    """The path, then the system's words, and the exit status is 2."""
-    closed = tmp_path / "closed"
-    if verb in ("hash", "validate"):
-        closed.touch(mode=0)
-    else:
-        closed.mkdir(mode=0)
-    done = run_on("closed", verb, tmp_path, WITH_LESS_RIGHTS)
-    assert done.returncode == 2, done.stderr
-    assert re.match(r"reenact: closed(/\S+)?: Permission denied", done.stderr), done.stderr
-    assert done.stderr.count("\n") == 1
+needs_rights = pytest.mark.skipif(
+    bool(WITH_LESS_RIGHTS) and not shutil.which("setpriv"), reason="root may read everything"
+)
+
+
+@needs_rights
+def test_a_path_that_may_not_be_read_is_named_alike(tmp_path):
+    """The path, then the system's words, and the exit status is 2: of a folder, and of a file."""
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "file").touch(mode=0)
+    folder = run_all_on("closed", tmp_path, WITH_LESS_RIGHTS)
+    for verb, (status, _, err) in folder.items():
+        assert re.match(r"reenact: closed(/\S+)?: Permission denied", err), (verb, err)
+        assert (status, err.count("\n")) == (2, 1), (verb, err)
+    verbs = ("convert", "diff", "hash", "import", "index", "publish", "query", "show", "validate", "verify")
+    for verb, (status, _, err) in run_all_on("file", tmp_path, WITH_LESS_RIGHTS, verbs).items():
+        assert (status, err) == (2, "reenact: file: Permission denied\n"), (verb, err)
+
+
+@needs_rights
+def test_a_run_with_a_file_that_may_not_be_read_is_named_alike(tmp_path):
+    """It is the file that is named, by the path that was typed, and never the output."""
+    with reenact.capture(tmp_path / "runs" / "one"):
+        pass
+    (tmp_path / "runs" / "one" / "events.jsonl").chmod(0)
+    others = ("hash", "ls", "prune", "pull", "seal", "test")
+    verbs = tuple(verb for verb in ON_A_PATH if verb not in (*others, "disclose", "import", "prove", "view"))
+    for verb, (status, _, err) in run_all_on("runs/one", tmp_path, WITH_LESS_RIGHTS, verbs).items():
+        assert err.startswith("reenact: runs/one/events.jsonl: Permission denied"), (verb, err)
+        assert (status, err.count("\n")) == (2, 1), (verb, err)
+
+
+def test_a_file_where_a_capture_is_wanted_is_named_alike(tmp_path):
+    """It is called what it is, and the exit status is 2; nothing is said of files that nobody named."""
+    (tmp_path / "notes").write_text("hello\n")
+    verbs = tuple(verb for verb in ON_A_PATH if verb != "test")
+    for verb, (status, _, err) in run_all_on("notes", tmp_path, verbs=verbs).items():
+        assert re.match(r"reenact: notes(:1)?: \S", err), (verb, err)
+        assert (status, err.count("\n")) == (2, 1), (verb, err)
+    verbs = ("checkout", "files", "fork", "recover", "replay", "update")
+    for verb, (_, _, err) in run_all_on("notes", tmp_path, verbs=verbs).items():
+        assert err == "reenact: notes: Not a directory; name a capture directory\n", verb
 
 
 def test_what_is_printed_can_be_pasted():

@@ -151,7 +151,7 @@ def test_a_damaged_capture_is_refused_before_anything_runs(ending, tmp_path):
     (damaged / "events.jsonl").write_text((damaged / "events.jsonl").read_text().replace("lamp", "lump"))
     done = run("replay", "damaged", "--", "touch", "started", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"reenact: {damaged}/events.jsonl: the events are not those")
+    assert done.stderr.startswith("reenact: damaged/events.jsonl: the events are not those")
     assert not (tmp_path / "started").exists()
 
 

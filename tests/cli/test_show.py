@@ -377,7 +377,13 @@ def test_a_run_being_recorded_is_followed_to_its_end(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [["--at", "2", "--play"], ["--speed", "2"], ["--play", "--speed", "-1"], ["--filter", "color:red"]],
+    [
+        ["--at", "2", "--play"],
+        ["--speed", "2"],
+        ["--play", "--speed", "-1"],
+        ["--filter", "color:red"],
+        ["--at", "2", "--filter", "error"],
+    ],
 )
 def test_options_that_contradict_are_wrong_usage(path, options, capsys):
     """In one line."""
@@ -411,7 +417,18 @@ def test_one_of_a_folder_must_be_named(tmp_path):
     assert (done.returncode, done.stderr) == (3, "reenact: runs: is a folder of runs; name one of them\n")
 
 
-@pytest.mark.parametrize("term", ["colour:red", "kinds:tool", "tool-name:x", "state:eror", "state:ok,eror"])
+@pytest.mark.parametrize(
+    "term",
+    [
+        "colour:red",
+        "kinds:tool",
+        "tool-name:x",
+        "state:eror",
+        "state:ok,eror",
+        "kind:nonsense",
+        "!kind:tool,x*",
+    ],
+)
 def test_unknown_filters_are_refused(term, tmp_path):
     """Nothing found and nothing to be found are two things."""
     with reenact.capture(tmp_path / "run"):
@@ -419,6 +436,22 @@ def test_unknown_filters_are_refused(term, tmp_path):
     done = run("show", "run", "--filter", term, cwd=tmp_path)
     assert done.returncode == 3
     assert "use one of" in done.stderr
+
+
+@pytest.mark.parametrize("how", [[], ["--json"], ["--play", "--speed", "0"], ["--follow"]])
+def test_the_kinds_there_are_may_be_absent_and_those_of_a_run_count(how, tmp_path, capsys):
+    """A run that has no such step shows none; a value from a source of the user's own is a kind as well."""
+    with reenact.capture(tmp_path / "run") as run:
+        run.context.record_nondeterministic("dice", "roll", 4)
+    for term, shown in [("kind:rng", False), ("kind:dice", True), ("kind:d?c*", True)]:
+        assert main(["show", str(tmp_path / "run"), "--filter", term, *how]) == 0
+        assert ("roll" in capsys.readouterr().out) is shown
+    assert main(["show", str(tmp_path / "run"), "--filter", "kind:dise", *how]) == 3
+    assert capsys.readouterr() == (
+        "",
+        "reenact: --filter kind: unknown kind 'dise'; use one of tool, model, state, network, process, "
+        "clock, rng, message, plan, verification, error, dice\n",
+    )
 
 
 def test_one_event_of_a_long_run_is_read_alone(tmp_path, monkeypatch):

@@ -33,9 +33,9 @@ from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens
 from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.store.remote import find_local, local_run, relabel_errors, remote_name
+from reenact.store.remote import find_local, local_run, remote_name
 from reenact.suite.settings import Price
 from reenact.trace.sources.capture import CaptureSource, EventsSource
 from reenact.trace.sources.replay_log import ReplayLogSource

@@ -32,6 +32,11 @@ from reenact.trace.sources.source import RunSource
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
 STATES: Final[tuple[State, ...]] = ("ok", "error", "cancelled", "open")
+KINDS: Final = (
+    *("tool", "model", "state", "network", "process", "clock", "rng"),
+    *("message", "plan", "verification", "error"),
+)
+"""The kinds of steps there are; a capture may hold values from sources of its own besides."""
 _OPEN: Final = 3
 MAX_COLUMNS: Final = 64
 """Calls beyond so many at once share the last column."""
@@ -244,6 +249,14 @@ def parse_terms(texts: Iterable[str]) -> tuple[Term, ...]:
     """All terms of a filter; those that need no text come first, because they are judged at once."""
     terms = [Term.parse(text) for text in texts]
     return tuple(sorted(terms, key=lambda term: term.key == "text"))
+
+
+def refuse_unknown_kinds(terms: Iterable[Term], index: StepIndex) -> None:
+    """Raise :class:`UsageError` for a kind that there is neither at all nor in the run, read to its end."""
+    there = dict.fromkeys((*KINDS, *index.kinds))
+    for value in (value for term in terms if term.key == "kind" for value in term.values):
+        if not any(fnmatchcase(kind, value) for kind in there):
+            raise UsageError(f"--filter kind: unknown kind {value!r}; use one of {', '.join(there)}")
 
 
 def _is_kind(index: StepIndex, place: int, value: str) -> bool:

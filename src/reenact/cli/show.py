@@ -14,7 +14,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
 from reenact.analysis.fork_tree import fork_tree
-from reenact.analysis.index import Term, parse_terms
+from reenact.analysis.index import Term, parse_terms, refuse_unknown_kinds
 from reenact.analysis.steps import RunStep
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs, name_runs
@@ -65,8 +65,8 @@ def command(
     TERM is kind:K, tool:T, name:N, task:N, state:S or text:T; * stands for anything, a comma for or, and !
     before it turns it round. "error" alone is state:error, any other word is looked for in the recorded text.
     """
-    _refuse_contradictions(seq=seq, follow=follow, play=play, speed=speed)
     terms = parse_terms(filters)
+    _refuse_contradictions(seq=seq, terms=terms, follow=follow, play=play, speed=speed)
     if is_folder_of_runs(path):
         if seq is not None or terms or follow or play:
             raise UsageError(f"{path}: is a folder of runs; name one of them")
@@ -132,7 +132,11 @@ def _list_runs(folder: str, *, as_json: bool) -> int:
     return status
 
 
-def _refuse_contradictions(*, seq: int | None, follow: bool, play: bool, speed: float | None) -> None:
+def _refuse_contradictions(
+    *, seq: int | None, terms: tuple[Term, ...], follow: bool, play: bool, speed: float | None
+) -> None:
+    if seq is not None and terms:
+        raise UsageError("--at shows one event; leave out --filter")
     if seq is not None and (follow or play):
         raise UsageError("--at shows one event; leave out --follow and --play")
     if speed is not None and not play:
@@ -165,7 +169,7 @@ class _Showing:
 
     def write_text(self, write: Callable[[TextLine], None]) -> None:
         header = self.artifact.header()
-        read_whole(self.artifact, progress_bar)
+        self._read_whole()
         counts = self.artifact.counts()
         for line in header_lines(header, counts):
             write(line)
@@ -182,7 +186,7 @@ class _Showing:
         """One object, written while it is read."""
         write = sys.stdout.write
         head = safe_json(msgspec.to_builtins(self.artifact.header()))
-        read_whole(self.artifact, progress_bar)
+        self._read_whole()
         write(f'{head[:-2]},\n  "calls": [')
         for step in self._steps():
             row = safe_json(msgspec.to_builtins(step), indent=None)
@@ -192,10 +196,16 @@ class _Showing:
             end["problem"] = str(self.problem)
         write(f"\n  ],{safe_json(end)[1:]}\n")
 
+    def _read_whole(self) -> None:
+        read_whole(self.artifact, progress_bar)
+        refuse_unknown_kinds(self._terms, self.artifact.rows)
+
     def play(self, written: Callable[[StepMoment], str] | None, *, follow: bool, speed: float) -> None:
         """Write each moment as it comes, or when its time comes."""
         header = self.artifact.header()
         write = printer()
+        if not header.is_open:  # what is still being recorded may have any kind yet
+            self._read_whole()
         if written is None:
             self.artifact.index(seconds=0)
             for line in header_lines(header, self.artifact.counts()):

@@ -78,9 +78,7 @@ def _judge_path(path: str, capsule: Capsule, policy: Policy | None) -> Iterator[
     if path == "-":
         yield from validate_stream(sys.stdin.buffer, "-", capsule, policy=policy)
     elif Path(path).is_dir():
-        files = sorted(
-            str(file) for file in Path(path).rglob("*") if file.suffix in _SUFFIXES and file.is_file()
-        )
+        files = sorted(_files_below(path))
         if not files:
             raise FormatError(f"holds no file that ends in {' or '.join(_SUFFIXES)}", file=path)
         yield from _judge_all(files, capsule, policy)
@@ -88,6 +86,15 @@ def _judge_path(path: str, capsule: Capsule, policy: Policy | None) -> Iterator[
         with Path(path).open("rb") as stream:
             judged = validate_stream(stream, path, capsule, policy=policy)
             yield from _with_progress(judged, stream, "validating")
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    def stop(error: OSError) -> None:  # os.walk passes over what it may not enter
+        raise error
+
+    for parent, _, names in os.walk(folder, onerror=stop):
+        files = (Path(parent, name) for name in names if Path(name).suffix in _SUFFIXES)
+        yield from (str(file) for file in files if file.is_file())
 
 
 class _Records:

@@ -33,11 +33,11 @@ from reenact.corpus.tables import (
     arrow_schema,
     read_source,
 )
-from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion, UsageError
+from reenact.errors import FormatError, ReenactError, StoreError, UnknownVersion, UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import TEMP_PREFIX, unwritable, write_whole
 from reenact.store.objects import address_in
-from reenact.store.remote import is_remote, list_remote, local_path, relabel_errors, remote_name
+from reenact.store.remote import is_remote, list_remote, local_path, remote_name
 from reenact.workers import map_batches, worker_count
 
 LOCK: Final = "index.lock"
@@ -347,7 +347,9 @@ def find_sources(roots: Iterable[CorpusRoot]) -> Iterator[CorpusSource]:
     """Every run, replay receipt and test result in *roots*, each under the name that the user knows it by."""
     seen: set[str] = set()
     for root in roots:
-        for source in _sources_in(root):
+        with relabel_errors(root.path, root.name):
+            found = list(_sources_in(root))
+        for source in found:
             if source.path not in seen:
                 seen.add(source.path)
                 yield source

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import msgspec
 
 from reenact.check.artifact import verify
 from reenact.check.kinds import find_runs
-from reenact.errors import DigestMismatch, FormatError, StoreError, UsageError
+from reenact.errors import DigestMismatch, FormatError, StoreError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import open_temp, sync_folder, unwritable
 from reenact.store.forked import MAX_GENERATIONS
@@ -20,6 +22,9 @@ from reenact.store.objects import ObjectStore, address_in, files_of
 from reenact.store.pack import PackWriter
 from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
 from reenact.store.rundir import MANIFEST, RunDir, RunState, build_folder
+
+_STORED: Final = "name a pack, or an address such as s3://BUCKET/FOLDER"
+_SHOWN: Final = "reenact show lists the runs in a folder"
 
 
 class StoredRun(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,9 +75,9 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
     A run that is there already is left alone. One of the same name that is another run is a problem of the
     report: nothing is ever replaced.
     """
+    found = [(name, path) for root in runs for name, path in _captures(Path(root))]
     store = ObjectStore(to, is_written=True)
     store.check()
-    found = [(name, path) for root in runs for name, path in _captures(Path(root))]
     # A fork comes behind its parent, without which nobody can read it.
     found.sort(key=lambda each: len(_parents_of(each[1])))
     report = PushReport(to, [], [], [], 0)
@@ -123,7 +128,7 @@ def _captures(root: Path) -> Iterator[tuple[str, Path]]:
     """Each capture in *root* with its name below the address: a capture itself by its own name."""
     for path in find_runs([str(root)]):
         if not path.is_dir() or not RunDir(path).is_capture:
-            raise UsageError(f"{path}: is no capture; make one of it with: reenact import")
+            raise StoreError(f"{path}: is no capture; make one of it with: reenact import")
         yield path.absolute().name if path == root else path.relative_to(root).as_posix(), path
 
 
@@ -238,7 +243,8 @@ def _pack_into(
             with os.fdopen(fd, "wb") as stream, progress_bar(len(found), "packing") as progress:
                 writer = PackWriter(stream)
                 for run, path in found:
-                    unpacked_bytes += writer.add(run, path, files_of(path))
+                    with _name_unreadable():
+                        unpacked_bytes += writer.add(run, path, files_of(path))
                     progress(1)
                 writer.close()
                 stream.flush()
@@ -254,7 +260,25 @@ def _pack_into(
     return PackingReport(name, len(found), target.stat().st_size, unpacked_bytes)
 
 
+@contextmanager
+def _name_unreadable() -> Iterator[None]:
+    """That a file of a run may not be read is no fault of the pack that is written."""
+    try:
+        yield
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        raise StoreError(f"{error.filename}: {error.strerror}") from error
+
+
 def _list(source: str | Path) -> list[RemoteRun]:
-    if not is_remote(source) and address_in(source) is None:
+    if is_remote(source) or address_in(source) is not None:
+        return list_remote(source)
+    if "://" in str(source):
         ObjectStore(str(source))  # says that it is none
-    return list_remote(source)
+    path = Path(source)
+    if not path.exists():
+        raise StoreError(f"{path}: No such file or directory; {_STORED}")
+    with os.scandir(path) if path.is_dir() else path.open("rb"):
+        pass  # raises where it may not be read
+    raise StoreError(f"{path}: is no address and no pack; {_SHOWN if path.is_dir() else _STORED}")

@@ -354,7 +354,7 @@ def _captures_in(given: str | Path) -> list[tuple[str, str]]:
     if not path.is_dir():
         if not path.exists():
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
-        raise UsageError(f"{path}: is no capture and no folder of captures")
+        raise StoreError(f"{path}: is no capture and no folder of captures")
     manifests = sorted(path.rglob("manifest.json"))
     runs = [
         file.parent

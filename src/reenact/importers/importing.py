@@ -319,12 +319,12 @@ class _Job:
             self._add(path, path.name, importer, self._out if is_alone else self._place(path.name))
         elif path.is_dir():
             self._find_below(path, self._out if is_alone else self._place(path.name))
-        else:
+        elif not self._has_failed(path):
             self.failed.append(SkippedSource(str(path), _unrecognised(path)))
 
     def _find_below(self, folder: Path, out: Path) -> None:
         before = len(self._found)
-        for parent, folders, files in os.walk(folder):
+        for parent, folders, files in os.walk(folder, onerror=self._note_unreadable):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
             for name in list(folders):
                 path = Path(parent, name)
@@ -356,8 +356,15 @@ class _Job:
                 return self._chosen[0]
             return next((each for each in asked if _is_recognised(each, source)), None)
         except OSError as error:
-            self.failed.append(SkippedSource(name, f"cannot be read: {error.strerror}"))
+            self._note_unreadable(OSError(error.errno, error.strerror, str(path)))
             return None
+
+    def _has_failed(self, source: Path) -> bool:
+        return any(each.source == str(source) for each in self.failed)
+
+    def _note_unreadable(self, error: OSError) -> None:
+        if not self._has_failed(Path(error.filename)):
+            self.failed.append(SkippedSource(str(error.filename), str(error.strerror)))
 
     def _place(self, below: str, out: Path | None = None) -> Path:
         """A folder of its own for a source of that name."""

@@ -75,6 +75,8 @@ def find_inside(root: Path, name: str) -> int | None:
         os.close(file)
         raise OSError("not a regular file")
     except OSError as error:
+        if isinstance(error, NotADirectoryError) and not root.is_dir():
+            raise StoreError(f"{root}: {error.strerror}; name a capture directory") from error
         path = inside(root, name)  # says which part is a link, where one is
         if isinstance(error, FileNotFoundError):
             return None

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import msgspec
 
 from reenact.canonical import JsonValue, is_digest
-from reenact.errors import DigestMismatch, FormatError, StoreError
+from reenact.errors import DigestMismatch, FormatError, StoreError, relabel_errors
 from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
 from reenact.formats.event import read_head
 from reenact.store.rundir import RunDir, RunState
@@ -295,19 +295,20 @@ class CaptureReader(EventReader):
         RunDir.open(Path(path))  # what is wrong with it is said of the path as it was given
         # Blobs are read later, when the agent may have gone to another directory.
         run = RunDir(Path(path).absolute())
-        if run.state is RunState.OPEN:
-            raise StoreError(f"{run.path}: the run is still being recorded")
-        if run.state is RunState.INTERRUPTED:
-            remedy = f"complete it with: reenact recover {run.path}"
-            raise StoreError(f"{run.path}: the run was interrupted; {remedy}")
-        self.manifest: CaptureManifest = read_manifest(
-            run.read_manifest(), file=str(run.path / "manifest.json")
-        )
-        super().__init__(run)
-        digest = "sha256:" + sha256(self._bytes).hexdigest()
-        if digest != self.manifest.integrity.eventsHash or len(self) != self.manifest.eventCount:
-            with run.open_events() as stream:  # says what is wrong
-                verify_events(stream, self.manifest, file=self.events_file)
+        with relabel_errors(str(run.path), str(path)):
+            if run.state is RunState.OPEN:
+                raise StoreError(f"{run.path}: the run is still being recorded")
+            if run.state is RunState.INTERRUPTED:
+                remedy = f"complete it with: reenact recover {run.path}"
+                raise StoreError(f"{run.path}: the run was interrupted; {remedy}")
+            self.manifest: CaptureManifest = read_manifest(
+                run.read_manifest(), file=str(run.path / "manifest.json")
+            )
+            super().__init__(run)
+            digest = "sha256:" + sha256(self._bytes).hexdigest()
+            if digest != self.manifest.integrity.eventsHash or len(self) != self.manifest.eventCount:
+                with run.open_events() as stream:  # says what is wrong
+                    verify_events(stream, self.manifest, file=self.events_file)
 
 
 def verify_events(stream: BinaryIO, manifest: CaptureManifest, *, file: str) -> None:

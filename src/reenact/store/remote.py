@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from reenact.errors import FormatError, ReenactError, StoreError
+from reenact.errors import StoreError, relabel_errors
 from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ADDRESS, ObjectStore, address_in
 from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
@@ -301,24 +301,6 @@ def local_files(path: str | Path) -> Iterator[Path]:
         relabel_errors(temp, place.label),
     ):
         yield place.fetch_files(Path(temp))
-
-
-@contextmanager
-def relabel_errors(copy: str, label: str) -> Iterator[None]:
-    """Errors that name *copy* name *label* instead."""
-    try:
-        yield
-    except FormatError as error:
-        error.file = error.file and error.file.replace(copy, label)
-        error.reason = error.reason.replace(copy, label)
-        raise
-    except ReenactError as error:
-        error.args = relabel(error.args, copy, label)
-        raise
-    except OSError as error:
-        if error.filename is not None:
-            error.filename = os.fsdecode(error.filename).replace(copy, label)
-        raise
 
 
 def relabel(value: object, copy: str, label: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
-from reenact.check.kinds import find_runs
+from reenact.check.kinds import find_runs, is_run
 from reenact.corpus.index import is_corpus
 from reenact.corpus.query import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError
@@ -129,6 +129,10 @@ class Shelf:
         self.receipts = Receipts(())
         self.shadow_reports = ShadowReports()
         self.refresh()
+        for path in self._given:
+            if path.is_file() and not any(known(path) for known in (is_run, is_receipt, is_report_file)):
+                with open_artifact(path):  # says that it is none
+                    pass
 
     def refresh(self) -> None:
         """Look again what there is."""
