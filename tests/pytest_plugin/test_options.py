@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.pytest_plugin.conftest import Suite, printed
@@ -28,6 +30,19 @@ def test_one():
     assert printed(replayed, "got") == printed(recorded, "got")
     lines = ["reenact: 1 diverged", f"  lenient   {PLACE}: event_payload_mismatch: event 2: *"]
     replayed.stdout.fnmatch_lines(lines)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="older Pythons cannot tell")
+def test_code_that_a_replay_never_entered_is_named_at_the_end(suite: Suite) -> None:
+    """The same calls can be made without it, and then nothing of it is tested."""
+    suite.pytester.makepyfile(shop="def polite(text):\n    return text\n")
+    for word in ("shop.polite('a')", "'a'"):
+        suite.write(test_it=f"import shop\n@pytest.mark.reenact\ndef test_one():\n    search({word})\n")
+        result = suite.run(*(["--reenact=record"] if "shop" in word else []))
+        result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["reenact: 1 replayed", f"  not run   {PLACE}: nothing of shop.py ran in this *"]
+    )
 
 
 @pytest.mark.parametrize("mark", [f"redact=[{SECRET!r}]", f"redact=[{SECRET!r}, '']"])

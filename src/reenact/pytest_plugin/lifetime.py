@@ -205,8 +205,8 @@ class ItemRun:
         """The test is over; *is_good* if all of it passed."""
         self.leave_deed("ran live")
 
-    def leave_deed(self, what: str, remarks: Sequence[str] = ()) -> None:
-        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks))
+    def leave_deed(self, what: str, remarks: Sequence[str] = (), not_entered: str = "") -> None:
+        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks, not_entered))
 
 
 class GuardedItem(ItemRun):
@@ -256,7 +256,7 @@ class ReplayedItem(GuardedItem):
         # Not all that the run noted counts: a body that broke off leaves recorded calls over.
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
-        self.leave_deed("diverged" if has_diverged else "replayed", remarks)
+        self.leave_deed("diverged" if has_diverged else "replayed", remarks, self.run.not_entered)
 
 
 def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFork:

@@ -17,6 +17,8 @@ class Deed(NamedTuple):
     place: str = ""
     remarks: Sequence[str] = ()
     """Differences that a lenient replay went over."""
+    not_entered: str = ""
+    """Which code of the project ran in the recording and not in the replay."""
 
 
 _ORDER: Final = (
@@ -64,6 +66,7 @@ class Tally:
         made = ("recorded", "updated")
         lines = [f"  {deed.what:<8}  {deed.place}" for deed in self._deeds if deed.what in made]
         lines += [f"  lenient   {deed.place}: {remark}" for deed in self._deeds for remark in deed.remarks]
+        lines += [f"  not run   {deed.place}: {deed.not_entered}" for deed in self._deeds if deed.not_entered]
         for line in lines[:_MOST_SHOWN]:
             terminalreporter.write_line(line)
         if len(lines) > _MOST_SHOWN:

@@ -159,6 +159,8 @@ class ReplayRun(Run):
         self._guard = Guard(self._allow, self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)
+        self.not_entered = ""
+        """Of which files of the project code ran in the recording, and none here; told at the end."""
         self._open = ExitStack()
 
     def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
@@ -268,7 +270,9 @@ class ReplayRun(Run):
         missing = sorted(set(ended.get("entered", ())) - set(self._entered.files))
         if missing:
             shown = ", ".join(missing[:_MOST_FILES]) + (" and others" if len(missing) > _MOST_FILES else "")
-            self._engine.note(f"nothing of {shown} ran in this replay, although it did when it was recorded")
+            missed = f"nothing of {shown} ran in this replay, although it did when it was recorded"
+            self.not_entered = self.redact(missed)
+            self.notes.append(self.not_entered)
 
     def _write_receipt(self, receipt: ReplayReceipt) -> StoreError | None:
         """Write it where it was asked for; a failure to do so must not hide what the replay found."""
