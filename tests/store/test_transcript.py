@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from threading import Thread
+from typing import Any
+from wsgiref.simple_server import make_server
 
+import httpx
 import pytest
 
 import reenact
@@ -42,6 +47,32 @@ def test_calls_answers_and_errors_stand_in_their_order(tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert run.manifest is not None
     assert run.manifest.runId not in text
+
+
+def test_http_answers_are_told_without_headers(tmp_path: Path) -> None:
+    """Dates, ids and sizes stand there; what is said is the status and the body, as far as it was read."""
+    answer = {"rows": [{"name": "tea", "price": 12345678901234567890123}, {"name": "a kettle of red steel"}]}
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        is_there = environ["PATH_INFO"] == "/rows"
+        body = json.dumps(answer if is_there else "no").encode()
+        start_response("200 OK" if is_there else "404 Not Found", [("X-Request-Id", "req-77")])
+        return [body]
+
+    with make_server("127.0.0.1", 0, app) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        with reenact.capture(tmp_path / "run"):
+            httpx.get(f"{url}/rows")
+            httpx.get(f"{url}/none")
+            with httpx.stream("GET", f"{url}/rows") as stream:
+                list(stream.iter_bytes())
+        server.shutdown()
+    told = transcript(tmp_path / "run").partition("## ")[2].split("## ")
+    said = ["200", *json.dumps(answer, indent=2).splitlines()]
+    assert [[line.strip(" ") for line in each.splitlines()[2:] if line] for each in told[1::2]] == [
+        [line.strip(" ") for line in lines] for lines in (said, ["404", '"no"'], said)
+    ]
 
 
 def test_the_same_run_has_the_same_transcript(tmp_path: Path) -> None:

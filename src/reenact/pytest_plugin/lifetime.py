@@ -31,7 +31,7 @@ from reenact.pytest_plugin.places import (
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
-from reenact.run import CaptureRun, Run, UpdateRun, capture, replay, update
+from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun, capture, replay, update
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.place import discard, put_in_place, staging_folder
@@ -233,6 +233,8 @@ class GuardedItem(ItemRun):
 
 class ReplayedItem(GuardedItem):
     """A test answered from its capture."""
+
+    run: ReplayRun
 
     def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         if is_vacant(place):

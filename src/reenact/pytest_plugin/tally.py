@@ -26,7 +26,7 @@ _ORDER: Final = (
     *("not started", "ran live"),
 )
 _MOST_SHOWN: Final = 20
-_ATTRIBUTES: Final = "captures/** -text linguist-generated"
+_ATTRIBUTES: Final = ("captures/** -text", "captures/**/*.json* linguist-generated")
 """Git leaves the line ends alone, and hosts fold the events; the transcripts are there to be read."""
 _ATTRIBUTE: Final = "reenact"
 _DEED: Final = pytest.StashKey[Deed]()
@@ -72,7 +72,9 @@ class Tally:
         if len(lines) > _MOST_SHOWN:
             terminalreporter.write_line(f"  … and {len(lines) - _MOST_SHOWN} more")
         if counts["recorded"] and _is_unprepared(terminalreporter.config.rootpath):
-            terminalreporter.write_line(f"  to commit captures, add to .gitattributes: {_ATTRIBUTES}")
+            terminalreporter.write_line("  to commit captures, add to .gitattributes:")
+            for line in _ATTRIBUTES:
+                terminalreporter.write_line(f"    {line}")
 
 
 def _is_unprepared(folder: Path) -> bool:

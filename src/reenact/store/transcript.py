@@ -9,6 +9,7 @@ what is left out shows too: with its transcript a long chat takes at most twice 
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
@@ -186,7 +187,18 @@ class _Writer:
             shown = request.get("body") if isinstance(request, dict) and "url" in request else request
             yield _section(name, _json(shown) if shown is not None else "")
         else:
-            yield self._outcome(f"outcome of {name}", self._outcome_text(data, "value"))
+            yield self._outcome(f"outcome of {name}", self._outside_text(data))
+
+    def _outside_text(self, data: dict[str, Any]) -> str:
+        """Of an HTTP answer the status and what it says: in its headers are dates, ids and sizes."""
+        value = self._value(data.get("value"))
+        if data.get("cancelled") or data.get("error") is not None or not isinstance(value, dict):
+            return self._outcome_text(data, "value")
+        if "status" not in value or "headers" not in value:
+            return _json({key: each for key, each in value.items() if key != "pid"})
+        pieces = self._log.resolved(data.get("pieces"))
+        body = _join(pieces) if pieces else value.get("body", "")
+        return f"{value['status']}\n{_indent(body) if isinstance(body, str) else _json(body)}".rstrip()
 
     def _request_sections(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
@@ -294,6 +306,25 @@ def _json(value: object) -> str:
     is_short = len(text if is_same_length else str(value)) < 80
     # json indents in Python; the other library does it in C, to the same text.
     return text if is_short else msgspec.json.format(text, indent=2)
+
+
+def _join(pieces: list[Any]) -> str:
+    """The pieces of a stream, which are texts or bytes, as one text."""
+    joined = b"".join(
+        piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else b64decode(piece["value"])
+        for piece in pieces
+    )
+    return joined.decode("utf-8", "backslashreplace")
+
+
+def _indent(text: str) -> str:
+    """A long text that is JSON, a line for each member; any other as it is."""
+    if len(text) < 80 or not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return msgspec.json.format(text, indent=2)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return text
 
 
 def _visible(line: str) -> str:
