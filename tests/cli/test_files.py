@@ -242,6 +242,56 @@ def test_a_workspace_that_goes_away_does_not_end_the_run(tmp_path):
     assert len(captured.warnings) == 1
     assert "the workspace cannot be read" in captured.warnings[0]
     assert [file.path for file in reenact.files(tmp_path / "a").files] == ["f"]
+    events = [json.loads(line) for line in CaptureReader(tmp_path / "a").lines()]
+    ends = [event["seq"] for event in events if event["type"] == "tool_result"]
+    assert [reenact.files(tmp_path / "a", at=seq).files == [] for seq in (ends[0], ends[2])] == [True, False]
+    with pytest.raises(
+        reenact.UsageError, match=rf"at event {ends[1]} the files could not be read: the work"
+    ):
+        reenact.files(tmp_path / "a", at=ends[1])
+
+
+GONE = """
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import reenact
+
+Path("x").write_text("1")
+
+
+@reenact.tool
+def remove() -> None:
+    shutil.rmtree(Path.cwd())
+
+
+remove()
+Path(sys.argv[1], "elsewhere").write_text("1")
+print(subprocess.run([sys.executable, "-c", "print('child')"], capture_output=True, text=True).stdout)
+"""
+
+
+def test_a_run_that_removes_the_folder_it_works_in_is_recorded(tmp_path):
+    """It ends as it would; what is not known of its files is said, also of the end."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "gone.py").write_text(GONE)
+    words = ["--workspace", "--", PYTHON, tmp_path / "gone.py", tmp_path]
+    done = run("record", "-o", "../a", *words, cwd=work)
+    assert (done.returncode, done.stdout) == (0, "child\n\n"), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "the files at the end are not recorded" in done.stderr
+    assert "reenact replay ../a --workspace -- " in done.stderr
+    assert CaptureReader(tmp_path / "a").manifest.status == "ok"
+    done = run("files", "a", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "a: at the end the files could not be read: the workspace cannot be read" in done.stderr
+    assert [file.path for file in reenact.files(tmp_path / "a", at=3).files] == ["x"]
+    (tmp_path / "elsewhere").unlink()
+    done = run("replay", "a", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "child\n\n"), done.stderr
 
 
 def test_threads_that_come_back_together_share_a_look(tmp_path):

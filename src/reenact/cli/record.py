@@ -115,7 +115,7 @@ def command(
     problem = report.problem
     if report.manifest is not None:
         try:
-            _summarise(report, report.manifest, _replay_line(report, port))
+            _summarise(report, report.manifest, _replay_line(report, port, has_files=workspace is not None))
         except Exception as error:
             problem = error
     if report.kept is not None and problem is not None:
@@ -134,11 +134,10 @@ def _print_environment(port: int | None) -> int:
     return 0
 
 
-def _replay_line(report: RecordingReport, port: int | None) -> str:
+def _replay_line(report: RecordingReport, port: int | None, *, has_files: bool) -> str:
     """The command that replays what was recorded; what is printed here may end in a log of CI."""
     options = [] if port is None else ["--port", str(port)]
-    if report.manifest is not None and report.manifest.workspaceEnd is not ABSENT:
-        options.append("--workspace")
+    options += ["--workspace"] if has_files else []
     line = shell_line(["reenact", "replay", report.path, *options, "--", *report.command])
     is_redacted = any(PLACEHOLDER.search(word) for word in report.command)
     return f"{line} (with your own values for <secret:…>)" if is_redacted else line

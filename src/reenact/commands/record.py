@@ -107,10 +107,11 @@ def record_command(
         )
     is_replaced = replace and _holds_capture(target)
     new = staging_folder(target) if is_replaced else target
+    place = Path(os.path.realpath(new.parent), new.name)  # the way there may be gone when the command is over
     claim = claim_folder(new)
     identity = Identity.new()
     served = ServedCapture(
-        new.absolute(),
+        place,
         words,
         upstreams_of(os.environ) if upstreams is None else dict(upstreams),
         redact=redact,
@@ -119,7 +120,7 @@ def record_command(
         identity=identity,
         workspace=files,
     )
-    blobs = BlobStore(new.absolute() / BLOBS, durability=durability)
+    blobs = BlobStore(place / BLOBS, durability=durability)
     scanner: Scanner | None = None
     status: int | None = None
     manifest: CaptureManifest | None = None
@@ -129,12 +130,12 @@ def record_command(
     try:
         with handover_folder() as handover:
             if files is not None:
-                files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(new.absolute())))
+                files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
                 scanner = served.begin_files(files, blobs, handover.file_index, handover.files_told)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
-                    str(new.absolute()),
+                    str(place),
                     redact,
                     durability,
                     identity,

@@ -39,7 +39,7 @@ from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
-from reenact.volatile.places import own_places
+from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
 from reenact.workspace.replaying import WorkspaceFolder
 from reenact.workspace.scan import Scanner
@@ -110,7 +110,7 @@ class ServedCapture(CaptureRun):
 
     def left_behind(self) -> list[str]:
         """What is newer than the run, in the working folder: nobody saw who wrote it."""
-        return changed_files(Path.cwd(), since_s=self._began_s)
+        return changed_files(Path(working_folder()), since_s=self._began_s)
 
     @contextmanager
     def served(

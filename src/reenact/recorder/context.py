@@ -188,7 +188,7 @@ class CaptureContext:
 
     def _record_tree(self, data: dict[str, Any]) -> None:
         try:
-            self._events.append(b"state_mutation", encode_clean(data))
+            self._events.append(b"state_mutation", self._redactor.redact_json(encode_clean(data)))
         except Exception as error:
             self._fail(error)
 

@@ -67,7 +67,7 @@ class RunFiles:
             raise UsageError(str(error)) from None
         history = WorkspaceHistory(reader)
         trees = [FilesAt(state.seq, state.tree) for state in history.states]
-        trees.append(FilesAt(0, history.end_tree))
+        trees.append(FilesAt(0, history.tree_at(None)))
         return cls(lambda: trees, history.read_tree, history.content)
 
     def find(self, tree: str, path: str) -> TreeEntry | None:

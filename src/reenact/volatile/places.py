@@ -25,6 +25,14 @@ _MAY_NAME: Final = re.compile("/|%2[Ff]")
 _STAND_IN: Final = "\ue000"
 
 
+def working_folder() -> str:
+    """Where this process works; where that folder is gone, a place below which nothing is."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.devnull
+
+
 def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     """The folders of a run that begins now, by what they are; those of its *workspace*, which was *given* so.
 
@@ -33,8 +41,8 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     """
     home = os.path.expanduser("~").rstrip(os.sep)
     found = {
-        "cwd": os.getcwd(),
-        "cwd/given": _same_folder(os.environ.get("PWD", ""), os.getcwd()),
+        "cwd": working_folder(),
+        "cwd/given": _same_folder(os.environ.get("PWD", ""), working_folder()),
         "home": home,
         "python": sys.prefix,
         "tmp": tempfile.gettempdir(),

@@ -55,6 +55,8 @@ class TreeState(msgspec.Struct, frozen=True):
     """Ids of the calls that had just come back."""
     is_shared: bool = False
     """Whether other calls were under way, so that the moment is nobody's own."""
+    unreadable: str = ""
+    """Why nobody knows the files from here on; the tree is the last one that was known."""
 
 
 class _Details(msgspec.Struct):
@@ -62,6 +64,7 @@ class _Details(msgspec.Struct):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     open: int = 0
+    unreadable: str = ""
 
 
 class _Data(msgspec.Struct):
@@ -120,17 +123,32 @@ class WorkspaceHistory:
 
     def tree_before(self, seq: int) -> str:
         """The tree when the event *seq* was about to happen."""
-        return self.states[max(0, bisect_right(self._told_at, seq - 1) - 1)].tree
+        return self._state_before(seq).tree
+
+    def is_known_before(self, seq: int) -> bool:
+        """Whether the files could be read then."""
+        return not self._state_before(seq).unreadable
+
+    def _state_before(self, seq: int) -> TreeState:
+        return self.states[max(0, bisect_right(self._told_at, seq - 1) - 1)]
 
     def has_blob(self, digest: str) -> bool:
         """Whether the capture holds the blob."""
         return self.reader.has_blob(digest)
 
     def tree_at(self, seq: int | None) -> str:
-        """The tree at the event *seq*, or the last one."""
-        if seq is None or seq == len(self.reader):
+        """The tree at the event *seq*, or the last one; :class:`UsageError` where it could not be read."""
+        is_end = seq is None or seq == len(self.reader)
+        if is_end and self.knows_end:
             return self.end_tree
-        return self.state_at(seq).tree
+        state = self.states[-1] if seq is None or is_end else self.state_at(seq)
+        if state.unreadable:
+            when = "at the end" if is_end else f"at event {seq}"
+            raise UsageError(
+                f"{self.reader.path}: {when} the files could not be read: {state.unreadable}; "
+                f"choose an event before {state.told_at} with --at"
+            )
+        return state.tree
 
     def content(self, entry: TreeEntry) -> bytes:
         """What the file of *entry* holds."""
@@ -275,7 +293,7 @@ def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[st
         path = "$.data.details.tree"
         raise FormatError("must be a digest", file=reader.events_file, line=seq, json_path=path)
     since = min([outcomes[call] for call in told.after if call in outcomes], default=seq)
-    return TreeState(since, seq, told.tree, told.before, told.after, told.open > 0)
+    return TreeState(since, seq, told.tree, told.before, told.after, told.open > 0, told.unreadable)
 
 
 def tree_told(event: Any) -> str | None:

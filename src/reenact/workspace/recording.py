@@ -321,23 +321,28 @@ class WorkspaceRecorder:
             if not self._has_failed:
                 self._has_failed = True
                 self._warn(f"{error}; its files are not recorded until it can be")
+                reason = str(error).removeprefix(f"{self._scanner.root}: ")  # no place is told
+                self._tell({"tree": self.tree, "unreadable": reason}, waiting, others)
             self._answered = covered
             return
-        self._has_failed = False
+        is_back, self._has_failed = self._has_failed, False
         is_news = self._shared is not None and self._shared.is_news
-        if tree != self.tree or is_overtaken or is_news:
-            details: dict[str, Any] = {"tree": tree}
-            for when in ("before", "after"):
-                calls = [call_id for at, call_id in waiting if at == when]
-                details |= {when: calls} if calls else {}
-            details |= {"open": others} if others else {}
+        if tree != self.tree or is_overtaken or is_news or is_back:
             if self._shared is not None and is_news:
                 self._shared.wait_for_next_moment()
-            self._write({"type": WORKSPACE, "derived": True, "details": details})
+            self._tell({"tree": tree}, waiting, others)
             self.tree = tree
             if self._shared is not None:
                 self._shared.tell(tree)
         self._answered = covered
+
+    def _tell(self, details: dict[str, Any], waiting: list[tuple[str, str]], others: int) -> None:
+        """Write an event, for the calls that are *waiting* while *others* are under way."""
+        for when in ("before", "after"):
+            calls = [call_id for at, call_id in waiting if at == when]
+            details |= {when: calls} if calls else {}
+        details |= {"open": others} if others else {}
+        self._write({"type": WORKSPACE, "derived": True, "details": details})
 
     def _count_others(self, calls: set[str]) -> int:
         """How many calls are under way beside *calls* and those inside which these were made."""

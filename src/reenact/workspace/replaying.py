@@ -124,7 +124,8 @@ class WorkspaceReplay:
         Compared only where no other call was under way, in both runs: nobody knows how far such were.
         """
         with self._lock:
-            is_quiet = is_in_turn and not self._open and seq in self._quiet
+            is_known = self._history.is_known_before(seq)
+            is_quiet = is_known and is_in_turn and not self._open and seq in self._quiet
             self._open.add(seq)
             if not is_quiet:
                 return None
@@ -133,7 +134,7 @@ class WorkspaceReplay:
     def difference_before(self, seq: int) -> ReplayDivergence | None:
         """The same of a call that is only about to be made, whatever was reported before."""
         with self._lock:
-            if seq not in self._quiet:
+            if seq not in self._quiet or not self._history.is_known_before(seq):
                 return None
             known, self._known = self._known, set()
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reenact.formats.workspace import WORKSPACE_ROOT
+from reenact.volatile.places import working_folder
 
 _workspaces: tuple[Path, ...] = ()
 """Folders with the files of open runs."""
@@ -35,15 +36,16 @@ def told(path: Any) -> str:
 
     What lies in the temporary folder itself mostly has a name made of chance, so that is left out too.
     """
-    absolute = Path(os.path.abspath(os.fsdecode(path)))
+    here = Path(working_folder())
+    absolute = Path(os.path.normpath(here / os.fsdecode(path)))
     for root in _workspaces:
-        is_below_cwd = absolute.is_relative_to(Path.cwd()) and Path.cwd().is_relative_to(root)
+        is_below_cwd = absolute.is_relative_to(here) and here.is_relative_to(root)
         if absolute.is_relative_to(root) and not is_below_cwd:
             return str(WORKSPACE_ROOT / absolute.relative_to(root))
-    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+    for folder in (here, Path(tempfile.gettempdir())):
         if absolute.is_relative_to(folder):
             inner = absolute.relative_to(folder)
-            if folder == Path.cwd():
+            if folder == here:
                 return str(inner)
             return f"{{tmp}}/{inner.name}" if len(inner.parts) > 1 else "{tmp}"
     return str(absolute)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reenact.boundary import OUTSIDE, hear_audit_events, lane_var
+from reenact.volatile.places import working_folder
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MAX_KEPT: Final = 200
@@ -43,7 +44,8 @@ class Written:
 
 def is_users_file(place: str, cwd: str | None = None) -> bool:
     """Whether a file is there that is neither temporary, nor compiled code, nor part of a capture."""
-    here, temporary = (os.path.join(folder, "") for folder in (cwd or os.getcwd(), tempfile.gettempdir()))
+    folders = (cwd or working_folder(), tempfile.gettempdir())
+    here, temporary = (os.path.join(folder, "") for folder in folders)
     is_temporary = place.startswith(temporary) and not place.startswith(here)
     if is_temporary or _PASSED_BY in place or place.startswith(_NOT_FILES) or not os.path.isfile(place):
         return False
@@ -52,7 +54,7 @@ def is_users_file(place: str, cwd: str | None = None) -> bool:
 
 def tell_place(place: str, cwd: str | None = None) -> str:
     """*place* below the working folder or the home folder where it is there: a replay may have others."""
-    for folder, name in ((cwd or os.getcwd(), ""), (os.path.expanduser("~"), "~/")):
+    for folder, name in ((cwd or working_folder(), ""), (os.path.expanduser("~"), "~/")):
         if place.startswith(folder.rstrip(os.sep) + os.sep):
             return name + os.path.relpath(place, folder)
     return place
