@@ -351,6 +351,8 @@ def changed(data: Path, change: Any) -> None:
         (lambda row: row["provenance"].pop("reasoning"), "row_without_source", "$.provenance"),
         (lambda row: row["provenance"].update(reasoning="some"), "row_without_source", "$.provenance"),
         (lambda row: row.pop("provenance"), "row_without_source", "$.provenance"),
+        (lambda row: row["provenance"].update(fidelity="judgeable"), "run_changed", "$.provenance.fidelity"),
+        (lambda row: row["provenance"].update(checked_by="me"), "row_without_source", "$.provenance"),
     ],
 )  # fmt: skip
 def test_a_row_that_is_not_of_its_run_is_found(two_runs, change, code, place):
@@ -362,6 +364,23 @@ def test_a_row_that_is_not_of_its_run_is_found(two_runs, change, code, place):
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (finding,) = reenact.verify(data).findings
     assert (finding.code, finding.line, finding.json_path) == (code, 2, place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda row: row.pop("provenance"), lambda row: row["provenance"].update(schema="reenact.dataset.v9")],
+)
+def test_no_file_of_a_dataset_is_passed_over(two_runs, tmp_path, change):
+    """One whose first row does not say where it comes from is looked at all the same."""
+    data = tmp_path / "data"
+    reenact.export_runs(two_runs / "runs", "sft", data, split={"train": 0.5, "test": 0.5})
+    [file] = [each for each in data.glob("*.jsonl") if each.read_bytes()][:1]
+    shutil.copy(file, data / "more.jsonl")
+    changed(file, change)
+    findings = reenact.verify(data).findings
+    assert {(each.code, each.file, each.line) for each in findings if each.severity == "error"} == {
+        ("row_without_source", file.name, 1)
+    }
 
 
 def test_runs_that_changed_or_are_gone_are_found(tmp_path):

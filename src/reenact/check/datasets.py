@@ -32,6 +32,7 @@ from reenact.trace.to_rows import (
     RunVerdict,
     call_rows,
     conversations,
+    fidelity_of,
     find_seal,
     message_digests,
     run_verdict,
@@ -41,7 +42,7 @@ _KEPT_RUNS: Final = 4
 """So many runs are held at a time; the rows of one follow each other, those of pairs come from two."""
 
 
-class SftProvenance(RowSource, frozen=True, kw_only=True):
+class SftProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a conversation comes from, and how it became a row."""
 
     schema: str
@@ -49,7 +50,7 @@ class SftProvenance(RowSource, frozen=True, kw_only=True):
     export_redaction: str
 
 
-class PairProvenance(msgspec.Struct, frozen=True, kw_only=True):
+class PairProvenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same for two of them that begin alike."""
 
     schema: str
@@ -61,7 +62,7 @@ class PairProvenance(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the test that both were held against; empty where there was none."""
 
 
-class ParquetProvenance(RowSource, frozen=True, kw_only=True):
+class ParquetProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a call comes from."""
 
     schema: str
@@ -309,6 +310,7 @@ class _Checking:
             ("capture_id", source.capture_id, manifest.captureId),
             ("events_hash", source.events_hash, manifest.integrity.eventsHash),
             ("redaction", source.redaction, manifest.redaction.profile),
+            ("fidelity", source.fidelity, fidelity_of(manifest)),
         ):
             if stated != is_there:
                 reason = f"its run is another one now: the row says {stated}, {reader.path} has {is_there}"

@@ -56,11 +56,11 @@ def size_bytes(path: Path) -> int:
 
 
 def dataset_files(path: Path) -> list[Path]:
-    """The files of a dataset: *path* itself, or those in the folder that hold rows of ours."""
+    """The files of a dataset: *path* itself, or all of a folder in which any holds rows of ours."""
     if not path.is_dir():
         return [path]
     found = sorted(file for file in path.iterdir() if file.suffix in _DATASET_SUFFIXES and file.is_file())
-    return [file for file in found if _begins_with_row(file)]
+    return found if any(map(_begins_with_row, found)) else []
 
 
 def _begins_with_row(file: Path) -> bool:

@@ -46,7 +46,7 @@ class RowOptions(msgspec.Struct, frozen=True):
     """Hides more than the capture does already."""
 
 
-class RowSource(msgspec.Struct, frozen=True):
+class RowSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a row, or one of its continuations, comes from."""
 
     capture_id: str
@@ -104,8 +104,13 @@ def row_source(reader: CaptureReader, first: int, last: int, place: RowPlace) ->
         last_event=last,
         seal=find_seal(reader.path),
         redaction=manifest.redaction.profile,
-        fidelity="recorded" if manifest.imported is ABSENT else manifest.imported.fidelity,
+        fidelity=fidelity_of(manifest),
     )
+
+
+def fidelity_of(manifest: capture.CaptureManifest) -> str:
+    """How faithful a run is to what happened."""
+    return "recorded" if manifest.imported is ABSENT else manifest.imported.fidelity
 
 
 def redactor_of(reader: CaptureReader, profile: RedactionProfile) -> Redactor:
