@@ -172,7 +172,7 @@ class Context(Protocol):
     def lane_ended(self, lane: Lane) -> None:
         """The thread or job of *lane* is over, and who waited for it has been told."""
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
+    def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         """What a new task in *lane* is to run: *coro*, which in replay ends when its turn has come."""
 
     def task_ended(self, lane: Lane, how: str) -> None:
@@ -427,7 +427,7 @@ def hear_audit_events(events: Iterable[str], listener: AuditListener) -> None:
                 _audit_listeners[event] = (*known, listener)
 
 
-def _tell_listeners(event: str, arguments: tuple[Any, ...]) -> None:
+def _tell_listeners(event: str, arguments: tuple[object, ...]) -> None:
     for listener in _audit_listeners.get(event, ()):
         listener(event, arguments)
 
@@ -510,7 +510,7 @@ class _Off:
         self.live = True
         self.leaves_first = False
         self.answer: Any = None
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, object] = {}
         self.exact: Any = None
 
     def left(self) -> None:

@@ -160,7 +160,7 @@ def refuse_unholdable(value: object) -> None:
         raise FormatError(reason, json_path=path)
 
 
-def _unholdable(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+def _unholdable(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
     kind = type(value)
     if kind is not dict and kind is not list and kind is not tuple:
         reason = _scalar_problem(value)

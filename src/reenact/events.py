@@ -321,7 +321,7 @@ def _tool_came(data: Mapping[str, object], run_id: str) -> AgentEvent:
     return AgentEvent(TOOL, {"phase": "result", "result": content}, run_id)
 
 
-def _messages_in(update: object) -> list[Any]:
+def _messages_in(update: object) -> list[object]:
     found = update.get("messages") if isinstance(update, Mapping) else None
     return list(found) if isinstance(found, list | tuple) else [found] if found is not None else []
 
@@ -365,7 +365,7 @@ def _text_of(message: Any) -> str:
     return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
-def _last_text(output: object) -> Any:
+def _last_text(output: object) -> object:
     """What a graph came to: the last message where it has messages."""
     messages = _messages_in(output)
     return _text_of(messages[-1]) if messages and hasattr(messages[-1], "content") else output

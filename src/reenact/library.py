@@ -35,11 +35,11 @@ def is_standard(filename: str) -> bool:
     return filename.startswith(_ROOTS) and not any(mark in filename for mark in _MARKS)
 
 
-_libraries: Final[dict[str, Any]] = {}
+_libraries: Final[dict[str, object]] = {}
 """By name: loaded modules that were found to be libraries, so that the next run need not look again."""
 
 
-def namespace_of(value: object) -> dict[str, Any]:
+def namespace_of(value: object) -> dict[str, object]:
     """The names of *value* if it is a module, else none; whatever it is, no code of its own runs.
 
     Asking a lazy object for its class or its names makes it load: a module of ``importlib.util.LazyLoader``,
@@ -51,7 +51,7 @@ def namespace_of(value: object) -> dict[str, Any]:
     return names
 
 
-def possible_agents() -> list[tuple[str, dict[str, Any]]]:
+def possible_agents() -> list[tuple[str, dict[str, object]]]:
     """Name and namespace of every loaded module that is not known to be a library's.
 
     A process has thousands of modules and an agent a few; each library is looked at once, unless another

@@ -145,7 +145,7 @@ def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, j
     is_ours = not ray.is_initialized()
     if is_ours:
         _connect(ray, address, jobs)
-    waiting: deque[Any] = deque()
+    waiting: deque[object] = deque()
     try:
         task = ray.remote(max_retries=MAX_TRIES - 1, num_cpus=1)(_work_in)
         folder = os.getcwd()

@@ -24,7 +24,7 @@ def brief(value: Any, limit: int = _LIMIT) -> str:
     return text
 
 
-def unquote(value: Any) -> Any:
+def unquote(value: Any) -> object:
     """*value*, read from the text it is where the order of its members was worth keeping.
 
     Itself where that text is no JSON: nobody recorded it like that.

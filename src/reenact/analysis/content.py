@@ -88,7 +88,7 @@ class _Reading:
 
 
 def _conversation(
-    began: RunEvent, request: object, outcome: dict[str, Any], response: object, pieces: object
+    began: RunEvent, request: object, outcome: dict[str, JsonValue], response: object, pieces: object
 ) -> ConversationView | None:
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":

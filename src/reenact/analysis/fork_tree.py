@@ -93,7 +93,7 @@ def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
     return [link for way in (ours, theirs) for link in _links(way, above, names) if above]
 
 
-def describe_change(change: Any) -> str:
+def describe_change(change: object) -> str:
     """What a manifest says of a change, in words: ``$.due = "Friday"``, ``fails with TimeoutError``."""
     if change is ABSENT or not isinstance(change, dict):
         return ""

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.check.findings import Finding, VerifyReport
 from reenact.check.kinds import DATASET_SCHEMA, PARQUET_MAGIC, dataset_files
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
@@ -79,7 +80,7 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
                 checking.check(file, number, row)
                 if progress is not None:
                     progress(0 if row is None else row.size_bytes)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "rows": sum(checking.rows.values()),
         "kinds": sorted(checking.rows),
         "runs": len(checking.captures),
@@ -179,7 +180,7 @@ class _Checking:
                 Finding(problem.code, str(problem), file.name, line=number, json_path=problem.json_path)
             )
 
-    def _check(self, folder: Path, row: dict[str, Any]) -> None:
+    def _check(self, folder: Path, row: dict[str, JsonValue]) -> None:
         provenance = row.get("provenance")
         schema = provenance.get("schema") if isinstance(provenance, dict) else None
         if schema != DATASET_SCHEMA:
@@ -198,7 +199,7 @@ class _Checking:
                 "row_without_source", f"its provenance is damaged: {error}", "$.provenance"
             ) from None
 
-    def _check_conversation(self, folder: Path, row: dict[str, Any], provenance: SftProvenance) -> None:
+    def _check_conversation(self, folder: Path, row: dict[str, JsonValue], provenance: SftProvenance) -> None:
         found = self._conversation(
             folder, provenance, _options(provenance.reasoning, provenance.export_redaction)
         )
@@ -206,7 +207,7 @@ class _Checking:
         _compare(row.get("tools"), found.tools, "$.tools")
         _refuse_others(row, ("messages", "tools", "provenance"))
 
-    def _check_pair(self, folder: Path, row: dict[str, Any], provenance: PairProvenance) -> None:
+    def _check_pair(self, folder: Path, row: dict[str, JsonValue], provenance: PairProvenance) -> None:
         options = _options(provenance.reasoning, provenance.export_redaction)
         prompt = row.get("prompt")
         if not isinstance(prompt, list):
@@ -224,7 +225,7 @@ class _Checking:
             self._check_verdict(folder, row, name, source)
         _refuse_others(row, ("prompt", "chosen", "rejected", "tools", "verdicts", "provenance"))
 
-    def _check_verdict(self, folder: Path, row: dict[str, Any], name: str, source: RowSource) -> None:
+    def _check_verdict(self, folder: Path, row: dict[str, JsonValue], name: str, source: RowSource) -> None:
         """What tests said is not judged anew: a test may need code of the project."""
         place = f"$.verdicts.{name}"
         verdicts = row.get("verdicts")
@@ -235,7 +236,7 @@ class _Checking:
         expected = msgspec.structs.replace(run_verdict(self._run(folder, source).reader), tests=stated.tests)
         _compare(msgspec.to_builtins(stated), msgspec.to_builtins(expected), place)
 
-    def _check_call(self, folder: Path, row: dict[str, Any], provenance: ParquetProvenance) -> None:
+    def _check_call(self, folder: Path, row: dict[str, JsonValue], provenance: ParquetProvenance) -> None:
         run = self._run(folder, provenance)
         options = _options("keep", provenance.export_redaction)
         if options not in run.calls:
@@ -325,19 +326,19 @@ def _options(reasoning: str, redact: str) -> RowOptions:
     return msgspec.convert({"reasoning": reasoning, "redact": redact}, RowOptions)
 
 
-def _refuse_others(row: dict[str, Any], known: Sequence[str]) -> None:
+def _refuse_others(row: dict[str, JsonValue], known: Sequence[str]) -> None:
     others = [name for name in row if name not in known]
     if others:
         raise _Problem("row_changed", f"no run has told this: {', '.join(others)}", f"$.{others[0]}")
 
 
-def _compare(stated: Any, expected: Any, place: str) -> None:
+def _compare(stated: object, expected: object, place: str) -> None:
     difference = _difference(stated, expected, place)
     if difference is not None:
         raise _Problem("row_changed", "the row says something else than its run", difference)
 
 
-def _difference(stated: Any, expected: Any, place: str) -> str | None:
+def _difference(stated: object, expected: object, place: str) -> str | None:
     """Where two values differ first; tables fill up what messages do not have with nothing."""
     if isinstance(stated, dict) and isinstance(expected, dict):
         for name in [*expected, *(name for name in stated if name not in expected)]:

@@ -141,7 +141,7 @@ def _schema(value: dict[str, JsonValue]) -> str:
     return schema if isinstance(schema, str) else ""
 
 
-def _provenance(value: dict[str, Any]) -> dict[str, Any]:
+def _provenance(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     provenance = value.get("provenance")
     return provenance if isinstance(provenance, dict) else {}
 

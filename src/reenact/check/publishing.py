@@ -141,7 +141,7 @@ def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -
     return _present({name: _publish_member(name, value, words) for name, value in known.items()}) | derived
 
 
-def _publish_member(path: str, value: object, words: Wording) -> Any:
+def _publish_member(path: str, value: object, words: Wording) -> object:
     kind = KINDS.get(path)
     if kind is not None:
         return _apply_word(value, words[kind])
@@ -153,11 +153,11 @@ def _publish_member(path: str, value: object, words: Wording) -> Any:
     )
 
 
-def _present(members: dict[str, Any]) -> dict[str, Any]:
+def _present(members: dict[str, Any]) -> dict[str, JsonValue]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def _apply_word(value: object, word: Word) -> Any:
+def _apply_word(value: object, word: Word) -> object:
     if isinstance(value, list):
         return [_apply_word(item, word) for item in value]
     if isinstance(value, str):
@@ -348,7 +348,7 @@ def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, JsonValue
 FILES_VERSION: Final = 1
 
 
-def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) -> dict[str, Any]:
+def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) -> dict[str, object]:
     """Which files a run had and what each step changed: names and hashes, as *policy* has them."""
     key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
     listing = _Listing(history, make_wording(policy, key, Cleaner(key), str))

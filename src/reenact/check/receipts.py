@@ -168,7 +168,7 @@ def _effect_tag(effect: object) -> str:
     return str(effect)
 
 
-def _error(error: object) -> Any:
+def _error(error: object) -> object:
     """An error as it is compared; a result that has none says ``None``."""
     return None if error is ABSENT else error
 
@@ -288,7 +288,7 @@ def _repo_claims(receipt: Receipt, session: Session) -> Iterator[_Claim]:
             )
 
 
-def _member(record: Any, name: str) -> Any:
+def _member(record: Any, name: str) -> object:
     if name == "extra":
         return ABSENT
     return record.extra[name] if name in record.extra else getattr(record, name, ABSENT)
@@ -404,7 +404,7 @@ def _describe(value: object) -> str:
     return str(_members(value) if isinstance(value, ToolError) else value)
 
 
-def _members(error: ToolError) -> dict[str, Any]:
+def _members(error: ToolError) -> dict[str, JsonValue]:
     """What an error says of itself, additional members included."""
     own = {name: getattr(error, name) for name in ("name", "message", "stack")}
     return {name: value for name, value in own.items() if value is not ABSENT} | error.extra

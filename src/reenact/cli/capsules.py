@@ -46,7 +46,7 @@ def command(capsule_id: str | None, as_json: bool) -> None:
         click.echo(printable(line) if not as_json else line)
 
 
-def _describe(capsule: Capsule) -> dict[str, Any]:
+def _describe(capsule: Capsule) -> dict[str, object]:
     return {"digest": capsule.digest, "manifest": capsule.manifest_json()}
 
 

@@ -214,7 +214,7 @@ def _explain_samples(report: SamplesReport, *, as_json: bool) -> int:
     return DIFFERS if report.failed.count == report.failed.total else 0
 
 
-def _read_setting(text: str) -> tuple[str, Any]:
+def _read_setting(text: str) -> tuple[str, object]:
     path, mark, value = text.partition("=")
     if not mark:
         raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
@@ -225,7 +225,7 @@ def _read_setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
 
 
-def _read_replacement(file: Path) -> Any:
+def _read_replacement(file: Path) -> object:
     try:
         text = file.read_bytes()
     except OSError as error:

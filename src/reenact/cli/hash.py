@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,7 +29,7 @@ def command(files: tuple[str, ...], profile: canonical.Profile, as_text: bool, a
     """
     if as_text and as_json:
         raise click.UsageError("--canonical and --json exclude each other", click.get_current_context())
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for file, text in _canonical_texts(files, profile):
         if isinstance(text, Exception):
             report(text)

@@ -25,7 +25,7 @@ def command(directories: tuple[str, ...], as_json: bool) -> int:
     directory is no capture or is damaged; the others are still recovered.
     """
     status = 0
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for directory in directories:
         try:
             found = recover(directory)
@@ -44,7 +44,7 @@ def command(directories: tuple[str, ...], as_json: bool) -> int:
 
 
 def _row(found: RecoverReport) -> dict[str, Any]:
-    row: dict[str, Any] = msgspec.to_builtins(found)
+    row: dict[str, object] = msgspec.to_builtins(found)
     row.pop("completed", None)
     return row
 

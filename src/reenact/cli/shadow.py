@@ -7,11 +7,12 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import click
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.cli.fork import on_miss_option, read_request_change, request_options, show_progress
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, ON, printable, safe_json
 from reenact.cli.volatile import volatile_option
@@ -150,7 +151,7 @@ def command(
 
 def _steps(
     runs: Sequence[str],
-    change: dict[str, Any],
+    change: dict[str, JsonValue],
     jobs: int | None,
     upstreams: dict[str, str],
     json_file: str | None,

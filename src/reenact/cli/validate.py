@@ -226,7 +226,7 @@ class _Json:
 
 
 def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"file": judged.file, "line": judged.line}
+    row: dict[str, object] = {"file": judged.file, "line": judged.line}
     if judged.result is None:
         row["status"] = "unreadable"
     else:

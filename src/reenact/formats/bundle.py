@@ -257,7 +257,7 @@ def _check_script(value: dict[str, Any]) -> Iterator[FormatProblem]:
         yield from _check_step(step, child_path("$.script", index), calls)
 
 
-def _check_step(step: Any, path: str, calls: set[str]) -> Iterator[FormatProblem]:
+def _check_step(step: JsonValue, path: str, calls: set[str]) -> Iterator[FormatProblem]:
     """The problems of one step; *calls* are the ids of the calls before it, to which its own is added."""
     if not isinstance(step, dict):
         yield _wrong_type(path, "an object", step)

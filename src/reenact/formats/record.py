@@ -116,7 +116,7 @@ class Codec(Generic[R]):
 
 def upgrade(
     value: dict[str, Any], *, field: str, current: int, steps: Mapping[int, Upgrade], what: str
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """*value* in the *current* major version, upgraded step by step; newer ones are refused."""
     version = value.get(field)
     if not isinstance(version, int) or isinstance(version, bool):
@@ -208,7 +208,7 @@ def _plain(value: object) -> Any:
     """A record as JSON values, unknown fields back in their places; free JSON inside it as it is."""
     if isinstance(value, Record):
         config = value.__struct_config__
-        plain: dict[str, Any] = {} if config.tag_field is None else {config.tag_field: config.tag}
+        plain: dict[str, JsonValue] = {} if config.tag_field is None else {config.tag_field: config.tag}
         for field, name in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             child = getattr(value, field)
             if name != _EXTRA and child is not ABSENT:

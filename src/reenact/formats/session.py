@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.formats.dialects import Event, current, legacy
 from reenact.formats.dialects.common import UnknownEvent
 from reenact.formats.lines import Line
@@ -126,7 +127,7 @@ def side_effects_of(result: ToolResult) -> list[Any] | Absent:
     """What a result says of its effects; the older dialect has them only as an additional field."""
     if isinstance(result, current.ToolResult):
         return result.side_effects
-    effects: list[Any] | Absent = result.extra.get("side_effects", ABSENT)
+    effects: list[JsonValue] | Absent = result.extra.get("side_effects", ABSENT)
     return effects
 
 

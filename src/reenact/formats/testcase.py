@@ -180,7 +180,7 @@ def _with_texts(value: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]
     return value | {key: str(value[key]) for key in keys if type(value.get(key)) in (int, float)}
 
 
-def _with_lists(value: dict[str, Any], *keys: str) -> dict[str, Any]:
+def _with_lists(value: dict[str, JsonValue], *keys: str) -> dict[str, Any]:
     lists = {
         key: [value[key]] if isinstance(value[key], str | int | float) else value[key]
         for key in keys
@@ -264,7 +264,7 @@ def _options(kind: object) -> Iterator[Any]:
 
 
 @cache
-def _codec(kind: Any) -> Codec[Any]:
+def _codec(kind: Any) -> Codec[object]:
     return Codec(kind)
 
 
@@ -302,7 +302,7 @@ def _check_version(value: dict[str, Any]) -> Iterator[FormatProblem]:
             yield FormatProblem(code="unknown_version", json_path="$.schema_version", message=error.reason)
 
 
-def _check_source(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_source(value: dict[str, object]) -> Iterator[FormatProblem]:
     source = value.get("adapter_input")
     if not isinstance(source, dict):
         return
@@ -320,7 +320,7 @@ def _check_mode(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="live_mode", json_path="$.mode", message=message, severity="warning")
 
 
-def _check_assertions(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_assertions(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     assertions = value.get("assertions")
     if assertions == []:
         message = "a test without assertions proves nothing; add at least one"

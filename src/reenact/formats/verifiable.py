@@ -44,7 +44,7 @@ class VerifiableRecord(Record, frozen=True, kw_only=True):
 CODEC: Final = Codec[VerifiableRecord](VerifiableRecord)
 
 
-def subject_digest(subject: dict[str, Any]) -> str:
+def subject_digest(subject: dict[str, JsonValue]) -> str:
     return canonical.digest(subject, "jcs")
 
 
@@ -79,7 +79,7 @@ def receipt_for(subject: dict[str, JsonValue], profile: str = PROFILE) -> Receip
 
 
 def verifiable_record(
-    subject: dict[str, Any], *, anchor: Any = ABSENT, producer: Any = ABSENT
+    subject: dict[str, JsonValue], *, anchor: object = ABSENT, producer: object = ABSENT
 ) -> VerifiableRecord:
     """The record of an accepted action; rejecting others is the caller's part."""
     return VerifiableRecord(

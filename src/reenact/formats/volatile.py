@@ -106,7 +106,7 @@ def _takes_all(mask: str) -> bool:
     return all(not pattern.replace(text, "") for text in _ANY_TEXTS)
 
 
-def rules_in(project: Mapping[str, Any], *, file: str) -> tuple[VolatileRule, ...]:
+def rules_in(project: Mapping[str, object], *, file: str) -> tuple[VolatileRule, ...]:
     """The rules of a ``reenact.toml``."""
     tables = project.get(TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):

@@ -31,7 +31,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNPRINTABLE = LazyRegex("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 _NULL: Final = r"~|null|Null|NULL|"
-_CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], Any]], ...]] = (
+_CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], object]], ...]] = (
     (_NULL, lambda _: None),
     (r"true|True|TRUE", lambda _: True),
     (r"false|False|FALSE", lambda _: False),
@@ -160,7 +160,7 @@ def _place(event: yaml.Event) -> Place:
     return Place(mark.line + 1, mark.column + 1)
 
 
-def _node(events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> Any:
+def _node(events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> object:
     """The value that starts with *event*; the rest of it is taken from *events*."""
     _refuse_machinery(event)
     if isinstance(event, yaml.ScalarEvent):
@@ -195,7 +195,7 @@ def _places(events: Iterator[yaml.Event], event: yaml.Event, path: str) -> Itera
             yield from _places(events, next(events), child)
 
 
-def _key(event: yaml.Event, members: dict[str, Any]) -> str:
+def _key(event: yaml.Event, members: dict[str, JsonValue]) -> str:
     _refuse_machinery(event)
     key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
     if not isinstance(key, str):
@@ -212,7 +212,7 @@ def _refuse_machinery(event: Any) -> None:
         _refuse(_place(event), "tags are not read; remove it, and quote the value if it is text")
 
 
-def _scalar(event: yaml.ScalarEvent) -> Any:
+def _scalar(event: yaml.ScalarEvent) -> object:
     text: str = event.value
     is_plain = event.implicit[0]
     if is_plain and text[:1] not in _MEANS_MORE:
@@ -227,7 +227,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     return value
 
 
-def _resolve(text: str) -> Any:
+def _resolve(text: str) -> object:
     found = _RESOLVER.fullmatch(text)
     if found is None or found.lastindex is None:
         return text

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.providers.meaning import Provider
 
@@ -83,7 +84,7 @@ def ask_otherwise(
     return ChangedRequest(edit.value["url"], edit.value["body"], edit.undo[::-1])
 
 
-def undo_changes(request: Any, undo: list[Undo]) -> object:
+def undo_changes(request: object, undo: list[Undo]) -> object:
     """The request as the agent made it."""
     edit = _Edit(request)
     for each in undo:
@@ -132,7 +133,7 @@ def _put(holder: Any, step: Any, new: Any) -> None:
     holder[step] = new
 
 
-def _copy_and_change(value: Any, path: Path, act: Callable[[Any, Any], None]) -> Any:
+def _copy_and_change(value: Any, path: Path, act: Callable[[Any, Any], None]) -> object:
     copy = list(value) if isinstance(value, list) else {**value}
     step = path[0]
     if len(path) == 1:
@@ -170,7 +171,7 @@ def _url_with_model(provider: Provider, url: str, model: str) -> str | None:
     return urlunsplit(parts._replace(path="/".join(steps)))
 
 
-def _set_system(edit: _Edit, provider: Provider, body: dict[str, Any], system: str) -> None:
+def _set_system(edit: _Edit, provider: Provider, body: dict[str, JsonValue], system: str) -> None:
     if provider == "anthropic":
         edit.set(("body", "system"), system)
     elif provider == "gemini":
@@ -204,7 +205,7 @@ def _set_first_message(edit: _Edit, member: str, system: str) -> None:
         edit.set(("body", member, place, "content"), system)
 
 
-def _temperature_path(provider: Provider, body: dict[str, Any]) -> Path:
+def _temperature_path(provider: Provider, body: dict[str, JsonValue]) -> Path:
     if provider == "gemini":
         name = "generation_config" if "generation_config" in body else "generationConfig"
         return ("body", name, "temperature")

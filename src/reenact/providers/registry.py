@@ -218,7 +218,7 @@ def read_response(
     )
 
 
-def response_fields(response: ModelResponse) -> dict[str, Any]:
+def response_fields(response: ModelResponse) -> dict[str, JsonValue]:
     """For ``llm_response``; ``responseId``, the lists of ids and ``error`` are left out when empty."""
     fields: dict[str, Any] = {
         "provider": response.provider,

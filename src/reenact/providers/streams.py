@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from reenact.providers.meaning import Provider
 from reenact.providers.reading import object_of, objects_of, read_frames, text_of
@@ -32,7 +33,7 @@ def read_stream(provider: Provider, body: bytes) -> dict[str, Any] | None:
     return _FOLDS[provider](frames.objects) or None if frames.streamed else None
 
 
-def write_stream(provider: Provider, message: dict[str, Any], like: bytes) -> bytes:
+def write_stream(provider: Provider, message: dict[str, JsonValue], like: bytes) -> bytes:
     """*message* as a stream, framed as *like* is."""
     match provider:
         case "anthropic":
@@ -58,7 +59,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _BLOCK_TEXTS: Final = {"text": "text", "thinking": "thinking"}
 
 
-def _anthropic_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _anthropic_events(message: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
     end = {name: message.get(name) for name in ("stop_reason", "stop_sequence")}
     opening = message | {"content": [], "stop_reason": None, "stop_sequence": None}
     yield {"type": "message_start", "message": opening}
@@ -72,7 +73,7 @@ def _anthropic_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _open_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _open_block(block: dict[str, Any]) -> tuple[dict[str, JsonValue], list[dict[str, JsonValue]]]:
     """A content block as a stream opens it, and what fills it."""
     start, deltas = dict(block), list[dict[str, Any]]()
     kind = _BLOCK_TEXTS.get(text_of(block, "type") or "")
@@ -97,7 +98,7 @@ def _open_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, A
 _LINE_TEXTS: Final = ("response", "thinking")
 
 
-def _ollama_lines(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _ollama_lines(body: dict[str, Any]) -> Iterator[dict[str, JsonValue]]:
     told = ("message", *_LINE_TEXTS)
     head = {name: body[name] for name in ("model", "created_at") if name in body}
     yield head | {name: body[name] for name in told if name in body} | {"done": False}
@@ -107,7 +108,7 @@ def _ollama_lines(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # OpenAI
 
 
-def _chat_chunks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _chat_chunks(body: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
     left_out = ("choices", "usage")
     head = {name: value for name, value in body.items() if name not in left_out}
     head["object"] = "chat.completion.chunk"
@@ -137,7 +138,7 @@ _ITEM_TEXTS: Final = {
 }
 
 
-def _response_events(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _response_events(body: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
     opening = body | {"output": [], "status": "in_progress", "usage": None}
     yield {"type": "response.created", "response": opening}
     yield {"type": "response.in_progress", "response": opening}
@@ -146,10 +147,12 @@ def _response_events(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": _ENDS.get(text_of(body, "status") or "", "response.completed"), "response": body}
 
 
-def _item_events(item: dict[str, Any], place: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
+def _item_events(
+    item: dict[str, JsonValue], place: dict[str, JsonValue], index: int
+) -> Iterator[dict[str, JsonValue]]:
     grown, member = _ITEM_TEXTS.get(text_of(item, "type") or "", ("", ""))
     is_message = item.get("type") == "message"
-    empty: dict[str, Any] = {"content": []} if is_message else {member: ""} if member else {}
+    empty: dict[str, JsonValue] = {"content": []} if is_message else {member: ""} if member else {}
     started = item | empty | ({"status": "in_progress"} if "status" in item else {})
     yield {"type": "response.output_item.added", "output_index": index, "item": started}
     if is_message:
@@ -161,11 +164,11 @@ def _item_events(item: dict[str, Any], place: dict[str, Any], index: int) -> Ite
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def _part_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _part_events(part: dict[str, JsonValue], place: dict[str, JsonValue]) -> Iterator[dict[str, Any]]:
     grown, member = _PART_TEXTS.get(text_of(part, "type") or "", ("", ""))
     yield {"type": "response.content_part.added", "part": part | ({member: ""} if member else {})} | place
     if member:
-        logprobs: dict[str, Any] = {"logprobs": []} if member == "text" else {}
+        logprobs: dict[str, JsonValue] = {"logprobs": []} if member == "text" else {}
         yield {"type": f"{grown}.delta", "delta": part.get(member, "")} | logprobs | place
         yield {"type": f"{grown}.done", member: part.get(member, "")} | logprobs | place
     yield {"type": "response.content_part.done", "part": part} | place

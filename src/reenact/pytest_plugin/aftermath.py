@@ -74,7 +74,7 @@ class Aftermath:
     def lane_told(self, lane: Lane) -> None:
         """Nor in which order."""
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:  # noqa: ARG002
+    def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:  # noqa: ARG002
         return coro
 
     def task_ended(self, lane: Lane, how: str) -> None:
@@ -101,7 +101,7 @@ class Aftermath:
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
 
-    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], Any]) -> None:
+    def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
         """None is held."""
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002

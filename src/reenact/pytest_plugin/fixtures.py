@@ -7,7 +7,6 @@ can be part of no test's run. Those of function scope can, and the run opens bef
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,6 @@ def is_requested_by_fixture(item: pytest.Function) -> bool:
     return any(FIXTURE in definition.argnames for chain in chains for definition in chain)
 
 
-def _definitions(item: pytest.Function) -> Mapping[str, Sequence[pytest.FixtureDef[Any]]]:
+def _definitions(item: pytest.Function) -> Mapping[str, Sequence[pytest.FixtureDef[object]]]:
     # pytest has no public way to ask for a fixture's scope before it is set up.
     return item._fixtureinfo.name2fixturedefs  # noqa: SLF001

@@ -107,7 +107,7 @@ def options_of(item: pytest.Item) -> Options:
     return Options(**merged)
 
 
-def _check_fork(merged: Mapping[str, Any]) -> None:
+def _check_fork(merged: Mapping[str, object]) -> None:
     given = merged.get("fork")
     if given is None:
         return

@@ -28,7 +28,7 @@ from reenact.boundary import (
     WaitFor,
     running_in,
 )
-from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.formats.capture import (
     FIRED,
@@ -186,7 +186,7 @@ class CaptureContext:
         if self._files is not None and call_id is not None:
             self._files.after(call_id, may_write=may_write)
 
-    def _record_tree(self, data: dict[str, Any]) -> None:
+    def _record_tree(self, data: dict[str, JsonValue]) -> None:
         try:
             self._events.append(b"state_mutation", self._redactor.redact_json(encode_clean(data)))
         except Exception as error:
@@ -280,7 +280,7 @@ class CaptureContext:
     def lane_ended(self, lane: Lane) -> None:
         """It was noted before anybody could see it."""
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> Any:
+    def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         return self._order.watch(lane, coro, describe)
 
     def task_ended(self, lane: Lane, how: str) -> None:
@@ -378,7 +378,7 @@ class CaptureContext:
         from_outside = Instant("nondeterministic", {"source": source, "key": key})
         self.instant(from_outside, Lane(self, "0"), lambda: value)
 
-    def next_nondeterministic(self, source: str, key: str) -> Any:
+    def next_nondeterministic(self, source: str, key: str) -> object:
         """Only a replay has recorded values to give."""
         raise UsageError(f"{source}/{key}: the run is being recorded; values are given in replay only")
 
@@ -483,7 +483,7 @@ class CaptureContext:
             self._fail(error)
             return ProcessNames()
 
-    def _record_outside_call(self, call: Call, data: dict[str, Any]) -> None:
+    def _record_outside_call(self, call: Call, data: dict[str, object]) -> None:
         data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
         data |= self._payloads.facts(call)
         data["request"] = self._payloads.asked(call.request, is_json=call.is_json)
@@ -493,7 +493,7 @@ class CaptureContext:
                 data["background"] = True
         self._events.append(b"nondeterministic", encode_clean(data))
 
-    def _record_model_call(self, step: CaptureStep, data: dict[str, Any]) -> None:
+    def _record_model_call(self, step: CaptureStep, data: dict[str, object]) -> None:
         call = step.call
         try:
             text, asked = self._payloads.asked_of_model(call.request, is_json=call.is_json)
@@ -544,7 +544,9 @@ class CaptureContext:
         except Exception as failure:
             self._fail(failure)
 
-    def _instant_data(self, instant: Instant, value: object, error: BaseException | None) -> dict[str, Any]:
+    def _instant_data(
+        self, instant: Instant, value: object, error: BaseException | None
+    ) -> dict[str, object]:
         data = self._payloads.members(instant.request)
         if error is not None:
             return data | {"error": self._payloads.failure(error)}
@@ -588,7 +590,7 @@ class CaptureContext:
         if self._files is not None and self._failure is None and not step.call.beside:
             self._files.after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
-    def _put_timing(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
+    def _put_timing(self, data: dict[str, JsonValue], step: CaptureStep, error: BaseException | None) -> None:
         """What replay must know of when the outcome came."""
         if step.opened is not None:
             self._open_streams.pop(step.call_id, None)
@@ -600,7 +602,7 @@ class CaptureContext:
         if step.gave_way is False:
             data["inline"] = True
 
-    def _put_outcome(self, data: dict[str, Any], step: CaptureStep, error: BaseException | None) -> None:
+    def _put_outcome(self, data: dict[str, object], step: CaptureStep, error: BaseException | None) -> None:
         """The answer or the error, each in the form in which it may be written."""
         kind = step.call.kind
         if kind == "tool":
@@ -623,7 +625,7 @@ class CaptureContext:
         if step.recorded_pieces is not None or step.exact is not None:
             self._put_forms(data, step, is_redacted=is_redacted)
 
-    def _put_forms(self, data: dict[str, Any], step: CaptureStep, *, is_redacted: bool) -> None:
+    def _put_forms(self, data: dict[str, object], step: CaptureStep, *, is_redacted: bool) -> None:
         """The answer piece by piece, and as it came over the wire if nothing had to be hidden in it."""
         if step.recorded_pieces is not None:
             text = self._payloads.pieces_text(step.recorded_pieces)
@@ -651,7 +653,7 @@ class CaptureContext:
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
-def _model_facts(step: CaptureStep) -> dict[str, Any]:
+def _model_facts(step: CaptureStep) -> dict[str, object]:
     """What is known of a model's answer; an outcome repeats of its call what is not said anew."""
     if step.facts.keys() >= _UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts
@@ -660,7 +662,7 @@ def _model_facts(step: CaptureStep) -> dict[str, Any]:
     return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(facts: dict[str, Any]) -> Model:
+def _model_of(facts: dict[str, JsonValue]) -> Model:
     known = {name: _decode(encode_clean(facts[name])) for name in _UNKNOWN_MODEL if name in facts}
     named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])

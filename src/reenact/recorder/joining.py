@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from heapq import merge
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -241,7 +241,7 @@ class _Log:
     def between(self) -> Iterator[tuple[RunEvent, _Log]]:
         return ((event, self) for event in self.events if event.type not in ("run_start", "run_end"))
 
-    def process(self) -> dict[str, Any]:
+    def process(self) -> dict[str, object]:
         start = self.one("run_start")
         argv = {"argv": start.data["argv"]} if start is not None else {}
         return argv | {"ended": self.one("run_end") is not None}

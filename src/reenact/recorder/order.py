@@ -120,7 +120,7 @@ class _Watched(Coroutine[Any, Any, Any]):
     def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: Any) -> object:
         try:
             return self._coro.send(value)
         except StopIteration as end:
@@ -130,7 +130,7 @@ class _Watched(Coroutine[Any, Any, Any]):
             self._ended(None, error)
             raise
 
-    def throw(self, *error: Any) -> Any:
+    def throw(self, *error: Any) -> object:
         try:
             return self._coro.throw(*error)
         except StopIteration as end:

@@ -236,7 +236,7 @@ class _Place(NamedTuple):
     path: tuple[str, ...]
     items: int | None
 
-    def reference(self) -> dict[str, Any]:
+    def reference(self) -> dict[str, object]:
         where: dict[str, object] = {"call": self.call_id, "path": list(self.path)}
         if self.items is not None:
             where["items"] = self.items

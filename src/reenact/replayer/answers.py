@@ -90,7 +90,7 @@ class Substitution:
 
 def fragments_by_place(text: str) -> list[list[_Fragment]]:
     """What the events of a stream say, by place: the parts of one text, each with where it begins."""
-    places: dict[tuple[Any, ...], list[_Fragment]] = {}
+    places: dict[tuple[object, ...], list[_Fragment]] = {}
     for event in _EVENT.finditer(text):
         which = tuple(_WHICH.findall(event["json"]))
         for path, start, content in _strings(event["json"]):

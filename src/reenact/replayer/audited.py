@@ -52,7 +52,7 @@ def _interpreters() -> Iterator[ModuleType]:
             yield import_module(name)
 
 
-def _announce_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
+def _announce_interpreter(create: Callable[..., object]) -> Callable[..., object]:
     @wraps(create)
     def announced(*arguments: object, **options: object) -> object:
         sys.audit(NEW_INTERPRETER)
@@ -61,7 +61,7 @@ def _announce_interpreter(create: Callable[..., Any]) -> Callable[..., Any]:
     return announced
 
 
-def _announce(method: Callable[..., Any], event: str) -> Callable[..., Any]:
+def _announce(method: Callable[..., object], event: str) -> Callable[..., object]:
     @wraps(method)
     def announced(sock: socket.socket, *arguments: object) -> object:
         # sendmsg names a destination in its fourth argument only, the others in their last.
@@ -74,7 +74,7 @@ def _announce(method: Callable[..., Any], event: str) -> Callable[..., Any]:
 
 def _announce_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
     @wraps(fork_exec)
-    def announced(argv: Any, executables: Any, *rest: Any) -> int:
+    def announced(argv: Any, executables: Any, *rest: object) -> int:
         sys.audit(WORKER, executables[0], argv, None, None)
         return fork_exec(argv, executables, *rest)
 

@@ -66,7 +66,7 @@ class EmptyStep:
         self.call_id = ""
         self.answer: Any = empty_answer(call.name.partition(" ")[0])
         self.exact: Any = None
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, object] = {}
 
     def left(self) -> None:
         """It goes nowhere."""

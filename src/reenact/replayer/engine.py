@@ -432,11 +432,11 @@ class ReplayEngine:
 
     # The seed's side
 
-    def replay_llm_request(self, request: object, lane: Lane | None = None) -> Any:
+    def replay_llm_request(self, request: object, lane: Lane | None = None) -> object:
         """The recorded answer to a model call, made in *lane* or in the run's first."""
         return self._replay(Call("llm", "", request), lane or self._root)
 
-    def replay_tool_call(self, tool: str, args: object, lane: Lane | None = None) -> Any:
+    def replay_tool_call(self, tool: str, args: object, lane: Lane | None = None) -> object:
         """The recorded answer to a tool call."""
         return self._replay(Call("tool", tool, args), lane or self._root)
 

@@ -125,14 +125,14 @@ def _is_reordered(
     return _parts(there) == _parts(here)
 
 
-def _differing(expected: Any, observed: Any) -> tuple[Any, Any]:
+def _differing(expected: object, observed: object) -> tuple[object, object]:
     """Two long texts may differ in one word: the words of all the rest would take most of the time."""
     if isinstance(expected, str) and isinstance(observed, str):
         return differing_parts(expected, observed)
     return expected, observed
 
 
-def _parts(value: Any) -> Counter[str]:
+def _parts(value: object) -> Counter[str]:
     """The words of all that *value* holds, in whatever order."""
     found: Counter[str] = Counter()
     left = [value]

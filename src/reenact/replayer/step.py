@@ -143,9 +143,9 @@ class ReplayStep:
                 engine.compare_files(recorded, lane)
         self.answer: Any = None
         self.exact: Any = None
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, object] = {}
         self._data: dict[str, Any] = {}
-        self._pieces: list[Any] | None = None
+        self._pieces: list[object] | None = None
         """Where they have names of this run's; the recorded ones otherwise."""
 
     def answer_unmatched(self, call: Call) -> None:
@@ -208,11 +208,11 @@ class ReplayStep:
             await self._engine.turns.stay(self._recorded, self._lane)
         self._end_of_pieces()
 
-    def _rename_piece(self, piece: Any) -> Any:
+    def _rename_piece(self, piece: object) -> object:
         """A piece that is no text may answer what was said since the stream began, as a process does."""
         return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
 
-    def _recorded_pieces(self) -> list[Any]:
+    def _recorded_pieces(self) -> list[object]:
         return self._payload("pieces") or [] if self._pieces is None else self._pieces
 
     def _end_of_pieces(self) -> None:

@@ -55,7 +55,7 @@ class VolatileKeys:
         """What a recorded call asked, without its volatile parts."""
         return self.without_volatile(call.type, call.name, self._source.request(call))
 
-    def without_volatile(self, event_type: str, name: str, request: object) -> Any:
+    def without_volatile(self, event_type: str, name: str, request: object) -> object:
         """*request* without its volatile parts."""
         if not self._masking.may_apply(event_type, name):
             return request

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact._version import __version__
-from reenact.canonical import encode_clean
+from reenact.canonical import JsonValue, encode_clean
 from reenact.errors import UsageError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -235,7 +235,7 @@ def unknown_places(
     }
 
 
-def merge_ends(halves: Sequence[Half]) -> dict[str, Any]:
+def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
     """The event that ends the run of all processes."""
     ends = [_decode(half.end.encode()) for half in halves if half.tells_the_end]
     ends = ends or [_decode(half.end.encode()) for half in halves]

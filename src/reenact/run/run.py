@@ -43,7 +43,7 @@ class Run:
 
     def memory_read(
         self, path: str, read: Callable[[], object], *, group_id: str | None = None, source: str | None = None
-    ) -> Any:
+    ) -> object:
         """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
         request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
         return instant(Instant("state_mutation", request, is_read=True), read)
@@ -136,5 +136,5 @@ class PlanStep:
         self.iterations = 1
 
 
-def _known(**facts: object) -> dict[str, Any]:
+def _known(**facts: object) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value is not None}

@@ -42,7 +42,7 @@ _KINDS: Final = {
 }
 """By the module of a timer's callback: ``sleep``, ``timeout``, ``wait`` and ``wait_for``, anyio's scopes."""
 
-_ahead: Final[WeakKeyDictionary[Any, float]] = WeakKeyDictionary()
+_ahead: Final[WeakKeyDictionary[object, float]] = WeakKeyDictionary()
 """How far the clock of a replayed event loop is ahead of the real one: as far as was not slept."""
 
 
@@ -106,10 +106,10 @@ def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
     return time
 
 
-def call_at(original: Callable[..., object]) -> Callable[..., Any]:
+def call_at(original: Callable[..., object]) -> Callable[..., object]:
     """``call_at`` of an event loop, but its timers go off in their turn."""
 
-    def call_at(self: Any, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_at(self: Any, when: float, callback: Any, *args: Any, context: Any = None) -> object:
         timer = _new_timer(self, when - self.time(), callback)
         if timer is None:
             return original(self, when - _ahead.get(self, 0.0), callback, *args, context=context)
@@ -121,10 +121,10 @@ def call_at(original: Callable[..., object]) -> Callable[..., Any]:
     return call_at
 
 
-def call_later(original: Callable[..., object]) -> Callable[..., Any]:
+def call_later(original: Callable[..., object]) -> Callable[..., object]:
     """``call_later`` of an event loop that does not build on ``call_at``."""
 
-    def call_later(self: Any, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_later(self: Any, delay: float, callback: Any, *args: Any, context: Any = None) -> object:
         timer = _new_timer(self, delay, callback)
         if timer is None:
             return original(self, delay, callback, *args, context=context)
@@ -192,7 +192,7 @@ class _Timer:
         self.callback = callback
         self.spawned = 0
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: object) -> None:
         self.lane.context.timer_fired(self.lane, self.name)
         self.run(*args)
 
@@ -471,15 +471,15 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
     return result
 
 
-def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wait(original: Callable[..., Any]) -> Callable[..., object]:
     def wait(
         fs: Iterable[Future[Any]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
-    ) -> Any:
+    ) -> object:
         if timeout is None or _now.is_waiting:
             return original(fs, timeout, return_when)
         jobs = list(fs)
 
-        def attempt(seconds: float) -> Any:
+        def attempt(seconds: float) -> object:
             found = original(jobs, seconds, return_when)
             return RAN_OUT if found.not_done and not _is_enough(found, return_when) else found
 
@@ -500,7 +500,7 @@ def _is_enough(found: Any, return_when: str) -> bool:
     )
 
 
-def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., Iterator[Any]]:
+def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
     def as_completed(fs: Iterable[Future[object]], timeout: float | None = None) -> Iterator[object]:
         lane = current_lane()
         if timeout is None or lane is None or not lane.has_order:

@@ -92,7 +92,7 @@ def _stop() -> None:
     _asked.clear()
 
 
-def _began(code: CodeType, _offset: int) -> Any:
+def _began(code: CodeType, _offset: int) -> object:
     """A function has begun; told once where it is a library's, or known already."""
     if not code.co_flags & _IS_FUNCTION or code.co_filename.startswith("<") or is_library(code.co_filename):
         return _monitoring.DISABLE

@@ -45,7 +45,9 @@ def _call_of(method: str, params: Params, server: Any) -> Call:
 def _sent(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     """A request or notification that a session hands to its dispatcher."""
 
-    def send(self: object, method: str, params: Params, *rest: object, **options: object) -> Awaitable[Any]:
+    def send(
+        self: object, method: str, params: Params, *rest: object, **options: object
+    ) -> Awaitable[object]:
         caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
         if caller.f_globals.get("__name__") != _SESSION or current_lane() is None:
             return original(self, method, params, *rest, **options)
@@ -101,8 +103,8 @@ def _message(model: Any) -> tuple[str, Params]:
     return data["method"], data.get("params")
 
 
-def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    async def send_request(self: Any, request: Any, result_type: Any, *rest: Any, **options: Any) -> Any:
+def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[object]]:
+    async def send_request(self: Any, request: Any, result_type: Any, *rest: Any, **options: Any) -> object:
         if not _is_clients(self):
             return await original(self, request, result_type, *rest, **options)
         async with crossing(_call_of(*_message(request), None)) as step:
@@ -217,9 +219,9 @@ def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awai
     return post_writer
 
 
-def _connect_sse(original: Callable[..., Any]) -> Callable[..., Any]:
+def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
     @asynccontextmanager
-    async def connect_sse(client: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
+    async def connect_sse(client: Any, *args: Any, **options: Any) -> AsyncIterator[object]:
         url = str(args[-1] if args else options["url"])
         if current_lane() is None:
             async with original(client, *args, **options) as source:
@@ -250,11 +252,11 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., Any]:
     return connect_sse
 
 
-def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., Any]:
+def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., object]:
     """The same of a client's own method, which serves others too."""
     connect_sse = _connect_sse(original)
 
-    def sse(client: Any, *args: Any, **options: Any) -> Any:
+    def sse(client: Any, *args: Any, **options: Any) -> object:
         caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
         is_transport = caller.f_globals.get("__name__") == _SSE_TRANSPORT
         return (connect_sse if is_transport else original)(client, *args, **options)
@@ -262,8 +264,8 @@ def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., An
     return sse
 
 
-def _sent_outside(send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    async def send_outside(*args: Any, **options: Any) -> Any:
+def _sent_outside(send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[object]]:
+    async def send_outside(*args: object, **options: object) -> object:
         with outside():
             return await send(*args, **options)
 
@@ -283,7 +285,7 @@ class _SilentEvents:
         yield self._first
         await anyio.sleep_forever()
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[object]:
         return self.aiter_sse()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Final
 
 from reenact.boundary import Call, Lane, Step, current_lane, outside
 from reenact.seams.imports import Libraries
@@ -35,7 +35,7 @@ def _compute_batch_size(original: Callable[[object], int]) -> Callable[[object],
     return compute_batch_size
 
 
-def _submit(original: Callable[..., Future[object]]) -> Callable[..., Future[Any]]:
+def _submit(original: Callable[..., Future[object]]) -> Callable[..., Future[object]]:
     def submit(self: object, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[object]:
         lane = current_lane()
         if lane is None:
@@ -135,7 +135,7 @@ def _bound_in(fn: object, depth: int = 4) -> object:
     return {name: _outline(value, depth) for name, value in shown.items()}
 
 
-def _outline(value: object, depth: int) -> Any:
+def _outline(value: object, depth: int) -> object:
     """*value*, with what is callable by its name and what it brings along."""
     if isinstance(value, list | tuple):
         return [_outline(each, depth) for each in value]

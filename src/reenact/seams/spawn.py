@@ -72,10 +72,10 @@ def patches() -> list[Patch]:
     ]
 
 
-def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., Any]:
+def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
     """``create_task`` of an event loop, but each task has a lane from its start."""
 
-    def create_task(self: Any, coro: Any, *, context: Any = None, **options: Any) -> Any:
+    def create_task(self: Any, coro: Any, *, context: Any = None, **options: Any) -> object:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
@@ -158,7 +158,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
     def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[object]:
         lane = current_lane()
         if lane is None:
-            future: Future[Any] = original(self, fn, *args, **kwargs)
+            future: Future[object] = original(self, fn, *args, **kwargs)
             return future
         ending = _JobEnding(lane.child())
         function = own_function(fn)

@@ -22,13 +22,13 @@ Approve: TypeAlias = Callable[[Call, Decision], bool]
 
 def gated(
     fn: Callable[..., object], call: Callable[..., Call], policy: CallGate, approve: Approve | None
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """*fn*, but it runs only when *policy* allows the call, or leaves it to *approve* and that says yes.
 
     It serves all kinds of functions: a coroutine or generator is made, but not begun, after the decision.
     """
 
-    def decided(*args: object, **kwargs: object) -> Any:
+    def decided(*args: object, **kwargs: object) -> object:
         made = call(args, kwargs)
         decision = policy.decide_call(made.name, made.request)
         if not decision.is_allowed and not _is_approved(made, decision, approve):
@@ -148,7 +148,7 @@ def _wrap(
     live = fn if policy is None else gated(fn, call, policy, approve)
     if schema is not None:
         live = validated(live, call, schema)
-    wrapper: Any
+    wrapper: object
     if inspect.isasyncgenfunction(fn):
         wrapper = _async_generator(live, call)
     elif inspect.isgeneratorfunction(fn):
@@ -208,7 +208,7 @@ class _Caller:
             return Call("tool", self._name, arguments, self._facts, runs_again=True)
         return Call("tool", self._name, arguments, self._facts)
 
-    def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
+    def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError:
@@ -230,7 +230,7 @@ def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
     return wrapper
 
 
-def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         if _lane() is None and not open_runs:
             return await fn(*args, **kwargs)
@@ -242,7 +242,7 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     return wrapper
 
 
-def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
+def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..., object]:
     def wrapper(*args: object, **kwargs: object) -> Any:
         rerun = _Rerun()
 
@@ -260,7 +260,7 @@ def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..
     return wrapper
 
 
-def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         rerun = _Rerun()
 
@@ -319,7 +319,7 @@ class _Rerun:
             boundary.note("run again, it returned something else than when it was recorded")
 
 
-def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         if _lane() is None and not open_runs:
             return (yield from fn(*args, **kwargs))
@@ -336,7 +336,7 @@ def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
     return wrapper
 
 
-def _live(source: Any, boundary: crossing, step: Any) -> Generator[Any, Any, Any]:
+def _live(source: Any, boundary: crossing, step: Any) -> Generator[object, object, object]:
     """What *source* yields and returns; it hears what the agent sends and throws."""
     resume = partial(next, source)
     try:
@@ -360,7 +360,7 @@ def _live(source: Any, boundary: crossing, step: Any) -> Generator[Any, Any, Any
             source.close()
 
 
-def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., Any]:
+def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         boundary = crossing(call(args, kwargs), streaming=True)
         async with boundary as step:

@@ -106,7 +106,7 @@ def _lane_of_next_task(lane: Lane) -> Lane:
     return child
 
 
-def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., Any]:
+def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., object]:
     """*async_fn*, but its end is told, and in replay comes in its turn."""
     describe = partial(describe_end, own_function(async_fn))
 
@@ -176,8 +176,8 @@ _deadlines: Final[dict[object, _Deadline]] = {}
 """By the scope: those that are set in a run."""
 
 
-def _enter(is_sleep: Callable[[], bool], original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def enter(self: Any) -> Any:
+def _enter(is_sleep: Callable[[], bool], original: Callable[[Any], Any]) -> Callable[[Any], object]:
+    def enter(self: Any) -> object:
         """A deadline that has passed already is never set, but it is one that passes, or did not."""
         at = self._deadline
         if at in _NO_DEADLINES or self._cancel_called or sys.modules["trio"].current_time() < at:
@@ -240,7 +240,7 @@ def _expire(original: Callable[..., bool]) -> Callable[..., bool]:
     return expire
 
 
-def _is_sleep(sleep_until: Any) -> bool:
+def _is_sleep(sleep_until: object) -> bool:
     frame: Any = sys._getframe(2)  # noqa: SLF001 — who sets a deadline decides what it is
     for _ in range(_FRAMES_TO_SLEEP):
         if frame is None or frame.f_code is sleep_until:

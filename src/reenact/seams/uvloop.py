@@ -36,8 +36,8 @@ def _patches(module: ModuleType) -> list[Patch]:
     ]
 
 
-def _watch_server(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def create_server(self: Any, *args: Any, **options: Any) -> Any:
+def _watch_server(original: Callable[..., Any]) -> Callable[..., object]:
+    async def create_server(self: Any, *args: Any, **options: Any) -> object:
         server = await original(self, *args, **options)
         note_server(server)
         return server
@@ -45,7 +45,7 @@ def _watch_server(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_server
 
 
-def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., object]]:
     def wrap(original: Callable[..., Any]) -> Callable[..., object]:
         async def announced(self: Any, *args: Any, **options: Any) -> object:
             announce(*args, **options)

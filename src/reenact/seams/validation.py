@@ -31,7 +31,7 @@ class InvalidArguments(CheckFailed):
         super().__init__(f"{tool}: {'; '.join(problems)}")
 
 
-def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSchema) -> Callable[..., Any]:
+def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSchema) -> Callable[..., object]:
     """*fn*, but it runs only when its arguments fit *schema*.
 
     It serves all kinds of functions: a coroutine or generator is made, but not begun, after the check.
@@ -41,7 +41,7 @@ def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSch
     if isinstance(schema, dict):
         _validator(msgspec.json.encode(schema))  # one that is none is refused where it is written
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> Any:
         made = call(args, kwargs)
         wanted = _offered_schema(made.name) if schema == "offered" else schema
         if isinstance(wanted, dict):
@@ -53,7 +53,7 @@ def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSch
     return checked
 
 
-def schema_of_signature(fn: Callable[..., Any]) -> JsonSchema:
+def schema_of_signature(fn: Callable[..., object]) -> JsonSchema:
     """What the annotations of *fn* say of its arguments; a parameter without one may be anything."""
     import inspect
 
@@ -77,7 +77,7 @@ def schema_of_signature(fn: Callable[..., Any]) -> JsonSchema:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+def _hints(fn: Callable[..., object]) -> dict[str, object]:
     """The types of the parameters; one that is a name which exists for type checkers alone says nothing."""
     try:
         return get_type_hints(fn, include_extras=True)
@@ -86,7 +86,7 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
         return {name: hint for name, hint in written.items() if not isinstance(hint, str)}
 
 
-def _schema_of_type(kind: Any, definitions: JsonSchema) -> JsonSchema:
+def _schema_of_type(kind: object, definitions: JsonSchema) -> JsonSchema:
     """The schema of one type; an empty one, which allows anything, where there is none."""
 
     def schema_of_class(known: type) -> JsonSchema:
@@ -129,7 +129,7 @@ def _problems(arguments: Any, schema: JsonSchema) -> list[str]:
     return sorted(_problem(error) for error in validator.iter_errors(value))
 
 
-def _json_of(arguments: Any) -> Any:
+def _json_of(arguments: object) -> Any:
     """*arguments* as a caller would write them in JSON: a date as its text, a data class as an object."""
     try:
         return msgspec.json.decode(msgspec.json.encode(arguments, enc_hook=_plain_form))

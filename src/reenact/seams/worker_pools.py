@@ -45,12 +45,12 @@ class _Seam:
         """The lane that gives *pool* something to do for its processes."""
         return None if isinstance(pool, self._module.ThreadPool) else current_lane()
 
-    def _lane_of_threads(self, pool: Any) -> Lane | None:
+    def _lane_of_threads(self, pool: object) -> Lane | None:
         """The same for its threads."""
         return current_lane() if isinstance(pool, self._module.ThreadPool) else None
 
     def repopulate(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
-        def repopulate(pool: Any) -> None:
+        def repopulate(pool: object) -> None:
             """Workers are of use only where jobs are really done."""
             lane = self._lane(pool)
             if lane is None or lane.context.time_passes(lane):
@@ -58,10 +58,10 @@ class _Seam:
 
         return repopulate
 
-    def apply_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_async(self, original: Callable[..., Any]) -> Callable[..., object]:
         def apply_async(
             pool: Any, func: Any, args: Any = (), kwds: Any = None, *told: _Told, **options: _Told
-        ) -> Any:
+        ) -> object:
             lane, kwargs = self._lane(pool), kwds or {}
             if (giver := self._lane_of_threads(pool)) is not None:
                 func = _ThreadJobs(func, giver).one(giver.child())
@@ -77,16 +77,16 @@ class _Seam:
 
         return apply_async
 
-    def map_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def map_async(self, original: Callable[..., object]) -> Callable[..., object]:
         def map_async(
-            pool: Any,
+            pool: object,
             func: Any,
-            iterable: Iterable[Any],
-            mapper: Any,
+            iterable: Iterable[object],
+            mapper: object,
             chunksize: int | None = None,
             *told: _Told,
             **options: _Told,
-        ) -> Any:
+        ) -> object:
             lane = self._lane(pool)
             if (giver := self._lane_of_threads(pool)) is not None:
                 # The whole is one result, so nobody sees which of them ended first.
@@ -110,18 +110,18 @@ class _Seam:
 
     def _done(
         self,
-        pool: Any,
+        pool: object,
         job: Job,
-        start: Callable[..., Any],
+        start: Callable[..., object],
         callback: _Told = None,
         error_callback: _Told = None,
-    ) -> Any:
+    ) -> object:
         """What stands for the outcome: it is recorded before anybody hears of it, or recalled."""
         if job.step.live:
             return start(_after(job.answered, callback), _after(job.failed, error_callback))
         result = self._module.ApplyResult(pool, callback, error_callback)
 
-        def deliver(promised: Future[Any]) -> None:
+        def deliver(promised: Future[object]) -> None:
             error = promised.exception()
             result._set(0, (True, promised.result()) if error is None else (False, error))  # noqa: SLF001
 
@@ -129,8 +129,8 @@ class _Seam:
         job.recall()
         return result
 
-    def imap(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def imap(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> Any:
+    def imap(self, original: Callable[..., object]) -> Callable[..., object]:
+        def imap(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
                 return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
@@ -140,8 +140,8 @@ class _Seam:
 
         return imap
 
-    def imap_unordered(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def imap_unordered(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> Any:
+    def imap_unordered(self, original: Callable[..., object]) -> Callable[..., object]:
+        def imap_unordered(pool: object, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
                 return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
@@ -167,17 +167,17 @@ class _ThreadJobs:
         lane.context.lane_starting(lane)
         return lambda *args, **kwargs: self._do(lane, lambda: self._func(*args, **kwargs))
 
-    def numbered(self, items: Iterable[Any], *, is_starred: bool = False) -> Iterable[tuple[Lane, Any]]:
+    def numbered(self, items: Iterable[object], *, is_starred: bool = False) -> Iterable[tuple[Lane, object]]:
         """What :meth:`in_turn` is given for each of *items*; a thread of the pool's may read them."""
         giver = self._giver.child()
         pairs = ((giver.child(), item if is_starred else (item,)) for item in items)
         return list(pairs) if hasattr(items, "__len__") else pairs
 
-    def in_turn(self, job: tuple[Lane, Any]) -> Any:
+    def in_turn(self, job: tuple[Lane, Any]) -> object:
         lane, args = job
         return self._do(lane, lambda: self._func(*args))
 
-    def _do(self, lane: Lane, work: Callable[[], Any]) -> Any:
+    def _do(self, lane: Lane, work: Callable[[], Any]) -> object:
         if self._is_mapped:
             return run_in_thread(lane, work, self._function)
         try:
@@ -198,7 +198,7 @@ class _OnTheWay:
 
 
 def _hand_over(original: Callable[[Any, int, Any], None]) -> Callable[[Any, int, Any], None]:
-    def _set(self: Any, i: int, obj: tuple[bool, Any]) -> None:
+    def _set(self: object, i: int, obj: tuple[bool, object]) -> None:
         is_good, came = obj
         if type(came) is not _OnTheWay:
             original(self, i, obj)
@@ -225,7 +225,7 @@ class _InOrder(Iterator[Any]):
     def __init__(self, results: Iterable[Any]) -> None:
         self._results = deque(results)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return self.next()
 
     def next(self, timeout: float | None = None) -> Any:
@@ -239,7 +239,7 @@ class _InOrder(Iterator[Any]):
 class _AsTheyCome(Iterator[Any]):
     def __init__(self, pool: Any, func: Any, iterable: Iterable[Any], timeout_error: type[Exception]) -> None:
         self._timeout_error = timeout_error
-        self._came: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+        self._came: SimpleQueue[tuple[object, Exception | None]] = SimpleQueue()
         results = [pool.apply_async(func, (item,), None, self._answered, self._failed) for item in iterable]
         self._left = len(results)
 
@@ -249,7 +249,7 @@ class _AsTheyCome(Iterator[Any]):
     def _failed(self, error: Exception) -> None:
         self._came.put((None, error))
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return self.next()
 
     def next(self, timeout: float | None = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -178,7 +178,7 @@ class OutcomeGroup(msgspec.Struct, frozen=True, rename="camel"):
 
 def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
     """By output, tools, exit status and verdict; the largest group first."""
-    groups: dict[Any, list[RunOutcome]] = {}
+    groups: dict[object, list[RunOutcome]] = {}
     for each in outcomes:
         tools = tuple(sorted(_counted(each.tools).items()))
         key = (each.output, tools, each.exit_status, each.passed, each.problem)

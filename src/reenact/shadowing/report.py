@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from reenact.analysis.brief import duration, plural
+from reenact.canonical import JsonValue
 from reenact.formats.shadow import Difference, Rate, RunOutcome, ShadowReport, ShadowRun, StepsReport
 from reenact.shadowing.experiment import SamplesReport
 
@@ -129,7 +130,7 @@ def _outcome_words(outcome: RunOutcome) -> str:
     return ended if outcome.passed else f"{ended}, {_cut('; '.join(outcome.failed_assertions) or 'failed')}"
 
 
-def report_json(report: ShadowReport | StepsReport) -> dict[str, Any]:
+def report_json(report: ShadowReport | StepsReport) -> dict[str, JsonValue]:
     """The report as one JSON object, which the viewer opens."""
     value: dict[str, Any] = msgspec.to_builtins(report)
     return value | ({"verdict": report.verdict} if isinstance(report, ShadowReport) else {})

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import ReenactError, UsageError
 from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
@@ -267,7 +268,7 @@ def do_job(job: RunJob) -> JobResult:
         os.close(silent)
 
 
-def _headline(divergence: dict[str, Any]) -> str:
+def _headline(divergence: dict[str, JsonValue]) -> str:
     return " ".join(str(divergence.get("detail") or divergence.get("code")).split())
 
 

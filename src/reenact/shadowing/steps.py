@@ -71,7 +71,7 @@ class _Question(NamedTuple):
 def shadow_steps(
     runs: str | Path | Iterable[str | Path],
     *,
-    change: Mapping[str, Any],
+    change: Mapping[str, object],
     jobs: int = 4,
     upstreams: Mapping[str, str] | None = None,
     progress_bar: ProgressBar = no_progress_bar,

@@ -79,7 +79,7 @@ class ObjectStore:
             # Given options take the place of what the library reads from the environment by itself.
             allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
             client = {**_PATIENCE, "allow_http": allow_http}
-            options: dict[str, Any] = {"retry_config": _RETRIES, "client_options": client}
+            options: dict[str, object] = {"retry_config": _RETRIES, "client_options": client}
             if parts.scheme == "file":
                 folder = Path(parts.path)
                 if not is_written and not folder.is_dir():

@@ -75,7 +75,7 @@ class References:
             reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
             raise FormatError(reason, file=self._file) from None
 
-    def _resolve(self, value: object, allowance: _Allowance, depth: int) -> Any:
+    def _resolve(self, value: object, allowance: _Allowance, depth: int) -> object:
         if isinstance(value, list):
             return [self._resolve(child, allowance, depth) for child in value]
         if isinstance(value, dict):
@@ -92,7 +92,7 @@ class References:
             return {key: self._resolve(child, allowance, depth) for key, child in value.items()}
         return value
 
-    def _follow_reference(self, value: dict[str, Any], allowance: _Allowance) -> Any:
+    def _follow_reference(self, value: dict[str, JsonValue], allowance: _Allowance) -> object:
         place = _place(value)
         found, size_bytes, base = self._values.get(place) or self._value_at(place)
         allowance.take(base, size_bytes, 0)
@@ -164,7 +164,7 @@ def _place(value: dict[str, Any]) -> _Place:
     return value["$ref"]["call"], tuple(value["$ref"]["path"])
 
 
-def _append_items(found: object, links: Iterable[dict[str, Any]]) -> Any:
+def _append_items(found: object, links: Iterable[dict[str, Any]]) -> object:
     """The value that begins with *found*, as the references *links* say, one behind the other."""
     is_ours = False
     for link in links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from reenact import canonical
 from reenact.canonical import JsonValue
@@ -107,5 +107,5 @@ def _budgets(trace: Trace) -> Iterator[Assertion]:
         yield _assertion("tokens", "token_budget", {"max_total": usage["total_tokens"] * _HEADROOM})
 
 
-def _assertion(name: str, kind: str, params: dict[str, Any]) -> Assertion:
+def _assertion(name: str, kind: str, params: dict[str, object]) -> Assertion:
     return Assertion(id=name, type=kind, params=params) if params else Assertion(id=name, type=kind)

@@ -134,7 +134,7 @@ def _verdict(
 
 
 @cache
-def params_type(function: Judge) -> type[Any]:
+def params_type(function: Judge) -> type[object]:
     """The type of the function's second parameter; a plain ``dict`` where it does not say."""
     name = list(signature(function).parameters)[1]
     kind = get_type_hints(function).get(name, dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from posixpath import normpath
-from typing import Any, Final
+from typing import Final
 
 from reenact.errors import UsageError
 from reenact.formats.trace import Trace, TraceEvent
@@ -169,7 +169,7 @@ def _kind(event: TraceEvent) -> str:
     return str(event.data.get("kind")) if event.type == "state_mutation" else event.type
 
 
-def _describe(event: TraceEvent) -> dict[str, Any]:
+def _describe(event: TraceEvent) -> dict[str, object]:
     return {"event": event.event_id, "kind": _kind(event), "path": event.data.get("path")}
 
 

@@ -52,7 +52,7 @@ def read_params(
         raise UsageError(_explain(str(error), path)) from None
 
 
-def unknown_params(kind: type[Any], given: dict[str, JsonValue]) -> list[UnknownName]:
+def unknown_params(kind: type[object], given: dict[str, JsonValue]) -> list[UnknownName]:
     """The names in *given* that *kind* does not have, at any depth."""
     try:
         msgspec.convert(given, kind)
@@ -61,7 +61,7 @@ def unknown_params(kind: type[Any], given: dict[str, JsonValue]) -> list[Unknown
     return []
 
 
-def _relax(info: inspect.Type, value: Any, path: str) -> tuple[Any, list[UnknownName]]:
+def _relax(info: inspect.Type, value: Any, path: str) -> tuple[JsonValue, list[UnknownName]]:
     """*value* in the form that *info* takes, as far as it is clear what is meant."""
     unknown: list[UnknownName] = []
     options = info.types if isinstance(info, inspect.UnionType) else (info,)

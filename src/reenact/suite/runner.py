@@ -113,7 +113,7 @@ _MAX_NAME_CHARACTERS: Final = 80
 _MIN_PART_CHARACTERS: Final = 4
 
 
-def save(result: TestResult, trace: dict[str, Any] | None, directory: Path, index: int) -> TestResult:
+def save(result: TestResult, trace: dict[str, JsonValue] | None, directory: Path, index: int) -> TestResult:
     """Write ``result.json`` and ``trace.json``; the result with their paths among its artifacts.
 
     *trace* is plain JSON: with a field hidden it may no longer be a trace to the letter.

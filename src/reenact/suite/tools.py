@@ -252,7 +252,7 @@ def _list_problems(judged: list[tuple[TraceEvent, list[str]]]) -> str:
     return "; ".join(f"{event.event_id}: {', '.join(wrong)}" for event, wrong in judged[:3])
 
 
-def _observation(judged: list[tuple[TraceEvent, list[str]]]) -> dict[str, Any]:
+def _observation(judged: list[tuple[TraceEvent, list[str]]]) -> dict[str, object]:
     return {
         "calls": [
             {"call": event.event_id, "args": event.data.get("args"), "problems": wrong}

@@ -132,12 +132,12 @@ class _Block(SimpleNamespace):
         super().__init__(**part)
         self._part = part
 
-    def model_dump(self) -> dict[str, Any]:
+    def model_dump(self) -> dict[str, JsonValue]:
         return self._part
 
 
 def _conversation(client: Any, question: str, tools: Tools) -> str:
-    messages: list[Any] = [{"role": "user", "content": question}]
+    messages: list[object] = [{"role": "user", "content": question}]
     while True:
         reply = client.messages.create(
             model=MODEL,

@@ -176,7 +176,7 @@ class _Projection:
             case "run_end":
                 yield from self._run_end(event.data)
 
-    def _tool_call(self, data: dict[str, Any]) -> TraceEntry:
+    def _tool_call(self, data: dict[str, JsonValue]) -> TraceEntry:
         args = {"args": self._run.plain(data["args"])} if "args" in data else {}
         head = {"tool": data["tool"], "call_id": data["callId"]}
         return TraceEntry("tool_call", head | args | _derived_mark(data))
@@ -185,7 +185,7 @@ class _Projection:
         data = event.data
         call = self._call_of(event)
         head = {"tool": call.name, "call_id": data["callId"]} | _derived_mark(data)
-        facts: dict[str, Any] = {"success": data["ok"], "latency_ms": _latency_ms(event, call)}
+        facts: dict[str, object] = {"success": data["ok"], "latency_ms": _latency_ms(event, call)}
         if "resultHash" in data:
             facts["output_hash"] = data["resultHash"]
         elif data["ok"]:
@@ -194,7 +194,7 @@ class _Projection:
         if not data["ok"]:
             yield TraceEntry("error", {"scope": "tool", **head, **self._tool_error(data)}, suffix=".error")
 
-    def _tool_error(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _tool_error(self, data: dict[str, Any]) -> dict[str, JsonValue]:
         if "resultHash" not in data:
             return error_of(self._run.resolved(data.get("error", {})))
         if "error" in data:  # a log names errors in its own words
@@ -214,7 +214,7 @@ class _Projection:
         data = event.data
         call = self._call_of(event)
         head = {"call_id": data["callId"], "provider": data["provider"], "model": data["model"] or call.name}
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "stop_reason": data["stopReason"],
             "usage": usage_of(data["usage"]),
             "latency_ms": _latency_ms(event, call),

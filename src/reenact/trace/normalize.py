@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import Any, Final, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 from reenact._version import __version__
 from reenact.canonical import JsonValue
@@ -64,7 +64,7 @@ def normalize(
     started_at: datetime,
     case: TestCase | None = None,
     adapter_version: str = __version__,
-    artifacts: Mapping[str, Any] | None = None,
+    artifacts: Mapping[str, object] | None = None,
 ) -> Trace:
     """The trace of a valid bundle; *case* names the test and fills in what the scenario leaves out.
 

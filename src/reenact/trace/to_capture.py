@@ -116,7 +116,7 @@ class _Skeleton:
         if isinstance(event, current.SessionEnd):
             self._status = "ok" if event.status == "success" else "error"
 
-    def _append(self, kind: str, data: Mapping[str, Any], event: object) -> None:
+    def _append(self, kind: str, data: Mapping[str, object], event: object) -> None:
         time = getattr(event, "ts", ABSENT)
         self._ts_ms = self._ts_ms if time is ABSENT else _ms(time)
         line = {
@@ -158,7 +158,7 @@ def _tool_call_of(event: current.ToolCall) -> dict[str, Any]:
     return called | {"paramsHash": event.params_hash}
 
 
-def _tool_result_of(event: current.ToolResult) -> dict[str, Any]:
+def _tool_result_of(event: current.ToolResult) -> dict[str, JsonValue]:
     returned: dict[str, Any] = {"callId": event.step_id, "ok": event.ok, "outputHash": event.output_hash}
     if event.ok:
         return returned | {"result": UNKNOWN}
@@ -169,14 +169,14 @@ def _tool_result_of(event: current.ToolResult) -> dict[str, Any]:
     return returned | {"error": error}
 
 
-def _run_end_of(event: current.SessionEnd) -> dict[str, Any]:
+def _run_end_of(event: current.SessionEnd) -> dict[str, JsonValue]:
     ended: dict[str, Any] = {"status": "ok" if event.status == "success" else "error"}
     if event.summary is not ABSENT:
         ended["finalOutput"] = event.summary
     return ended if event.status == "success" else ended | {"error": f"SessionEnd: {event.status}"}
 
 
-_PROJECTIONS: Final[Mapping[type, tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+_PROJECTIONS: Final[Mapping[type, tuple[str, Callable[[Any], dict[str, JsonValue]]]]] = {
     current.ToolCall: ("tool_call", _tool_call_of),
     current.ToolResult: ("tool_result", _tool_result_of),
     current.SessionEnd: ("run_end", _run_end_of),

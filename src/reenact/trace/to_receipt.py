@@ -160,6 +160,6 @@ def _legacy_tool_receipt(use: ToolUse, on_loss: _Lose) -> LegacyToolReceipt:
     )
 
 
-def _or_none(value: Any | Absent) -> Any:
+def _or_none(value: object | Absent) -> Any:
     """The older shape writes null for what is not known."""
     return None if value is ABSENT else value

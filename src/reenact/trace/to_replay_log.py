@@ -238,7 +238,7 @@ class _Projection:
         stored = data.pieces if data.result is ABSENT else data.result
         value = None if stored is ABSENT else self._plain("result", stored)
         content = value if isinstance(value, str) else canonical.encode(value).decode()
-        previews: dict[str, Any] = {"output_preview": output_preview(content)}
+        previews: dict[str, JsonValue] = {"output_preview": output_preview(content)}
         if isinstance(value, dict):
             streams = {name: value.get(name) for name in ("stdout", "stderr")}
             previews |= {
@@ -314,6 +314,6 @@ def _step_utilities(reader: CaptureReader) -> dict[str, float]:
     return found
 
 
-def _mark(derived: object) -> dict[str, Any]:
+def _mark(derived: object) -> dict[str, JsonValue]:
     """A call that was read from model traffic says so: nobody saw it happen."""
     return {"derived": True} if derived is True else {}

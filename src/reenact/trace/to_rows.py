@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats import capture
 from reenact.formats.capture import LlmRequest, LlmResponse, RedactionProfile
@@ -423,7 +424,7 @@ def _unfit(part: Part) -> _Unfit:
     return _Unfit(f"it holds a part of the kind {kind!r}, for which chat messages have no place")
 
 
-def _tool_message(content: Any, call_id: str | None, name: str | None) -> ChatMessage:
+def _tool_message(content: object, call_id: str | None, name: str | None) -> ChatMessage:
     message: ChatMessage = {"role": "tool", "content": _result_text(content)}
     if call_id is not None:
         message["tool_call_id"] = call_id
@@ -432,7 +433,7 @@ def _tool_message(content: Any, call_id: str | None, name: str | None) -> ChatMe
     return message
 
 
-def _result_text(content: Any) -> str:
+def _result_text(content: object) -> str:
     """A tool's result as a model reads it: its text; a list that holds nothing else is its texts."""
     if content is None:
         return ""
@@ -447,7 +448,7 @@ def _result_text(content: Any) -> str:
     return as_text(content)
 
 
-def _function(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+def _function(name: str, description: str | None, schema: JsonValue) -> dict[str, object]:
     parameters = schema if isinstance(schema, dict) else {"type": "object", "properties": {}}
     function = {"name": name, "description": description or "", "parameters": parameters}
     return {"type": "function", "function": function}

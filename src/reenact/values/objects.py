@@ -117,7 +117,7 @@ def _model_fields(value: Any) -> dict[str, object]:
     return {"members": members, **state}
 
 
-def _rebuilt_model(kind: Any, fields: dict[str, Any]) -> Any:
+def _rebuilt_model(kind: Any, fields: dict[str, Any]) -> object:
     """The way pickle does it: constructing a model would run its validators."""
     members = fields["members"]
     extra = {name: value for name, value in members.items() if name not in kind.model_fields}

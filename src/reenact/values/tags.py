@@ -17,13 +17,13 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 from uuid import UUID
 
-from reenact.canonical import encode_clean, is_unicode
+from reenact.canonical import JsonValue, encode_clean, is_unicode
 from reenact.errors import FormatError
 from reenact.values import objects
 
 TAG: Final = "$py"
 _UNORDERED: Final = ("dict", "set", "frozenset")
-_BASES: Final[tuple[Callable[[Any], Any], ...]] = (str, int, float, dict, list, tuple)
+_BASES: Final[tuple[Callable[[Any], object], ...]] = (str, int, float, dict, list, tuple)
 _OPAQUE: Final = b'"$py":"opaque"'
 
 
@@ -41,7 +41,7 @@ def tag(value: Any) -> Any:
         return opaque(value)
 
 
-def untag(value: Any) -> Any:
+def untag(value: object) -> Any:
     """The value that a decoded tagged JSON value stands for."""
     try:
         return _untag(value)
@@ -49,12 +49,12 @@ def untag(value: Any) -> Any:
         raise FormatError(f"a recorded value is malformed: {error}") from error
 
 
-def opaque(value: Any) -> dict[str, Any]:
+def opaque(value: object) -> dict[str, Any]:
     """What stands for a *value* that cannot be recorded."""
     return _tag_as("opaque", type=objects.type_name(type(value)))
 
 
-def without_order(tagged: Any) -> Any:
+def without_order(tagged: object) -> Any:
     """*tagged* with the items of what has no order sorted by their texts."""
     if isinstance(tagged, list):
         return [without_order(child) for child in tagged]
@@ -66,7 +66,7 @@ def without_order(tagged: Any) -> Any:
     return members
 
 
-def tag_error(error: BaseException) -> dict[str, Any]:
+def tag_error(error: BaseException) -> dict[str, JsonValue]:
     """The members of a recorded exception; arguments and attributes that cannot be recorded are left out."""
     parts = objects.exception_parts(error)
     members: dict[str, Any] = {"type": parts.type_name, "message": parts.message}
@@ -100,31 +100,31 @@ def _is_whole(tagged: Any) -> bool:
     return _OPAQUE not in encode_clean(tagged)
 
 
-def _tag_as(kind: str, **members: Any) -> dict[str, Any]:
+def _tag_as(kind: str, **members: object) -> dict[str, object]:
     return {TAG: kind, **members}
 
 
-def _tag_str(value: str) -> Any:
+def _tag_str(value: str) -> object:
     return (
         value if is_unicode(value) else _tag_as("str", value=value.encode("utf-16-le", "surrogatepass").hex())
     )
 
 
-def _tag_int(value: int) -> Any:
+def _tag_int(value: int) -> object:
     return value if -(2**63) <= value < 2**64 else _tag_as("int", value=hex(value))
 
 
-def _tag_float(value: float) -> Any:
+def _tag_float(value: float) -> object:
     return value if math.isfinite(value) else _tag_as("float", value=repr(value))
 
 
-def _tag_dict(value: dict[Any, Any]) -> Any:
+def _tag_dict(value: dict[Any, Any]) -> object:
     if all(type(key) is str and is_unicode(key) for key in value):
         return {_escape(key): tag(child) for key, child in value.items()}
     return _tag_as("dict", value=[_tag_entry(key, child) for key, child in value.items()])
 
 
-def _tag_entry(key: Any, child: Any) -> Any:
+def _tag_entry(key: Any, child: Any) -> object:
     """A name stays the name of a member: redaction goes by names."""
     is_name = type(key) is str and is_unicode(key)
     return {_escape(key): tag(child)} if is_name else [tag(key), tag(child)]
@@ -139,41 +139,41 @@ def _unescape(name: str) -> str:
     return name[1:] if name.startswith("$$") else name
 
 
-def _tag_list(value: list[Any]) -> Any:
+def _tag_list(value: list[object]) -> object:
     return [tag(child) for child in value]
 
 
-def _tag_items(value: Any) -> Any:
+def _tag_items(value: Any) -> object:
     return _tag_as(type(value).__name__, value=[tag(child) for child in value])
 
 
-def _tag_set(value: Any) -> Any:
+def _tag_set(value: Any) -> object:
     # Sets have no order; the texts of their items do.
     return _tag_as(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
 
 
-def _tag_bytes(value: Any) -> Any:
+def _tag_bytes(value: Any) -> object:
     return _tag_as(type(value).__name__, value=base64.b64encode(value).decode())
 
 
-def _tag_text(value: Any) -> Any:
+def _tag_text(value: object) -> object:
     return _tag_as(type(value).__name__, value=str(value))
 
 
-def _tag_iso(value: Any) -> Any:
+def _tag_iso(value: Any) -> object:
     fold = {"fold": 1} if getattr(value, "fold", 0) else {}
     return _tag_as(type(value).__name__, value=value.isoformat(), **fold)
 
 
-def _tag_timedelta(value: timedelta) -> Any:
+def _tag_timedelta(value: timedelta) -> object:
     return _tag_as("timedelta", value=[value.days, value.seconds, value.microseconds])
 
 
-def _tag_complex(value: complex) -> Any:
+def _tag_complex(value: complex) -> object:
     return _tag_as("complex", value=[tag(value.real), tag(value.imag)])
 
 
-_WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
+_WRITERS: Final[dict[type, Callable[[Any], object]]] = {
     str: _tag_str,
     int: _tag_int,
     float: _tag_float,
@@ -196,7 +196,7 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 }
 
 
-def _tag_object(value: Any) -> Any:
+def _tag_object(value: object) -> object:
     """Enum members by name, data objects by their fields, exceptions by their parts, the rest opaque."""
     if isinstance(value, PurePath):
         return _tag_as("path", value=str(value))
@@ -240,14 +240,14 @@ def _untag_dict(value: dict[str, Any]) -> dict[Any, Any]:
     return found
 
 
-def _untag_opaque(value: dict[str, Any]) -> Any:
+def _untag_opaque(value: dict[str, object]) -> Any:
     raise FormatError(
         f"the recorded value is a {value['type']}, which cannot be recorded; "
         "let the tool return plain data, or let it pass through"
     )
 
 
-_READERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+_READERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
     "str": lambda value: bytes.fromhex(value["value"]).decode("utf-16-le", "surrogatepass"),
     "int": lambda value: int(value["value"], 16),
     "float": lambda value: float(value["value"]),

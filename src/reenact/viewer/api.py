@@ -119,7 +119,7 @@ class Bounded:
         self._left = characters
         self.is_short = False
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, list | tuple):

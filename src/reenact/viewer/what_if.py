@@ -14,6 +14,7 @@ import msgspec
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.fork_tree import fork_tree
 from reenact.analysis.steps import Detail
+from reenact.canonical import JsonValue
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.shadow import ShadowReport, StepsReport, is_shadow_report, read_shadow_report
 from reenact.store.rundir import MANIFEST
@@ -48,7 +49,7 @@ def fork_choices(header: Header, detail: Detail) -> dict[str, Any]:
     return {"choices": [choice._asdict() for choice in choices]}
 
 
-def _changes(detail: Detail) -> Iterator[tuple[str, dict[str, Any]]]:
+def _changes(detail: Detail) -> Iterator[tuple[str, dict[str, object]]]:
     step, payloads = detail.step, detail.payloads
     is_http = step.kind == "model" or (isinstance(payloads.response, dict) and "status" in payloads.response)
     if step.kind == "model":
@@ -62,7 +63,7 @@ def _changes(detail: Detail) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "It fails", {"error": "429" if is_http else "TimeoutError"}
 
 
-def _first_leaf(value: Any, path: str = "$") -> tuple[str, Any]:
+def _first_leaf(value: object, path: str = "$") -> tuple[str, object]:
     """The first plain value in it, to be changed by whoever takes the command."""
     members: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
@@ -113,7 +114,7 @@ def _short_path(path: str) -> str:
 # The tree
 
 
-def tree_of(artifact: Artifact, runs: Mapping[str, Path]) -> list[dict[str, Any]]:
+def tree_of(artifact: Artifact, runs: Mapping[str, Path]) -> list[dict[str, JsonValue]]:
     """The tree of forks that a run belongs to; those among *runs* by their names there."""
     names = {path.resolve(): name for name, path in runs.items()}
     own = Path(artifact.path).resolve()
@@ -154,7 +155,7 @@ class ShadowReports:
     def report(self, name: str, runs: Mapping[str, Path]) -> dict[str, Any]:
         """A report, with the names under which its runs and candidates can be looked at, where they can."""
         report = self._read(name)
-        told: dict[str, Any] = msgspec.to_builtins(report)
+        told: dict[str, object] = msgspec.to_builtins(report)
         ids = _runs_by_capture(runs)
         for each in _runs_in(told):
             run = ids.get(each.pop("captureId", ""))

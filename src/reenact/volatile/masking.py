@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from reenact.comparing.differences import Difference, differences
 from reenact.formats.json_paths import PathPattern, Positions
@@ -100,7 +100,7 @@ class Masking:
         return found
 
 
-def _mask_value(value: Any, place: _Place, masks: _Masks) -> Any:
+def _mask_value(value: object, place: _Place, masks: _Masks) -> object:
     masks += place.masks
     if place.is_indifferent and not masks:
         return value

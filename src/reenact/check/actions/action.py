@@ -302,7 +302,7 @@ def _model(provider: str, request: ModelRequest, response: ModelResponse) -> dic
     return model if version in ("", response.model) else {**model, "version": version}
 
 
-def _params(sent: dict[str, Any]) -> dict[str, Any]:
+def _params(sent: dict[str, Any]) -> dict[str, JsonValue]:
     """The parameters as sent; those beyond what the format allows stand aside, under ``sent``."""
     given = {name: value for name, value in sent.items() if value is not None}
     if isinstance(given.get("stop"), str):
@@ -327,7 +327,7 @@ def _message(message: ModelMessage) -> dict[str, JsonValue]:
     return {"role": message.role, "content": content, **_all_parts(message.parts, Text)}
 
 
-def _output(response: ModelResponse) -> dict[str, Any]:
+def _output(response: ModelResponse) -> dict[str, object]:
     refusal = "".join(part.text for part in response.parts if isinstance(part, Refusal))
     output = {
         "content": response.text or refusal,

@@ -191,7 +191,7 @@ def _text(leaf: Any) -> str | None:
     return repr(leaf) if is_printable else None
 
 
-def _find_argument(arguments: object, name: str) -> Iterator[Any]:
+def _find_argument(arguments: object, name: str) -> Iterator[object]:
     """The leaves of the argument *name*, as one key and as a dotted path; the items of arrays count."""
     if isinstance(arguments, list | tuple):
         for item in arguments:

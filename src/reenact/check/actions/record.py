@@ -101,7 +101,7 @@ class RecordPackReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.failed
 
 
-def check_pack(values: Iterable[Any]) -> RecordPackReport:
+def check_pack(values: Iterable[JsonValue]) -> RecordPackReport:
     """The records of a pack, each checked; what is kept in memory is their digests."""
     digests: set[str] = set()
     failed: list[tuple[int, RecordReport]] = []

@@ -151,7 +151,7 @@ def _members(
             yield Problem("unexpected_field", member_path(path, key), "no such field; remove it")
 
 
-def _may_be_null(field: Field, value: dict[Any, JsonValue]) -> bool:
+def _may_be_null(field: Field, value: dict[str, JsonValue]) -> bool:
     return not field.required and value[field.name] is None
 
 

@@ -70,7 +70,7 @@ class BlockReader:
             return None
 
 
-def _twin(record: type[Record]) -> Any:
+def _twin(record: type[Record]) -> object:
     """A type with the fields and the name of *record* that takes unknown fields and forgets them."""
     config = record.__struct_config__
     return msgspec.defstruct(
@@ -83,7 +83,7 @@ def _twin(record: type[Record]) -> Any:
     )
 
 
-def _twin_field(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _twin_field(field: msgspec.structs.FieldInfo) -> tuple[str, object] | tuple[str, object, object]:
     kind = field.type
     if isinstance(kind, type) and issubclass(kind, Record):
         kind = _twin(kind)

@@ -43,9 +43,9 @@ BACKWARDS_TOLERANCE: Final = timedelta(seconds=1)
 # Sets, because asking a union type whether it has an instance takes many times as long.
 _CALLS: Final[frozenset[Any]] = frozenset((current.ToolCall, legacy.ToolCall))
 _RESULTS: Final[frozenset[Any]] = frozenset((current.ToolResult, legacy.ToolResult))
-_HEADERS: Final[frozenset[Any]] = frozenset((current.ReplayHeader, legacy.ReplayHeader))
-_STARTS: Final[frozenset[Any]] = frozenset((current.SessionStart, legacy.SessionStart))
-_ENDS: Final[frozenset[Any]] = frozenset((current.SessionEnd, legacy.SessionEnd))
+_HEADERS: Final[frozenset[object]] = frozenset((current.ReplayHeader, legacy.ReplayHeader))
+_STARTS: Final[frozenset[object]] = frozenset((current.SessionStart, legacy.SessionStart))
+_ENDS: Final[frozenset[object]] = frozenset((current.SessionEnd, legacy.SessionEnd))
 
 
 class End(NamedTuple):

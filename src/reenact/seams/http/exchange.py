@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from reenact.boundary import Context, OtherCall, Step, crossing, current_lane, running_in
+from reenact.canonical import JsonValue
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import (
     Decode,
@@ -226,7 +227,7 @@ class Exchange:
         # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
         self.step.answer = dict(sorted((self.step.answer | described).items()))
 
-    def _model_fields(self, provider: Provider) -> dict[str, Any]:
+    def _model_fields(self, provider: Provider) -> dict[str, JsonValue]:
         """What an ``llm_response`` says of its call."""
         if self.step.answer is None:
             fields: dict[str, Any] = {"provider": provider, "model": None, "stopReason": None, "usage": None}

@@ -82,15 +82,17 @@ class _Asking:
 
 class _Seam:
     def __init__(self) -> None:
-        self._asking: WeakKeyDictionary[Any, _Asking] = WeakKeyDictionary()
+        self._asking: WeakKeyDictionary[object, _Asking] = WeakKeyDictionary()
         """By connection: what was asked and not answered yet."""
-        self._original: dict[str, Callable[..., Any]] = {}
+        self._original: dict[str, Callable[..., object]] = {}
 
-    def endheaders(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def endheaders(self, original: Callable[..., object]) -> Callable[..., object]:
         is_fake = not is_own(original, "http.client")
         self._original["endheaders"] = original
 
-        def endheaders(connection: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
+        def endheaders(
+            connection: object, message_body: object = None, *, encode_chunked: bool = False
+        ) -> None:
             if is_fake or getattr(connection, _STATE, "") != _STARTED or not is_outermost():
                 original(connection, message_body, encode_chunked=encode_chunked)
                 return
@@ -104,7 +106,7 @@ class _Seam:
 
         return endheaders
 
-    def send(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def send(self, original: Callable[..., Any]) -> Callable[..., object]:
         self._original["send"] = original
 
         def send(connection: Any, data: object) -> None:
@@ -116,7 +118,7 @@ class _Seam:
 
         return send
 
-    def getresponse(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def getresponse(self, original: Callable[..., object]) -> Callable[..., Any]:
         def getresponse(connection: Any) -> Any:
             asking = self._asking.get(connection)
             if asking is not None and asking.is_open:
@@ -187,7 +189,7 @@ class _Seam:
             self._original["send"](connection, piece)
 
 
-def _while_receiving(getresponse: Callable[..., object], connection: Any) -> Any:
+def _while_receiving(getresponse: Callable[..., object], connection: object) -> Any:
     try:
         return getresponse(connection)
     except Exception as error:

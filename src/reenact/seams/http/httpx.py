@@ -76,7 +76,7 @@ class _Seam:
         self._name = httpx.__name__
         self._core = self._name.replace("httpx", "httpcore")
         self._response: Callable[..., Response] = httpx.Response
-        self._whole: Callable[..., Any] = httpx.ByteStream
+        self._whole: Callable[..., object] = httpx.ByteStream
         # The client insists on streams of its own classes.
         self._stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self._async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
@@ -173,7 +173,7 @@ class _Seam:
             request.stream = self._leaving(exchange.step, request.content)
         return request
 
-    def _answer_recorded(self, exchange: Exchange, stream: Callable[..., Any]) -> Response:
+    def _answer_recorded(self, exchange: Exchange, stream: Callable[..., object]) -> Response:
         head, body = exchange.head, exchange.body
         return self._response(
             head.status,

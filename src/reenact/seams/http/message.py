@@ -145,7 +145,7 @@ def _parts(boundary: bytes, body: bytes) -> list[dict[str, object]]:
     return [_part(piece.removeprefix(b"\r\n")) for piece in pieces[1:] if not piece.startswith(b"--")]
 
 
-def _part(piece: bytes) -> dict[str, Any]:
+def _part(piece: bytes) -> dict[str, object]:
     head, _, content = piece.partition(b"\r\n\r\n")
     lines = (line.partition(":") for line in head.decode("utf-8", "replace").split("\r\n") if line)
     headers = {name.lower(): value.strip() for name, _, value in lines}

@@ -44,7 +44,7 @@ def requests_patches(requests: ModuleType) -> list[Patch]:
 
 
 def _send(original: Callable[..., object]) -> Callable[..., object]:
-    def send(self: object, request: object, stream: bool = False, *args: object, **options: object) -> Any:
+    def send(self: object, request: object, stream: bool = False, *args: object, **options: object) -> object:
         before = is_streamed.get()
         is_streamed.set(stream)
         try:
@@ -72,7 +72,7 @@ class _Seam:
 
         return prepare_proxy
 
-    def make_request(self, original: Callable[..., Any]) -> Callable[..., object]:
+    def make_request(self, original: Callable[..., object]) -> Callable[..., object]:
         is_fake = not is_own(original, "urllib3")
 
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> object:
@@ -126,7 +126,7 @@ class _Seam:
                 raise
 
 
-def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., Any]:
+def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., object]:
     """*make*, for versions that do not know all of our arguments yet."""
     known = signature(make).parameters
     if "version_string" in known:
@@ -134,7 +134,7 @@ def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., Any]:
     return lambda **fields: make(**{name: value for name, value in fields.items() if name in known})
 
 
-def _is_streamed(options: dict[str, Any]) -> bool:
+def _is_streamed(options: dict[str, object]) -> bool:
     asked = is_streamed.get()
     return asked if asked is not None else not options.get("preload_content", True)
 

@@ -134,7 +134,7 @@ _seeded: Final[dict[int, ref[random.Random]]] = {}
 _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
 
 
-def _see(drawn: Any, generator: random.Random | None = None) -> None:
+def _see(drawn: object, generator: random.Random | None = None) -> None:
     if id(generator) not in _seeded:
         for draws in _open:
             draws.unread.append(drawn)
@@ -145,12 +145,12 @@ def _see_number(drawn: int) -> None:
         _see(drawn, _shared)
 
 
-def _see_choice(drawn: Any, generator: random.Random | None = None) -> None:
+def _see_choice(drawn: object, generator: random.Random | None = None) -> None:
     if type(drawn) is str:
         _see(drawn, generator)
 
 
-def _see_choices(drawn: list[Any], generator: random.Random | None = None) -> None:
+def _see_choices(drawn: list[object], generator: random.Random | None = None) -> None:
     if drawn and all(type(one) is str for one in drawn):
         _see(list(drawn), generator)
 
@@ -159,7 +159,7 @@ def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any
     """Show *see* what a function gives that draws from *generator*, or from the system."""
 
     def watch(original: Callable[..., Any]) -> Callable[..., object]:
-        def draw(*args: Any, **kwargs: Any) -> object:
+        def draw(*args: object, **kwargs: object) -> object:
             drawn = original(*args, **kwargs)
             see(drawn, *generator)
             return drawn
@@ -171,7 +171,7 @@ def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any
 
 def _watch_method(see: Callable[..., None]) -> Callable[[Any], object]:
     def watch(original: Callable[..., Any]) -> Callable[..., object]:
-        def draw(self: random.Random, *args: Any, **kwargs: Any) -> object:
+        def draw(self: random.Random, *args: object, **kwargs: object) -> object:
             drawn = original(self, *args, **kwargs)
             see(drawn, self)
             return drawn

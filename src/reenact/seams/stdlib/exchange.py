@@ -64,7 +64,7 @@ class Exchanged(NamedTuple):
 
 
 def exchanged(
-    stand_ins: Mapping[ModuleType, Mapping[str, Any]], *, gives_way: bool = False
+    stand_ins: Mapping[ModuleType, Mapping[str, object]], *, gives_way: bool = False
 ) -> tuple[Exchanged, ...]:
     """What *stand_ins* exchange, with the originals as they are now, before anything is patched."""
     return tuple(
@@ -85,7 +85,7 @@ class _Open:
         """By the identity of a real object: what stands for it."""
         self._originals: dict[int, Any] = {}
         """The other way round."""
-        self._built_in: dict[str, Any] = {}
+        self._built_in: dict[str, object] = {}
         """What stands for built-in functions; a namespace has no name for these until it gets ours."""
         self._visited: dict[int, Namespace] = {}
         """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
@@ -131,7 +131,7 @@ class _Open:
         self._visit(namespace)
         return True
 
-    def imported(self, module: Any, names: Iterable[str]) -> Any:
+    def imported(self, module: object, names: Iterable[str]) -> Any:
         """What an import gets instead of *module*; *names* are what it takes from it."""
         namespace = namespace_of(module)
         for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):
@@ -146,7 +146,7 @@ class _Open:
             namespace.setdefault(name, standing)
 
 
-def _swap(namespace: Namespace, mapping: dict[int, Any]) -> None:
+def _swap(namespace: Namespace, mapping: dict[int, object]) -> None:
     for name, value in list(namespace.items()):
         other = mapping.get(id(value))
         # `__builtins__` is the interpreter's: it takes all built-in names from the module's dictionary.
@@ -185,7 +185,7 @@ def is_exchanged_in(namespace: Namespace) -> bool:
     return _open.holds(namespace)
 
 
-def _import(original: Callable[..., Any]) -> Callable[..., Any]:
+def _import(original: Callable[..., object]) -> Callable[..., object]:
     libraries = _libraries
 
     def import_for(
@@ -194,7 +194,7 @@ def _import(original: Callable[..., Any]) -> Callable[..., Any]:
         locals: Namespace | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,
-    ) -> Any:
+    ) -> object:
         module = original(name, globals, locals, fromlist, level)
         # Some libraries import within their functions, hundreds of times in one model call: they are known
         # by name, and get what they imported.

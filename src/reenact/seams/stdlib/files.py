@@ -48,7 +48,7 @@ def _open_and_tell(
     newline: str | None = None,
     closefd: bool = True,
     opener: Any = None,
-) -> Any:
+) -> object:
     is_binary = "b" in mode
     is_wrong = (encoding, errors, newline) != (None, None, None) if is_binary else buffering == 0
     is_ours = mode in _WRITING and not isinstance(file, int) and lane_for("files") is not None
@@ -64,7 +64,7 @@ def _open_and_tell(
 
 def _add_layers(
     raw: _Written, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None
-) -> Any:
+) -> object:
     size_bytes = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
     buffered: Any = io.BufferedRandom(raw, size_bytes) if "+" in mode else io.BufferedWriter(raw, size_bytes)
     if "b" in mode:
@@ -110,8 +110,8 @@ def _tell(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
     value_of("files", Instant("state_mutation", fields), lambda: None)
 
 
-def _path_open(original: Callable[..., Any]) -> Callable[..., Any]:
-    def path_open(self: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+def _path_open(original: Callable[..., object]) -> Callable[..., object]:
+    def path_open(self: Path, mode: str = "r", *args: object, **options: object) -> object:
         is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001 — who calls decides
         return (open if is_agents else original)(self, mode, *args, **options)
 
@@ -141,4 +141,4 @@ PATCHES: Final = [
 ]
 """A class cannot be exchanged as a name can: paths come from everywhere. The callers tell whose they are."""
 
-STAND_INS: Final[dict[ModuleType, dict[str, Any]]] = {builtins: {"open": open}, io: {"open": open}}
+STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {builtins: {"open": open}, io: {"open": open}}

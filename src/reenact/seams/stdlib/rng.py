@@ -36,7 +36,9 @@ def drawn(key: str) -> Instant:
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
 
 
-def heed_fakes(module: ModuleType, name: str, draw: Callable[..., Any], source: Source) -> Callable[..., Any]:
+def heed_fakes(
+    module: ModuleType, name: str, draw: Callable[..., object], source: Source
+) -> Callable[..., object]:
     """*draw*, unless a test has put a fake in the place of the module's *name*: then what that yields."""
     original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
 

@@ -35,7 +35,7 @@ class StandIn(ModuleType):
             return self._giving_way[name]
         return found
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         # Who saves a name, replaces it and puts it back would otherwise leave ours in the real module.
         ours = self._giving_way.get(name, vars(self).get(name))
         is_put_back = name in self._originals and value is ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reenact.testing.request import Message, ToolResult
 from reenact.testing.turns import Reply, ToolCall
@@ -69,7 +69,7 @@ def _stream(exchange: WireExchange) -> Iterator[bytes]:
     yield _event("message_stop")
 
 
-def _event(kind: str, **fields: Any) -> bytes:
+def _event(kind: str, **fields: object) -> bytes:
     return sse({"type": kind, **fields}, kind)
 
 

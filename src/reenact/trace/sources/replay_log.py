@@ -192,7 +192,7 @@ def _translate(line: Event, tag_field: str) -> tuple[str, dict[str, JsonValue]]:
     return "plan", _other_facts(value)
 
 
-def _translate_result(line: ToolResult) -> dict[str, Any]:
+def _translate_result(line: ToolResult) -> dict[str, JsonValue]:
     data: dict[str, Any] = {"callId": call_id(line), "resultHash": line.output_hash}
     data["latencyMs"], data["utility"] = line.latency_ms, _or_none(line.step_utility)
     if isinstance(line, current.ToolResult):

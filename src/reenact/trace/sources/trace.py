@@ -134,7 +134,7 @@ def _translate(
             return _TYPES.get(other, other), {"name": "", "value": data}
 
 
-def _outcome(data: dict[str, Any], failure: TraceEvent | None) -> dict[str, Any]:
+def _outcome(data: dict[str, Any], failure: TraceEvent | None) -> dict[str, JsonValue]:
     found: dict[str, Any] = {"latencyMs": data.get("latency_ms")}
     if failure is not None:
         return found | {"ok": False, "error": _failure(failure)}
@@ -146,7 +146,7 @@ def _failure(event: TraceEvent) -> dict[str, JsonValue]:
     return {"type": str(data.get("error_type") or "error"), "message": str(data.get("message") or "")}
 
 
-def _usage(data: dict[str, Any]) -> dict[str, Any] | None:
+def _usage(data: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
     usage = data.get("usage")
     if not isinstance(usage, dict):
         return None

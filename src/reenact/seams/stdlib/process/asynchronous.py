@@ -33,7 +33,7 @@ async def shell(cmd: Any, **options: Any) -> Any:
     return await _start(command, options, lambda: asyncio.create_subprocess_shell(cmd, **options))
 
 
-async def _start(command: Command, options: dict[str, Any], create: Any) -> Any:
+async def _start(command: Command, options: dict[str, object], create: Any) -> object:
     real = None
     async with crossing(command.started()) as step:
         if step.live:
@@ -59,12 +59,12 @@ class Process:
         self.stdout = self._pipe(options, "stdout", Reader)
         self.stderr = self._pipe(options, "stderr", Reader)
 
-    def _pipe(self, options: dict[str, Any], name: str, kind: Any) -> Any:
+    def _pipe(self, options: dict[str, object], name: str, kind: Any) -> object:
         if options.get(name) != subprocess.PIPE:
             return None
         return kind(self._command, name, getattr(self._real, name, None))
 
-    async def communicate(self, input: bytes | None = None) -> tuple[Any, Any]:  # noqa: A002
+    async def communicate(self, input: bytes | None = None) -> tuple[object, object]:  # noqa: A002
         async with crossing(self._command.doing("communicate", input=input)) as step:
             if step.live:
                 answer = await self._real.communicate(input)
@@ -120,7 +120,7 @@ class Reader(_Pipe):
         while line := await self.readline():
             yield line
 
-    async def _asked(self, method: str, *args: Any) -> bytes:
+    async def _asked(self, method: str, *args: object) -> bytes:
         details = {"limit": args[0]} if args else {}
         async with crossing(self._command.doing(method, stream=self._name, **details)) as step:
             if step.live:

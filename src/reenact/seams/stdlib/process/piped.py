@@ -55,7 +55,7 @@ def _is_of_loop(frame: FrameType) -> bool:
 
 
 @cache
-def _held(kind: Any) -> Any:
+def _held(kind: Any) -> object:
     """*kind* as a class whose processes are recorded."""
     return Popen if kind is _popen else _Kind(kind.__name__, (Popen, kind), {})
 
@@ -116,7 +116,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         is_by_line = name == "stdin" and self._options.get("bufsize") == 1
         return io.TextIOWrapper(buffered, write_through=name == "stdin", line_buffering=is_by_line, **kind)
 
-    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:  # noqa: A002
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[object, object]:  # noqa: A002
         with crossing(self._command.doing("communicate", input=input)) as step:
             if step.live:
                 answer = self._process.communicate(input, timeout)

@@ -22,7 +22,7 @@ _STDOUT: Final = 1
 
 
 def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
-    def posix_spawn(path: Any, argv: Any, env: Mapping[Any, Any], /, **options: Any) -> int:
+    def posix_spawn(path: Any, argv: Any, env: Mapping[object, object], /, **options: Any) -> int:
         if not is_seen(argv) or _leads_elsewhere(options.get("file_actions")):
             return original(path, argv, env, **options)
         command = Command([path, *list(argv)[1:]], {})

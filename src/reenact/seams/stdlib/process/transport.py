@@ -26,7 +26,7 @@ _NAMES: Final = ("stdin", "stdout", "stderr")
 def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """``subprocess_exec`` of an event loop, but a process that a library starts is recorded or answered."""
 
-    async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> Any:
+    async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> object:
         if not is_seen([program, *args]):
             return await original(loop, factory, program, *args, **options)
         return await _start(
@@ -42,7 +42,7 @@ def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
 def shell_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """The same for ``subprocess_shell``."""
 
-    async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> Any:
+    async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> object:
         if not is_seen(cmd):
             return await original(loop, factory, cmd, **options)
         command = Command(cmd, options | {"shell": True})
@@ -58,8 +58,8 @@ PATCHES: Final = [
 
 
 async def _start(
-    command: Command, factory: Callable[[], Any], options: dict[str, Any], create: Callable[..., Any]
-) -> tuple[Any, Any]:
+    command: Command, factory: Callable[[], Any], options: dict[str, object], create: Callable[..., Any]
+) -> tuple[object, object]:
     # Nothing tells its protocol of an end, so it has no empty answer.
     boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
     step = await boundary.__aenter__()
@@ -86,7 +86,7 @@ async def _start(
     return _Recorded(transport, told), protocol
 
 
-def _pipes_in(options: dict[str, Any]) -> list[int]:
+def _pipes_in(options: dict[str, object]) -> list[int]:
     """The descriptors of a process that are pipes to us."""
     pipe = asyncio.subprocess.PIPE
     return [fd for fd, name in enumerate(_NAMES) if options.get(name, pipe) == pipe]
@@ -142,7 +142,7 @@ class _Told(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
 
-    def _tell(self, piece: dict[str, Any]) -> None:
+    def _tell(self, piece: dict[str, object]) -> None:
         if not self._is_over:
             if self.writes > self._writes_told:
                 # Of its own, so that in replay what is said then has the names that were written till then.
@@ -175,7 +175,7 @@ class _Recorded:
     def __getattr__(self, name: str) -> object:
         return getattr(self._transport, name)
 
-    def get_pipe_transport(self, fd: int) -> Any:
+    def get_pipe_transport(self, fd: int) -> object:
         pipe = self._transport.get_pipe_transport(fd)
         return _RecordedInput(pipe, self._told) if fd == _STDIN and pipe is not None else pipe
 
