@@ -490,6 +490,15 @@ def anchors_of(text):
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+def test_every_decision_has_a_number_of_its_own():
+    """Under which it can be referred to, and which its title has, too."""
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [int(page.name.partition("-")[0]) for page in pages]
+    assert len({*numbers}) == len(numbers)
+    titles = [re.match(r"# (?:ADR )?(\d+)", page.read_text()) for page in pages]
+    assert [int(title[1]) for title in titles if title] == numbers
+
+
 def test_every_page_can_be_found():
     """From the README or from another page."""
     linked = {
