@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True):
     ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
     """Has a model asked otherwise from now on; ``None`` where that says the same. Only a model call can."""
     may_leave_first: Callable[[], bool] | None = None
-    """Whether it may be recorded while it is on its way; the seam says with :meth:`Step.left` when it is.
+    """Whether it may be recorded while it is on its way; the seam says it by :meth:`Step.mark_sent`.
 
     A function because only a recording asks."""
 
@@ -95,7 +95,7 @@ class Step(Protocol):
     leaves_first: bool
     """Whether the seam is to say when the live call is on its way."""
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         """A live call that may leave first is on its way: nobody waits for what is done now."""
 
     def begin(self, leave: Callable[[], None]) -> None:
@@ -148,7 +148,7 @@ class Context(Protocol):
     def note(self, text: str) -> None:
         """Something about the run that is worth knowing, and no divergence."""
 
-    def unplaced(self, call: Call) -> Exception | None:
+    def refuse_unplaced(self, call: Call) -> Exception | None:
         """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
 
     def loop_seen(self, loop: object) -> None:
@@ -166,7 +166,7 @@ class Context(Protocol):
         Replay lets it end when its turn has come.
         """
 
-    def lane_told(self, lane: Lane) -> None:
+    def lane_end_seen(self, lane: Lane) -> None:
         """Who waits for the thread or job of *lane* can see that it is over."""
 
     def lane_ended(self, lane: Lane) -> None:
@@ -178,7 +178,7 @@ class Context(Protocol):
     def task_ended(self, lane: Lane, how: str) -> None:
         """The task of an event loop in *lane* is over."""
 
-    def putting(self, lane: Lane) -> None:
+    def wait_to_put(self, lane: Lane) -> None:
         """*lane* is about to put an item into a queue; replay lets it when its turn has come."""
 
     async def turn_to_put(self, lane: Lane) -> None:
@@ -281,7 +281,7 @@ class Lane(msgspec.Struct, eq=False):
             self._loose = Lane(self.context, f"{self.name}~", parent=self, within=self.within)
         return self._loose
 
-    def placed(self, root: str) -> str:
+    def name_under(self, root: str) -> str:
         """Its name in a capture in which this process's first lane is called *root*."""
         return self.name if root == ROOT else self.name.replace(ROOT, root, 1)
 
@@ -513,7 +513,7 @@ class _Off:
         self.facts: dict[str, object] = {}
         self.exact: Any = None
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         """Nobody looks."""
 
     def begin(self, leave: Callable[[], None]) -> None:
@@ -546,7 +546,7 @@ class _Off:
 
 def _refuse_unplaced(call: Call) -> None:
     """Tell every open run of a call that nobody can place; a replay refuses it."""
-    errors = [context.unplaced(call) for context in open_contexts()]
+    errors = [context.refuse_unplaced(call) for context in open_contexts()]
     for error in filter(None, errors):
         raise error
 
@@ -565,12 +565,14 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     code it is awaited.
     """
 
-    __slots__ = ("_again", "_before", "_call", "_ordinal", "_step", "_streaming", "inside_lane", "lane")
+    __slots__ = ("_again", "_before", "_call", "_ordinal", "_streaming", "inside_lane", "lane", "step")
 
     lane: Lane | None
     """In which the call is made; ``None`` outside any run. Known when it is entered."""
     inside_lane: Lane | None
     """In which the call does what it does; known when it is live."""
+    step: Step
+    """Known when it is entered."""
 
     def __init__(
         self, call: Call, *, streaming: bool = False, again: Callable[[], Any] | None = None
@@ -608,14 +610,15 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             self.inside_lane = lane_var.get()
             if open_runs and self.inside_lane is not OUTSIDE:
                 _refuse_unplaced(self._call)
-            return _Off()
+            self.step = _Off()
+            return self.step
         call = self._call
         # Not every run makes calls beside it, so they do not count.
         if call.beside:
             self._ordinal = 0
         else:
             self._ordinal = lane.calls = lane.calls + 1
-        step = self._step = lane.context.step(call, lane)
+        step = self.step = lane.context.step(call, lane)
         if call.kind == "tool":
             lane.latest_tool = step.call_id
         if step.live:
@@ -627,7 +630,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         lane = self.lane
         assert lane is not None
         self.inside_lane = Lane(
-            lane.context, f"{lane.name}/{self._ordinal}", lane, lane.owner, self._step.call_id
+            lane.context, f"{lane.name}/{self._ordinal}", lane, lane.owner, self.step.call_id
         )
         if not self._streaming:
             self._before = lane_var.get()
@@ -637,7 +640,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         lane = self.lane
         if lane is None:
             return nullcontext()
-        return running_in(lane.inside(self._step.call_id, self._ordinal))
+        return running_in(lane.inside(self.step.call_id, self._ordinal))
 
     def note(self, text: str) -> None:
         """Tell the run something about this call."""
@@ -653,9 +656,9 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     ) -> None:
         if self.lane is None:
             return
-        if self._step.live and not self._streaming:
+        if self.step.live and not self._streaming:
             set_lane(self._before)
-        self._step.close(error)
+        self.step.close(error)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -40,7 +40,7 @@ class Asking:
         self._number = number
 
     def leave(self) -> None:
-        self._step.left()
+        self._step.mark_sent()
 
     def begin(self) -> None:
         self._step.begin(self.end)

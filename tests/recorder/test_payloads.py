@@ -57,14 +57,14 @@ def test_a_whole_event_is_the_same_as_its_parts(facts: dict[str, Any], answer: A
     ours = payloads()
     whole = ours.whole({"callId": "c1", **facts, "response": answer}, "response")
     if whole is not None:
-        parts = {"callId": "c1", **ours.members(facts), "response": ours.answer(answer).stored}
+        parts = {"callId": "c1", **ours.redact_members(facts), "response": ours.answer(answer).stored}
         assert whole == encode_clean(parts)
 
 
 @given(st.dictionaries(st.sampled_from(["model", "usage", "value"]), ANSWERS), st.integers(0, 200))
 def test_members_are_written_as_their_object_would_be(data: dict[str, Any], threshold_bytes: int):
     """Whether a member is handed on as a value or as its text, the bytes are the same."""
-    members = payloads(threshold_bytes).members(data)
+    members = payloads(threshold_bytes).redact_members(data)
     assert members is not data
     if len(object_text(data)) <= threshold_bytes:
         assert encode_clean(members) == object_text(data)
@@ -74,22 +74,24 @@ def test_members_are_written_as_their_object_would_be(data: dict[str, Any], thre
 def test_what_was_asked_says_what_its_text_says(value: Any):
     """Read from JSON or not, the value to share parts of is the one that the text holds."""
     is_json = value == json_of(value)
-    text, says = payloads().asked_of_model(value, is_json=is_json)
+    text, says = payloads().redact_model_request(value, is_json=is_json)
     assert encode_clean(says) == text
 
 
 def test_what_was_asked_is_shared_without_its_secrets():
     """The request itself is handed on only where nothing in it had to be hidden."""
     clean, telling = {"body": {"messages": ["hello"]}}, {"body": {"messages": [KEY, REGISTERED]}}
-    assert payloads().asked_of_model(clean, is_json=True)[1] is clean
-    _, says = payloads().asked_of_model(telling, is_json=True)
+    assert payloads().redact_model_request(clean, is_json=True)[1] is clean
+    _, says = payloads().redact_model_request(telling, is_json=True)
     assert [message.startswith("<secret:") for message in says["body"]["messages"]] == [True, True]
     assert telling["body"]["messages"] == [KEY, REGISTERED]
 
 
 def test_a_member_with_a_secret_is_written_without_it():
     """By its shape, by its name, and because it was registered."""
-    members = payloads().members({"model": KEY, "value": {"password": "hunter2hunter2"}, "usage": REGISTERED})
+    members = payloads().redact_members(
+        {"model": KEY, "value": {"password": "hunter2hunter2"}, "usage": REGISTERED}
+    )
     text = encode_clean(members).decode()
     assert text.count("<secret:") == 3
     assert not any(secret in text for secret in (KEY, "hunter2", REGISTERED))

@@ -173,7 +173,7 @@ class _ForkRecorder(CaptureContext):
             if event_type == "tool_result":
                 data["ok"] = False
         elif "error" in data:
-            data["error"] = self._payloads.stored(self._redactor.redact_json(encode_clean(data["error"])))
+            data["error"] = self._payloads.store(self._redactor.redact_json(encode_clean(data["error"])))
         else:
             value = from_json(data[member])
             is_http = event_type != "tool_result" and isinstance(value, dict)
@@ -182,7 +182,7 @@ class _ForkRecorder(CaptureContext):
             if event_type == "nondeterministic":
                 data["valueHash"] = digest_of_bytes(answer.text)
             if "pieces" in data:
-                data["pieces"] = self._payloads.stored(
+                data["pieces"] = self._payloads.store(
                     self._redactor.redact_json(encode_clean(data["pieces"]))
                 )
         return data
@@ -692,9 +692,9 @@ class ForkStep(ReplayStep):
 
     # Of a call that is made after all
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         if self._made is not None:
-            self._made.left()
+            self._made.mark_sent()
 
     def begin(self, leave: Callable[[], None]) -> None:
         if self._made is not None:

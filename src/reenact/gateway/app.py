@@ -163,7 +163,7 @@ class Forwarding:
         try:
             await answer.give(head, aiter(body), has_body=call.method != "HEAD")
         except BaseException as error:
-            exchange.ended(error)
+            exchange.end(error)
             raise
         finally:
             await body.aclose()

@@ -115,13 +115,13 @@ class ForwardedCall:
         is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
         response = await self._send_in_pieces(client()) if is_streamed else None
         exchange = await self._ensure_open(response)
-        if not exchange.live:
+        if not exchange.step.live:
             return exchange, exchange.head, AsyncStream(exchange, None)
         if response is None:
-            with exchange.working():
+            with exchange.inside():
                 response = await client().send(await self._request(exchange.sent_instead), stream=True)
         head = head_of(response)
-        exchange.began(head)
+        exchange.begin_answer(head)
         return exchange, head, AsyncStream(exchange, response.stream)
 
     async def _send_in_pieces(self, client: httpx2.AsyncClient) -> httpx2.Response | None:
@@ -138,7 +138,7 @@ class ForwardedCall:
                 return await client.send(request, stream=True)
         except BaseException as error:
             if self._exchange is not None:
-                self._exchange.ended(error)
+                self._exchange.end(error)
             elif isinstance(error, Exception):
                 return None
             raise

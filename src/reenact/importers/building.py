@@ -312,16 +312,16 @@ class RunBuilder:
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
             if chunks is not None:
-                exchange.began(head.above(None) if head.content_encoding else head)
+                exchange.begin_answer(head.above(None) if head.content_encoding else head)
                 for chunk in chunks:
-                    exchange.received(chunk)
-                exchange.ended()
+                    exchange.receive(chunk)
+                exchange.end()
             elif head.content_encoding and not is_coded:
-                exchange.answered(head, plain)
+                exchange.take_whole(head, plain)
             else:
-                exchange.began(head)
-                exchange.received(body)
-                exchange.ended()
+                exchange.begin_answer(head)
+                exchange.receive(body)
+                exchange.end()
         if exchange.asks_model:
             self.counts.model_calls += 1
         else:

@@ -286,7 +286,7 @@ class _Recorded(_Process):
         self._first_lane()
 
     def lane_name(self, lane: Lane) -> str:
-        return lane.placed(self._first_lane())
+        return lane.name_under(self._first_lane())
 
     def _first_lane(self) -> str:
         return self._find_root(lambda taken: str(len(taken)), self._take_directory)
@@ -321,7 +321,7 @@ class _Again(_Process):
         self._run.context.settle()
 
     def lane_name(self, lane: Lane) -> str:
-        return lane.recorded.name if lane.recorded is not None else lane.placed(self._first_lane())
+        return lane.recorded.name if lane.recorded is not None else lane.name_under(self._first_lane())
 
     def _first_lane(self) -> str:
         root = self._find_root(self._choose, lambda: None)

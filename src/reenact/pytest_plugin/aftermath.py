@@ -55,7 +55,7 @@ class Aftermath:
     def note(self, text: str) -> None:
         """The test is over."""
 
-    def unplaced(self, call: Call) -> LiveCallBlocked:
+    def refuse_unplaced(self, call: Call) -> LiveCallBlocked:
         """Whoever makes it: the run is over."""
         return self._refusal(f"calling {call.kind} {call.name}")
 
@@ -71,7 +71,7 @@ class Aftermath:
     def lane_ending(self, lane: Lane, how: str) -> None:
         """Nor in which order."""
 
-    def lane_told(self, lane: Lane) -> None:
+    def lane_end_seen(self, lane: Lane) -> None:
         """Nor in which order."""
 
     def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:  # noqa: ARG002
@@ -80,7 +80,7 @@ class Aftermath:
     def task_ended(self, lane: Lane, how: str) -> None:
         """Nor in which order."""
 
-    def putting(self, lane: Lane) -> None:
+    def wait_to_put(self, lane: Lane) -> None:
         """Nor in which order."""
 
     async def turn_to_put(self, lane: Lane) -> None:

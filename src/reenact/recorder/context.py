@@ -216,8 +216,8 @@ class CaptureContext:
             if kind == "tool":
                 data["tool"] = call.name
                 if call.facts:
-                    data |= self._payloads.facts(call)
-                data["args"] = self._payloads.asked(call.request, is_json=call.is_json)
+                    data |= self._payloads.redact_facts(call)
+                data["args"] = self._payloads.redact_request(call.request, is_json=call.is_json)
                 self._events.append(b"tool_call", encode_clean(data))
             elif kind != "llm":
                 self._record_outside_call(call, data)
@@ -254,7 +254,7 @@ class CaptureContext:
     def note(self, text: str) -> None:
         """Only a replay has something to note: a recording is what happened."""
 
-    def unplaced(self, call: Call) -> None:
+    def refuse_unplaced(self, call: Call) -> None:
         if self._missed is None:
             self._missed = self._redactor.redact_text(
                 f"{call.kind} {call.name} was called by a thread that belongs to no run while several are "
@@ -274,7 +274,7 @@ class CaptureContext:
     def lane_ending(self, lane: Lane, how: str) -> None:
         self._order.begin_end(lane, how)
 
-    def lane_told(self, lane: Lane) -> None:
+    def lane_end_seen(self, lane: Lane) -> None:
         self._order.finish_end(lane)
 
     def lane_ended(self, lane: Lane) -> None:
@@ -287,7 +287,7 @@ class CaptureContext:
         if lane in self._order.running:  # it never began
             self._order.note_end(lane, how)
 
-    def putting(self, lane: Lane) -> None:
+    def wait_to_put(self, lane: Lane) -> None:
         """Whoever comes first puts first."""
 
     async def turn_to_put(self, lane: Lane) -> None:
@@ -330,7 +330,7 @@ class CaptureContext:
             self._tell_forked()
             return
         try:
-            text = encode_clean(self._payloads.members(data))
+            text = encode_clean(self._payloads.redact_members(data))
             self._events.refuse_unreadable(event_type.encode(), text)
             self._events.append(event_type.encode(), text)
         except Exception as error:
@@ -366,7 +366,7 @@ class CaptureContext:
             asked = next((data for event_type, data, _ in told if event_type == "llm_request"), None)
             if asked is not None:
                 self._model = _model_of(
-                    self._payloads.members({name: asked[name] for name in _UNKNOWN_MODEL})
+                    self._payloads.redact_members({name: asked[name] for name in _UNKNOWN_MODEL})
                 )
 
     def new_call_id(self) -> str:
@@ -458,7 +458,7 @@ class CaptureContext:
             data["error"] = self._redactor.redact_text(error)
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
-            data |= {"finalOutput": self._payloads.stored(text), "finalOutputHash": digest_of_bytes(text)}
+            data |= {"finalOutput": self._payloads.store(text), "finalOutputHash": digest_of_bytes(text)}
         return encode_clean(data)
 
     def warn(self, message: str) -> None:
@@ -485,8 +485,8 @@ class CaptureContext:
 
     def _record_outside_call(self, call: Call, data: dict[str, object]) -> None:
         data |= {"source": call.kind, "key": self._redactor.redact_text(call.name)}
-        data |= self._payloads.facts(call)
-        data["request"] = self._payloads.asked(call.request, is_json=call.is_json)
+        data |= self._payloads.redact_facts(call)
+        data["request"] = self._payloads.redact_request(call.request, is_json=call.is_json)
         if call.beside:
             data["beside"] = call.beside
             if call.is_background:
@@ -496,16 +496,16 @@ class CaptureContext:
     def _record_model_call(self, step: CaptureStep, data: dict[str, object]) -> None:
         call = step.call
         try:
-            text, asked = self._payloads.asked_of_model(call.request, is_json=call.is_json)
+            text, asked = self._payloads.redact_model_request(call.request, is_json=call.is_json)
             digest = digest_of_bytes(text)
-            facts = self._payloads.facts(call)
+            facts = self._payloads.redact_facts(call)
             data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
                 self._model = _model_of(facts)
             # Together, so that a request refers only to what is written before it, however the run ends.
             with self._events.lock:
                 shared = encode_clean(self._sharing.shrink(step.call_id, asked))
-                data["request"] = self._payloads.stored(shared)
+                data["request"] = self._payloads.store(shared)
                 self._events.append(b"llm_request", encode_clean(data))
         except Exception as error:
             self._fail(error)
@@ -547,7 +547,7 @@ class CaptureContext:
     def _instant_data(
         self, instant: Instant, value: object, error: BaseException | None
     ) -> dict[str, object]:
-        data = self._payloads.members(instant.request)
+        data = self._payloads.redact_members(instant.request)
         if error is not None:
             return data | {"error": self._payloads.failure(error)}
         answer = self._payloads.answer(value)
@@ -611,7 +611,7 @@ class CaptureContext:
             data |= {"source": kind, "key": self._redactor.redact_text(step.call.name)}
         facts = _model_facts(step) if kind == "llm" else step.facts
         if facts:
-            data |= self._payloads.members(facts)
+            data |= self._payloads.redact_members(facts)
         if error is not None:
             data |= leaving(error) or {"error": self._payloads.failure(error)}
         is_redacted = False
@@ -630,9 +630,9 @@ class CaptureContext:
         if step.recorded_pieces is not None:
             text = self._payloads.pieces_text(step.recorded_pieces)
             is_redacted = is_redacted or text != to_ordered_text(step.recorded_pieces)
-            data["pieces"] = self._payloads.stored_answer(text)
+            data["pieces"] = self._payloads.store_answer(text)
         if step.exact is not None and not is_redacted:
-            data["exact"] = self._payloads.stored_answer(to_ordered_text(step.exact))
+            data["exact"] = self._payloads.store_answer(to_ordered_text(step.exact))
 
     def _tell_forked(self) -> None:
         """A forked child hears at its first call that nothing is recorded."""

@@ -38,7 +38,7 @@ class ProcessNames(msgspec.Struct, frozen=True):
 
     def lane(self, lane: Lane) -> str:
         # Not asked of the lane in the first process: this is on the path of every call.
-        return lane.name if self.root is ROOT else lane.placed(self.root)
+        return lane.name if self.root is ROOT else lane.name_under(self.root)
 
 
 class EventLog:

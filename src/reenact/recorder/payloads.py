@@ -64,12 +64,12 @@ class Payloads:
         self._sink = sink
         self._threshold_bytes = threshold_bytes
 
-    def asked(self, value: object, *, is_json: bool = False) -> msgspec.Raw:
+    def redact_request(self, value: object, *, is_json: bool = False) -> msgspec.Raw:
         """What was asked, to be compared in replay."""
         text = self._redactor.redact_json(to_text(value, is_json=is_json))
-        return _Raw(text) if len(text) <= self._threshold_bytes else self.stored(text)
+        return _Raw(text) if len(text) <= self._threshold_bytes else self.store(text)
 
-    def asked_of_model(self, value: object, *, is_json: bool = False) -> tuple[bytes, object]:
+    def redact_model_request(self, value: object, *, is_json: bool = False) -> tuple[bytes, object]:
         """The canonical text, and what it says: *value*, only to be read, where nothing in it changes."""
         plain = to_text(value, is_json=is_json)
         text = self._redactor.redact_json(plain)
@@ -82,7 +82,7 @@ class Payloads:
         text = self._redactor.redact_ordered_json(plain)
         if text is plain and len(text) <= self._threshold_bytes:
             return StoredAnswer(_Raw(embed(text, value)), text)
-        return StoredAnswer(self.stored_answer(text), text, text is not plain)
+        return StoredAnswer(self.store_answer(text), text, text is not plain)
 
     def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
@@ -122,17 +122,17 @@ class Payloads:
         if event_type == "llm_response":  # whose members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
             rest = {name: value for name, value in data.items() if name != "response"}
-            return encode_clean(self.members(rest) | {"response": self.stored_answer(text)})
+            return encode_clean(self.redact_members(rest) | {"response": self.store_answer(text)})
         if event_type == "llm_request":
             text = self._redactor.redact_json(to_text(data["request"], is_json=is_json))
-            rest = self.members({name: value for name, value in data.items() if name != "request"})
+            rest = self.redact_members({name: value for name, value in data.items() if name != "request"})
             digest = digest_of_bytes(text)
             hashes = {"inputHash": digest, "requestHash": digest}
-            return encode_clean(rest | hashes | {"request": self.stored(text)})
+            return encode_clean(rest | hashes | {"request": self.store(text)})
         text = self._redactor.redact_json(object_text(data, is_json=is_json))
         return text if len(text) <= self._threshold_bytes else encode_clean(self._store_members(text))
 
-    def members(self, data: dict[str, object], *, is_json: bool = False) -> dict[str, Any]:
+    def redact_members(self, data: dict[str, object], *, is_json: bool = False) -> dict[str, Any]:
         """An event's data, or part of it, as it can be written: each member is itself or its text."""
         plain = object_text(data, is_json=is_json)
         text = self._redactor.redact_json(plain)
@@ -142,36 +142,36 @@ class Payloads:
 
     def _store_members(self, text: bytes) -> dict[str, Any]:
         members: dict[str, Any] = _decode_members(text)
-        return members | {name: self.stored(bytes(members[name])) for name in members.keys() & _MEMBERS}
+        return members | {name: self.store(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
-    def facts(self, call: Call) -> dict[str, Any]:
+    def redact_facts(self, call: Call) -> dict[str, Any]:
         """What is recorded beside a call; HTTP headers one by one, for clients send most of them again."""
         facts = call.facts() if callable(call.facts) else call.facts
         headers = facts.get("headers")
         if not isinstance(headers, dict):
-            return self.members(facts)
+            return self.redact_members(facts)
         try:
             text = self._redactor.redact_header_object(headers)
         except UnicodeEncodeError:
-            return self.members(facts)
+            return self.redact_members(facts)
         rest = {**facts}
         del rest["headers"]
-        return self.members(rest, is_json=call.is_json) | {"headers": _Raw(text)}
+        return self.redact_members(rest, is_json=call.is_json) | {"headers": _Raw(text)}
 
-    def stored(self, text: bytes) -> msgspec.Raw:
+    def store(self, text: bytes) -> msgspec.Raw:
         """*text* itself, or a reference to its blob."""
         if len(text) <= self._threshold_bytes:
             return _Raw(text)
         return _Raw(encode_clean({"$blob": self._sink.put_blob(text), "bytes": len(text)}))
 
-    def stored_answer(self, ordered_text: bytes) -> msgspec.Raw:
+    def store_answer(self, ordered_text: bytes) -> msgspec.Raw:
         """The same for a text whose members are not in canonical order."""
         is_small = len(ordered_text) <= self._threshold_bytes
-        return _Raw(embed(ordered_text)) if is_small else self.stored(ordered_text)
+        return _Raw(embed(ordered_text)) if is_small else self.store(ordered_text)
 
     def failure(self, error: BaseException) -> msgspec.Raw:
         """What was raised."""
-        return self.stored(self._redactor.redact_json(failure_text(error)))
+        return self.store(self._redactor.redact_json(failure_text(error)))
 
     def pieces_text(self, pieces: list[Any]) -> bytes:
         """A stream's pieces; a secret that was cut between two of them is found on the joined text."""

@@ -62,7 +62,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     def _loop_went_on(self) -> None:
         self.gave_way = True
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         self.recorder.write_deferred()
 
     def begin(self, leave: Callable[[], None]) -> None:

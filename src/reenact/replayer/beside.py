@@ -68,7 +68,7 @@ class EmptyStep:
         self.exact: Any = None
         self.facts: dict[str, object] = {}
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         """It goes nowhere."""
 
     def begin(self, leave: Callable[[], None]) -> None:

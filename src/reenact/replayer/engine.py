@@ -314,10 +314,10 @@ class ReplayEngine:
     def time_passes(self, lane: Lane) -> bool:
         return self.is_live(lane)
 
-    def unplaced(self, call: Call) -> Diverged:
+    def refuse_unplaced(self, call: Call) -> Diverged:
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         key = Key(CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
-        divergence = report.unplaced(key, _decode(text))
+        divergence = report.describe_unplaced(key, _decode(text))
         self._latch(divergence)
         return diverged(divergence)
 
@@ -336,7 +336,7 @@ class ReplayEngine:
         self._note_end(lane, how)
         self._wait_to(ENDED, lane)
 
-    def lane_told(self, lane: Lane) -> None:
+    def lane_end_seen(self, lane: Lane) -> None:
         """The next one may end when everybody has been told."""
 
     def lane_ended(self, lane: Lane) -> None:
@@ -379,7 +379,7 @@ class ReplayEngine:
         if how and lane.has_order and not self._is_over:
             self._ends.append((self._lanes.name_of(lane), how))
 
-    def putting(self, lane: Lane) -> None:
+    def wait_to_put(self, lane: Lane) -> None:
         self._wait_to(PUT, lane)
 
     async def turn_to_put(self, lane: Lane) -> None:

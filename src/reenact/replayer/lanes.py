@@ -200,7 +200,7 @@ class Lanes:
 
     def _own_name(self, lane: Lane) -> str:
         if lane.parent is None:
-            return lane.placed(self._root)
+            return lane.name_under(self._root)
         return self.name_of(lane.parent) + lane.name[len(lane.parent.name) :]
 
     def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
@@ -442,7 +442,7 @@ class Lanes:
 
     def _note_across(self, lane: Lane, call: RecordedCall) -> None:
         self._across_calls += 1
-        places = lane.placed(self._root), call.lane
+        places = lane.name_under(self._root), call.lane
         noted = self._across.get(places)
         if noted is not None:
             self._across[places] = msgspec.structs.replace(noted, calls=noted.calls + 1)

@@ -148,7 +148,7 @@ def _parts(value: object) -> Counter[str]:
     return found
 
 
-def unplaced(key: Key, request: object) -> ReplayDivergence:
+def describe_unplaced(key: Key, request: object) -> ReplayDivergence:
     """The call *key* was made by code that belongs to no run, while several are open."""
     return ReplayDivergence(
         code="event_unexpected",

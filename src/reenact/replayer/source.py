@@ -245,7 +245,7 @@ class ReplaySource:
 
     def lane_name(self, lane: Lane) -> str:
         """What a live *lane* is called in the capture, by its place."""
-        return lane.placed(self.root)
+        return lane.name_under(self.root)
 
     def data(self, seq: int) -> dict[str, Any]:
         """The ``data`` of an event, as stored."""

@@ -182,7 +182,7 @@ class ReplayStep:
         if not self.live and not self._is_unmatched:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
-    def left(self) -> None:
+    def mark_sent(self) -> None:
         """A live call in replay is not recorded."""
 
     def begin(self, leave: Callable[[], None]) -> None:

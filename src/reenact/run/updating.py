@@ -185,8 +185,8 @@ class MatchingFirst(ReplayEngine):
         """Nothing is guarded: what misses is made."""
         return True
 
-    def unplaced(self, call: Call) -> None:  # type: ignore[override]
-        self.recorder.unplaced(call)
+    def refuse_unplaced(self, call: Call) -> None:  # type: ignore[override]
+        self.recorder.refuse_unplaced(call)
 
     def stand_in(
         self,
@@ -235,7 +235,7 @@ class MatchingFirst(ReplayEngine):
 
     def _note(self, recorded: RecordedCall, lane: Lane) -> None:
         with self._lock:
-            name = lane.placed(self.source.root)
+            name = lane.name_under(self.source.root)
             self.placed[recorded.seq] = _Placed(recorded, name, lane.calls, self.new_events.count - 1)
             self._reached_seq = max(self._reached_seq, recorded.seq)
             self._awaited.append(recorded)

@@ -431,7 +431,7 @@ def put_in_turn(original: Callable[..., None]) -> Callable[..., None]:
 
         def put_now(block: bool, seconds: float | None) -> None:
             if lane is not None:
-                lane.context.putting(lane)
+                lane.context.wait_to_put(lane)
             original(self, item, block, seconds)
 
         def attempt(seconds: float) -> object:

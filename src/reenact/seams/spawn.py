@@ -207,7 +207,7 @@ class _JobEnding:
             self._listen(future)
 
     def _tell(self, _: Future[object]) -> None:
-        self.lane.context.lane_told(self.lane)
+        self.lane.context.lane_end_seen(self.lane)
         tell_for(self.lane)
 
     def _listen(self, future: Future[object]) -> None:
@@ -303,7 +303,7 @@ class _SimpleQueue(queue.SimpleQueue[Any]):
         if lane is None:
             super().put(item, block, timeout)
             return
-        lane.context.putting(lane)
+        lane.context.wait_to_put(lane)
         with self._putting:
             super().put(item, block, timeout)
             lane.context.has_put(lane)
@@ -325,7 +325,7 @@ def run_in_thread(lane: Lane, run: Callable[[], object], function: str = "") -> 
     try:
         return run_job(lane, run, function)
     finally:
-        lane.context.lane_told(lane)
+        lane.context.lane_end_seen(lane)
         lane.context.lane_ended(lane)
 
 

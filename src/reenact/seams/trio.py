@@ -64,7 +64,7 @@ def _run(module: ModuleType, original: Callable[..., object]) -> Callable[..., o
             raise
         finally:
             lane.context.lane_ending(child, how)
-            lane.context.lane_told(child)
+            lane.context.lane_end_seen(child)
             lane.context.lane_ended(child)
 
     return run

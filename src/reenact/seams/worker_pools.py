@@ -217,7 +217,7 @@ def _hand_over(original: Callable[[Any, int, Any], None]) -> Callable[[Any, int,
 
 
 def _end(lane: Lane) -> None:
-    lane.context.lane_told(lane)
+    lane.context.lane_end_seen(lane)
     lane.context.lane_ended(lane)
 
 

@@ -58,16 +58,16 @@ class _Seam:
             if exchange.asked.is_left_alone:
                 return await handler(request)
             await self._open(exchange, request)
-            if not exchange.live:
+            if not exchange.step.live:
                 return await self._recorded(exchange, request)
             if exchange.sent_instead is not None:
                 await _send_instead(request, exchange.sent_instead)
-            with exchange.working():
+            with exchange.inside():
                 response = await handler(request)
             head = _head(response)
-            exchange.began(head)
+            exchange.begin_answer(head)
             if response.content.at_eof():
-                exchange.ended()
+                exchange.end()
             else:
                 pull = _pull_from(response.content, exchange)
                 response.content = self._reader(exchange, pull, head, request.loop)
@@ -102,7 +102,7 @@ class _Seam:
 
     def _content(self, exchange: Exchange, head: Head, request: Any) -> Any:
         if request.method == "HEAD" or head.status in _BODILESS:
-            exchange.ended()
+            exchange.end()
             return self._aiohttp.EMPTY_PAYLOAD
         return self._reader(exchange, _pull_recorded(exchange.achunks()), head, request.loop)
 
@@ -186,14 +186,14 @@ def _pull_from(content: Any, exchange: Exchange) -> Pull:
     async def pull(by_transfer_chunk: bool) -> bytes:
         is_end_of_chunk = True
         chunk = b""
-        with exchange.working():
+        with exchange.inside():
             while is_end_of_chunk and not chunk:
                 if by_transfer_chunk:
                     chunk, is_end_of_chunk = await content.readchunk()
                 else:
                     chunk, is_end_of_chunk = await content.readany(), False
         if chunk:
-            exchange.received(chunk)
+            exchange.receive(chunk)
         return chunk
 
     return pull
@@ -228,12 +228,12 @@ def _reader_class(base: Any) -> Any:
             if self._is_chunked:
                 self.end_http_chunk_receiving()
             if not chunk:
-                self._exchange.ended()
+                self._exchange.end()
                 self.feed_eof()
 
         def set_exception(self, exc: BaseException, *cause: object) -> None:
             """Called from outside: the response was released or closed."""
             super().set_exception(exc, *cause)
-            self._exchange.abandoned()
+            self._exchange.abandon()
 
     return Reader

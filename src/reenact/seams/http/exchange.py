@@ -1,8 +1,9 @@
 """One HTTP call under way, from its request to the last byte of its answer, or to where it broke off.
 
 What a client of any library needs to cross the boundary; it does no I/O itself. A live exchange is told what
-came (:meth:`began`, :meth:`received`, :meth:`ended`), a replayed one says it (:attr:`head`, :meth:`chunks`).
-A whole answer is one outcome; a stream's answer begins with its head, and its chunks are pieces.
+came (:meth:`begin_answer`, :meth:`receive`, :meth:`end`), a replayed one says it (:attr:`head`,
+:meth:`chunks`). A whole answer is one outcome; a stream's answer begins with its head, and its chunks are
+pieces.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from reenact.boundary import Context, OtherCall, Step, crossing, current_lane, running_in
+from reenact.boundary import Context, OtherCall, crossing, current_lane, running_in
 from reenact.canonical import JsonValue
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import (
@@ -68,7 +69,7 @@ def is_own(function: object, library: str) -> bool:
     return name == library or name.startswith(f"{library}.")
 
 
-class Exchange:
+class Exchange(crossing):
     """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
 
     def __init__(
@@ -92,13 +93,11 @@ class Exchange:
         call = self.asked.call(
             may_leave_first=may_leave_first, is_elsewhere=is_elsewhere, ask_otherwise=self._ask_otherwise
         )
-        self._crossing = crossing(call, streaming=True)
+        super().__init__(call, streaming=True)
         self.is_streamed = is_streamed
         self._is_decoded = is_decoded
         self.sent_instead: Sent | None = None
         """What a live exchange sends in the place of the client's request; known when it is open."""
-        self.live = False
-        """Whether the client makes the call; known when it is open."""
         self._is_over = False
         self._decode: Decode | None = None
         self._decoded_from = ""
@@ -118,28 +117,24 @@ class Exchange:
         call = self.asked.call(may_leave_first=None, is_elsewhere=self._is_elsewhere)
         return OtherCall(call, undo)
 
-    def open(self) -> None:
-        """Cross the boundary; in replay, raises what the recorded call raised."""
-        self._entered(self._crossing.__enter__())
+    open = crossing.__enter__
+    """Cross the boundary; in replay, raises what the recorded call raised."""
+    aopen = crossing.__aenter__
+    """The same on an event loop."""
 
-    async def aopen(self) -> None:
-        """The same on an event loop."""
-        self._entered(await self._crossing.__aenter__())
-
-    def _entered(self, step: Step) -> None:
-        self.step = step
-        self.live = step.live
-        if step.live and (lane := self._crossing.lane) is not None:
-            self._identity = lane.context, step.call_id
-            _under_way.add(self._identity)
+    def _enter_call(self) -> None:
+        super()._enter_call()
+        assert self.lane is not None
+        self._identity = self.lane.context, self.step.call_id
+        _under_way.add(self._identity)
 
     # What a live exchange is told
 
-    def working(self) -> AbstractContextManager[None]:
+    def inside(self) -> AbstractContextManager[None]:
         """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
-        return running_in(self._crossing.inside_lane, self.ended)
+        return running_in(self.inside_lane, self.end)
 
-    def began(self, head: Head) -> None:
+    def begin_answer(self, head: Head) -> None:
         self._head = head
         self.step.answer = head.to_json()
         if not self._is_decoded:
@@ -147,17 +142,17 @@ class Exchange:
             self._decode = decoder(coding) if coding else None
             self._decoded_from = coding if self._decode is not None else ""
         if self.is_streamed:
-            self.step.begin(self.abandoned)
+            self.step.begin(self.abandon)
 
-    def answered(self, head: Head, content: bytes) -> None:
+    def take_whole(self, head: Head, content: bytes) -> None:
         """The whole answer came at once, with its content coding undone."""
         self.is_streamed, self._is_decoded = False, True
-        self.began(head)
+        self.begin_answer(head)
         self._decoded_from = head.content_encoding
-        self.received(content)
-        self.ended()
+        self.receive(content)
+        self.end()
 
-    def received(self, chunk: bytes) -> None:
+    def receive(self, chunk: bytes) -> None:
         self._raw.append(chunk)
         try:
             plain = chunk if self._decode is None else self._plain_of(self._decode, chunk)
@@ -167,7 +162,7 @@ class Exchange:
         except MemoryError as error:
             self.step.give_up(error)
 
-    def ended(self, error: BaseException | None = None) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         """The answer is complete, has failed, or was abandoned; the first ending counts."""
         if self._is_over:
             return
@@ -183,7 +178,7 @@ class Exchange:
                     self.step.facts = self._model_fields(self.asked.provider)
             except MemoryError as failure:
                 self.step.give_up(failure)
-        self._crossing.__exit__(None if error is None else type(error), error, None)
+        self.__exit__(None if error is None else type(error), error, None)
 
     @property
     def raw(self) -> bytes:
@@ -195,9 +190,9 @@ class Exchange:
         chunks, self._raw, self._plain = self._raw, [], []
         return chunks
 
-    def abandoned(self) -> None:
+    def abandon(self) -> None:
         """The client has left the answer where it was."""
-        self.ended(GeneratorExit())
+        self.end(GeneratorExit())
 
     def _has_said_all(self) -> bool:
         """Readers of server-sent events leave at the word that ends them, without waiting for the end."""
@@ -221,7 +216,7 @@ class Exchange:
             described["body"] = text_or_bytes(b"".join(self._plain))
         elif not self.is_streamed:
             # An answer that broke off is told like a stream: as far as it came.
-            self.step.begin(self.abandoned)
+            self.step.begin(self.abandon)
             for chunk in self._plain:
                 self.step.piece(to_piece(chunk, is_textual=self._head.is_textual))
         # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
@@ -267,9 +262,9 @@ class Exchange:
             for position, piece in enumerate(self.step.pieces() if self.body is None else [self.body]):
                 yield self._chunk(position, piece)
         except BaseException as error:
-            self.ended(error)
+            self.end(error)
             raise
-        self.ended()
+        self.end()
 
     async def achunks(self) -> AsyncIterator[bytes]:
         """The same on an event loop, where a reader that was cancelled waits to be cancelled again."""
@@ -282,9 +277,9 @@ class Exchange:
                     yield self._chunk(position, piece)
                     position += 1
         except BaseException as error:
-            self.ended(error)
+            self.end(error)
             raise
-        self.ended()
+        self.end()
 
     def _chunk(self, position: int, piece: str | bytes) -> bytes:
         exact = self.step.exact

@@ -130,13 +130,13 @@ class _Seam:
             if asking.failure is not None:
                 connection.close()
                 raise asking.failure
-            if not asking.exchange.live:
+            if not asking.exchange.step.live:
                 setattr(connection, _STATE, _IDLE)
                 return _Answer(asking.exchange, asking.exchange.head, None).response(connection, asking)
-            with asking.exchange.working():
+            with asking.exchange.inside():
                 response = _while_receiving(original, connection)
             head = _head(response)
-            asking.exchange.began(head)
+            asking.exchange.begin_answer(head)
             return _Answer(asking.exchange, head, response).response(connection, asking)
 
         return getresponse
@@ -145,7 +145,7 @@ class _Seam:
         def close(connection: Any) -> None:
             asking = self._asking.pop(connection, None)
             if asking is not None and asking.exchange is not None:
-                asking.exchange.abandoned()
+                asking.exchange.abandon()
             original(connection)
 
         return close
@@ -165,14 +165,14 @@ class _Seam:
             asking.failure = error
         asking.exchange = exchange
         self._asking[connection] = asking
-        if asking.failure is not None or not exchange.live:
+        if asking.failure is not None or not exchange.step.live:
             connection._buffer.clear()  # noqa: SLF001
             setattr(connection, _STATE, _SENT)
             return
         if exchange.sent_instead is not None:
             asking.send_instead(connection, exchange.sent_instead)
         try:
-            with exchange.working():
+            with exchange.inside():
                 self._send(connection, asking, state)
         except BaseException:
             self._asking.pop(connection, None)
@@ -242,19 +242,19 @@ class _Answer:
             if self._awaited is not None:
                 self._awaited -= len(chunk)
             yield chunk
-        self._exchange.ended()
+        self._exchange.end()
 
     def _received(self, live: HTTPResponse) -> Iterator[bytes]:
         while True:
-            with self._exchange.working():
+            with self._exchange.inside():
                 chunk = live.read1(_READ_BYTES)
             if not chunk:
                 return
-            self._exchange.received(chunk)
+            self._exchange.receive(chunk)
             yield chunk
 
     def _left(self) -> None:
         has_no_body = self._live is not None and self._live.isclosed()
-        self._exchange.ended(None if self._awaited == 0 or has_no_body else GeneratorExit())
+        self._exchange.end(None if self._awaited == 0 or has_no_body else GeneratorExit())
         if self._live is not None:
             self._live.close()

@@ -98,9 +98,9 @@ class _Seam:
             if exchange.asked.is_left_alone:
                 return original(transport, request)
             exchange.open()
-            if not exchange.live:
+            if not exchange.step.live:
                 return self._answer_recorded(exchange, self._stream)
-            with exchange.working():
+            with exchange.inside():
                 body = request.stream
                 try:
                     response = original(transport, self._to_send(request, exchange))
@@ -109,14 +109,14 @@ class _Seam:
                 if exchange.is_streamed or response.is_stream_consumed:
                     return _answer_live(response, exchange, self._stream)
                 # The client is about to read all of it; so one block does, instead of one for each chunk.
-                exchange.began(head_of(response))
+                exchange.begin_answer(head_of(response))
                 stream: Any = response.stream
                 try:
                     for chunk in stream:
-                        exchange.received(chunk)
+                        exchange.receive(chunk)
                 finally:
                     stream.close()
-            exchange.ended()
+            exchange.end()
             response.stream = self._chunks(exchange.hand_over())
             return response
 
@@ -135,9 +135,9 @@ class _Seam:
             if exchange.asked.is_left_alone:
                 return await original(transport, request)
             await exchange.aopen()
-            if not exchange.live:
+            if not exchange.step.live:
                 return self._answer_recorded(exchange, self._async_stream)
-            with exchange.working():
+            with exchange.inside():
                 body = request.stream
                 try:
                     response = await original(transport, self._to_send(request, exchange))
@@ -145,14 +145,14 @@ class _Seam:
                     request.stream = body
                 if exchange.is_streamed or response.is_stream_consumed:
                     return _answer_live(response, exchange, self._async_stream)
-                exchange.began(head_of(response))
+                exchange.begin_answer(head_of(response))
                 stream: Any = response.stream
                 try:
                     async for chunk in stream:
-                        exchange.received(chunk)
+                        exchange.receive(chunk)
                 finally:
                     await stream.aclose()
-            exchange.ended()
+            exchange.end()
             response.stream = self._chunks(exchange.hand_over())
             return response
 
@@ -217,9 +217,9 @@ def _may_leave_first(transport: Transport, request: Request) -> bool:
 def _answer_live(response: Response, exchange: Exchange, stream: Callable[..., Any]) -> Response:
     """*response*, of which *exchange* hears: at once, or while it is read."""
     if response.is_stream_consumed:  # a transport of the user's own had it whole
-        exchange.answered(head_of(response), response.content)
+        exchange.take_whole(head_of(response), response.content)
     else:
-        exchange.began(head_of(response))
+        exchange.begin_answer(head_of(response))
         response.stream = stream(exchange, response.stream)
     return response
 
@@ -242,11 +242,11 @@ class _Leaving:
 
     def __iter__(self) -> Iterator[bytes]:
         yield self._body
-        self._step.left()
+        self._step.mark_sent()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._body
-        self._step.left()
+        self._step.mark_sent()
 
 
 class _Chunks:
@@ -277,20 +277,20 @@ class _Stream:
             return
         chunks = iter(self._source)
         while True:
-            with self._exchange.working():
+            with self._exchange.inside():
                 chunk = next(chunks, None)
             if chunk is None:
                 break
-            self._exchange.received(chunk)
+            self._exchange.receive(chunk)
             yield chunk
-        self._exchange.ended()
+        self._exchange.end()
 
     def close(self) -> None:
         try:
             if self._source is not None:
                 self._source.close()
         finally:
-            self._exchange.abandoned()
+            self._exchange.abandon()
 
 
 class AsyncStream:
@@ -307,17 +307,17 @@ class AsyncStream:
             return
         source = aiter(self._source)
         while True:
-            with self._exchange.working():
+            with self._exchange.inside():
                 received = await anext(source, None)
             if received is None:
                 break
-            self._exchange.received(received)
+            self._exchange.receive(received)
             yield received
-        self._exchange.ended()
+        self._exchange.end()
 
     async def aclose(self) -> None:
         try:
             if self._source is not None:
                 await self._source.aclose()
         finally:
-            self._exchange.abandoned()
+            self._exchange.abandon()

@@ -86,7 +86,7 @@ class _Seam:
                 with leave_alone():
                     return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
-            if not exchange.live:
+            if not exchange.step.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
                 # The connection was taken from the pool for nothing; it goes back when the answer is read.
                 unused = options.get("response_conn")
@@ -95,11 +95,11 @@ class _Seam:
                 other = exchange.sent_instead
                 url = _target(other.url) if url.startswith("/") else other.url
                 options |= {"body": other.body, "headers": dict(other.headers), "chunked": False}
-            with exchange.working():
+            with exchange.inside():
                 self._dig_tunnel(pool, conn)
                 response = original(pool, conn, method, url, **(options | {"preload_content": False}))
             head = _head(response)
-            exchange.began(head)
+            exchange.begin_answer(head)
             live = _Answer(exchange, head, _received(exchange, response), response)
             return self._response(pool=pool, **live.fields(method, url, options))
 
@@ -169,11 +169,11 @@ def _head(live: Any) -> Head:
 def _received(exchange: Exchange, response: Any) -> Iterator[bytes]:
     source = _transfer_chunks(response)
     while True:
-        with exchange.working():
+        with exchange.inside():
             chunk = next(source, None)
         if chunk is None:
             return
-        exchange.received(chunk)
+        exchange.receive(chunk)
         yield chunk
 
 
@@ -223,11 +223,11 @@ class _Answer:
 
     def _read(self) -> Iterator[bytes]:
         yield from self._chunks
-        self._exchange.ended()
+        self._exchange.end()
 
     def _left(self) -> None:
         is_whole = self._response is not None and self._response.length_remaining == 0
-        self._exchange.ended(None if is_whole else GeneratorExit())
+        self._exchange.end(None if is_whole else GeneratorExit())
         if self._response is not None:
             self._response.close()
             self._response.release_conn()
