@@ -2,6 +2,7 @@
 
 import pytest
 
+from reenact.injected.output import Printed, differing_line
 from tests.cli.commands import PYTHON, run
 
 AGENT = """
@@ -24,6 +25,7 @@ with open("log.txt", "a") as log:
     log.write(f"in {os.getcwd()}\\n")
     log.write(f"{appended}\\n")
 look()
+print(f"working in {os.getcwd()}/sub")
 os.chdir("sub")
 Path("../up.txt").write_text("up")  # below the files, and not below where it works
 look()
@@ -55,6 +57,20 @@ def test_files_that_name_their_folder_are_the_same_elsewhere(folder):
     done = replay(folder, "one", "two")
     assert done.returncode == 0, done.stderr
     assert "reproduced" in done.stderr
+    assert "note:" not in done.stderr
+
+
+def test_what_is_printed_of_the_folder_is_the_same_elsewhere():
+    """As far as whole lines are, whatever the folder is called."""
+    told = []
+    for folder in ("/home/me/work", "/tmp/x"):
+        printed = Printed(b"salt", [folder])
+        printed.add(f"in {folder}\n{folder}/x: {folder}.\nelse".encode())
+        told.append(printed.end())
+    assert told[0] == told[1]
+    printed = Printed(b"salt", ["/tmp/x"])
+    printed.add(b"in /tmp/x-1\n")
+    assert "line 1" in (differing_line(told[0], printed) or "")
 
 
 def test_another_text_is_a_divergence_with_its_diff(folder):

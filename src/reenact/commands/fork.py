@@ -156,7 +156,7 @@ def fork_command(
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                     environ = injecting(environ, handover, "replay", salt)
-                printed = Printed(salt)
+                printed = Printed(salt, [str(files.root)] if files is not None else ())
                 status = run(
                     substitute_address(words if files is None else files.locate(words), gateway.address),
                     environ,

@@ -144,7 +144,8 @@ def record_command(
                     served.workspace,
                 )
                 handover.give(orders)
-                printed = Printed(identity.salt)
+                folders = (files.root, files.given) if files is not None else ()
+                printed = Printed(identity.salt, folders)
                 status = run(
                     substitute_address(words, gateway.address, files.root if files is not None else None),
                     injecting(environ, handover, "capture", identity.salt),

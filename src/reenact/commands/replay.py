@@ -129,7 +129,7 @@ def replay_command(
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                 environ = injecting(environ, handover, "replay", _salt_of(reader))
-            printed = Printed(_salt_of(reader))
+            printed = Printed(_salt_of(reader), [str(files.root)] if files is not None else ())
             status = run(
                 substitute_address(words if files is None else files.locate(words), gateway.address),
                 environ,

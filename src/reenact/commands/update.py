@@ -100,7 +100,8 @@ def update_command(
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
                     environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
-                printed = Printed(_salt_of(reader.manifest))
+                folders = [str(files.root)] if files is not None else ()
+                printed = Printed(_salt_of(reader.manifest), folders)
                 status = run(
                     substitute_address(words if files is None else files.locate(words), gateway.address),
                     environ,

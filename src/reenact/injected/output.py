@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from threading import Thread
@@ -18,20 +19,28 @@ from types import FrameType
 from typing import Any, Final
 
 from reenact.formats.capture import PrintedLines
+from reenact.formats.workspace import WORKSPACE_ROOT
 
 MAX_LINES: Final = 2000
 """So many lines have a digest of their own; all of them together have one."""
 _DIGITS: Final = 12
+_WHOLE_NAME: Final = rb"(?:%b)(?![\w-]|\.\w)"
+_WORKSPACE: Final = str(WORKSPACE_ROOT).encode()
 _READ_BYTES: Final = 1 << 16
 _LAST_WORDS_S: Final = 1.0
 """How long what a command left behind may go on printing."""
 
 
 class Printed:
-    """Counts the lines of an output while it comes; *salt* keeps equal lines of two runs apart."""
+    """Counts the lines of an output while it comes; *salt* keeps equal lines of two runs apart.
 
-    def __init__(self, salt: bytes) -> None:
+    Where they name one of *folders*, in which the run has its files, they are those of a run elsewhere.
+    """
+
+    def __init__(self, salt: bytes, folders: Iterable[str] = ()) -> None:
         self._salt = salt
+        names = sorted({os.fsencode(folder) for folder in folders if folder}, key=len, reverse=True)
+        self._folders = re.compile(_WHOLE_NAME % b"|".join(map(re.escape, names))) if names else None
         self._whole = sha256(salt)
         self._rest = b""
         self.size_bytes = 0
@@ -45,11 +54,12 @@ class Printed:
             self._line(line.removesuffix(b"\r") + b"\n")
 
     def _line(self, line: bytes) -> None:
-        self._whole.update(line)
-        self.size_bytes += len(line)
+        counted = line if self._folders is None else self._folders.sub(_WORKSPACE, line)
+        self._whole.update(counted)
+        self.size_bytes += len(counted)
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
-            self.digests.append(sha256(self._salt + line).hexdigest()[:_DIGITS])
+            self.digests.append(sha256(self._salt + counted).hexdigest()[:_DIGITS])
 
     def end(self) -> PrintedLines:
         """All of it, with what stands behind the last line's end."""
