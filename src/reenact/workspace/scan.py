@@ -287,8 +287,7 @@ class Scanner:
         """Find the secrets in names that are new, all at once: nearly always there are none."""
         if self._redactor is None:
             return False
-        known = (folder.files, folder.folders, folder.hidden)
-        new = [name for name in names if not any(name in group for group in known)]
+        new = set(names).difference(folder.files, folder.folders, folder.hidden)
         before = folder.hidden
         if before:
             folder.hidden = {name: before[name] for name in names if name in before}
