@@ -340,3 +340,11 @@ def test_output_that_is_not_utf_8_never_fails(encoding, tmp_path):
         assert done.returncode == 0, done.stderr
     done = run_with_encoding(encoding, "show", "run", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["finalOutput"] == "✓ fünf 🙂"
+
+
+def test_a_working_folder_that_was_removed_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli.main(["record", "-o", "run", "--", "true"]) == 2
+    assert capsys.readouterr().err == "reenact: the working folder was removed; go to another one\n"

@@ -94,3 +94,20 @@ def test_of_a_program_in_any_language_too(tmp_path: Path) -> None:
     done = run("replay", "a", *words, cwd=tmp_path)
     assert done.returncode == 1
     assert "what the recorded one wrote: memory.txt; move it away" in done.stderr
+
+
+def test_an_agent_whose_folder_is_removed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it can do there without us, it can with us, and the recording is whole."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+
+    def agent(run: reenact.Run) -> Any:
+        (tmp_path / "gone").rmdir()
+        with closing(sqlite3.connect(":memory:")) as database:
+            found = database.execute("SELECT 5").fetchone()[0]
+        (tmp_path / "note.txt").write_text(tell(found=found))
+        with pytest.raises(FileNotFoundError, match=r"note\.txt"):
+            Path("note.txt").write_text("x")
+        return found
+
+    assert captured(tmp_path / "run", agent) == 5

@@ -77,12 +77,22 @@ def message_of(error: BaseException) -> str:
         return "there is not enough memory to read the input"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        return "the working folder was removed; go to another one"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = " ".join(error.format_message().split())  # click lists choices on lines of their own
         return f"{message.rstrip('.')}; see: {error.ctx.command_path} --help"
     if isinstance(error, click.ClickException):
         return error.format_message()
     return str(error)
+
+
+def _has_working_folder() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _defect(error: BaseException) -> str:
