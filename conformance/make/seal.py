@@ -97,6 +97,12 @@ INVALID: tuple[tuple[str, str, Event, str], ...] = (
         changed(GOOD, _sign(0, sig="%")),
         "$.signatures[0].sig",
     ),
+    (
+        "signature-other-base64",
+        "Bits that mean nothing are 0, so that no other text stands for the same bytes.",
+        changed(GOOD, _sign(0, sig=GOOD["signatures"][0]["sig"][:-3] + "x==")),
+        "$.signatures[0].sig",
+    ),
     ("version-newer", "A newer version.", envelope(OF_LOG | {"version": 2}, KEY), "$.version"),
     (
         "time-no-time",

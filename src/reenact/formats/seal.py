@@ -137,11 +137,17 @@ def payload_of(envelope: Envelope) -> bytes:
 
 
 def base64_bytes(text: str, json_path: str) -> bytes:
-    """The bytes of a text in standard base64; :class:`FormatError` where it is none."""
+    """The bytes of a text in standard base64; :class:`FormatError` where it is none.
+
+    The last sign may have bits that mean nothing, and they are 0: one text stands for the same bytes.
+    """
     try:
-        return b64decode(text, validate=True)
+        found = b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise FormatError("not base64; copy the file again", json_path=json_path) from None
+        found = None
+    if found is None or b64encode(found).decode() != text:
+        raise FormatError("not base64; copy the file again", json_path=json_path)
+    return found
 
 
 def hex_bytes(text: str, size_bytes: int, json_path: str) -> bytes:
