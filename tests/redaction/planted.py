@@ -73,6 +73,8 @@ def families(draw: random.Random) -> dict[str, str]:
         "grafana api": "eyJrI" + "joi" + some(80),
         "pinecone": "pc" + "sk_" + some(60),
         "e2b": "e2" + "b_" + some(40, _HEX),
+        "langfuse": "sk" + "-lf-" + "-".join(some(size, _HEX) for size in (8, 4, 4, 4, 12)),
+        "tailscale": "tskey-" + "auth-" + some(12, upper) + "-" + some(32, upper),
         "cloudflare origin": "v1." + "0-" + some(24, _HEX) + "-" + some(146, _HEX),
         "yandex": "AQ" + "VN" + some(36),
         "yandex access": "t1" + "." + some(30) + "." + some(86),

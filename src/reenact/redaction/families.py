@@ -101,6 +101,7 @@ SHAPES: Final[tuple[SecretRule, ...]] = (
     _row("pinecone-key", "pcsk_", "[A-Za-z0-9_]{30,}", "Pinecone"),
     _row("e2b-key", "e2b_", "[0-9a-f]{32,}", "E2B"),
     _row("firecrawl-key", "fc-", "[0-9a-f]{32,}", "Firecrawl"),
+    _row("langfuse-key", "sk-lf-", "[0-9a-f-]{36}", "Langfuse"),
     _row("langsmith-key", "lsv2_", "[a-z]{2}_[A-Za-z0-9_]{20,}", "LangSmith; gitleaks langsmith"),
     _row(
         "bedrock-key",
@@ -131,6 +132,12 @@ SHAPES: Final[tuple[SecretRule, ...]] = (
     _row("supabase-key", "sbp_ sb_secret_", "[A-Za-z0-9_]{20,}", "Supabase"),
     _row("planetscale-token", "pscale_", r"[a-z]+_[A-Za-z0-9_=.\-]{30,}", "gitleaks planetscale"),
     _row("pulumi-token", "pul-", _HEX + "{40}", "gitleaks pulumi-api-token"),
+    _row(
+        "tailscale-key",
+        "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-",
+        "[A-Za-z0-9]{8,}-[A-Za-z0-9]{16,}",
+        "Tailscale",
+    ),
     _row("vault-token", "hvs. hvb. hvr.", _WIDE + "{20,}", "gitleaks vault-service-token"),
     SecretRule(
         "terraform-token",
