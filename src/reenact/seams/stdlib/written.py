@@ -35,7 +35,8 @@ class Written:
 
     def add(self, place: object) -> None:
         if isinstance(place, str | bytes | os.PathLike) and len(self._places) < _MAX_KEPT:
-            self._places[os.path.abspath(_URI.sub(r"\1", os.fsdecode(place)))] = None
+            name = _URI.sub(r"\1", os.fsdecode(place))
+            self._places[os.path.normpath(os.path.join(working_folder(), name))] = None
 
     def left_behind(self) -> list[str]:
         """Those that are still there as files of the user's, as :func:`tell_place` tells them."""
