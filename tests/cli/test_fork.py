@@ -98,6 +98,7 @@ REFUSED = {
         "many is not JSON; a text is written",
     ),
     "no value": (["--at", "3", "--set", "$.euros"], 3, "write PATH=VALUE"),
+    "nothing to set": (["--at", "3", "--set", "=1"], 3, "a path is missing; write one as $.orders[0].due"),
     "no path": (["--at", "3", "--set", "$.cents=1"], 3, "there is no $.cents; $ has item, euros"),
     "no file": (["--at", "3", "--replace", "none.json"], 2, "none.json: No such file or directory"),
     "no JSON in the file": (["--at", "3", "--replace", "agent.py"], 2, "agent.py: is not JSON"),

@@ -11,7 +11,7 @@ FOLDER = os.environ.get("REENACT_NPM_AGENTS", "")
 """Where they are installed, once."""
 
 LARGE = (
-    ["test_codex_workspace.py", "test_imports.py", "test_openclaw.py", "test_others.py"]
+    ["test_codex_fork.py", "test_codex_workspace.py", "test_imports.py", "test_openclaw.py", "test_others.py"]
     if not os.environ.get("REENACT_ALL_AGENTS")
     else []
 )

@@ -232,7 +232,7 @@ def _read_replacement(file: Path) -> object:
         raise StoreError(f"{file}: {error.strerror}") from None
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"is not JSON ({error}); a text stands in quotes", file=str(file)) from None
 
 

@@ -365,7 +365,7 @@ class _Suffix:
 
     def _is_known(self, event: dict[str, Any]) -> bool:
         """Whether what was read from model traffic stands in the log already."""
-        if tree_told(event) is not None:
+        if "callId" not in event["data"] and tree_told(event) is not None:
             return False  # the files may be as they were once
         identity = _identity_of(event)
         if identity in self._derived:
@@ -412,4 +412,5 @@ def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
 
 
 def _identity_of(event: dict[str, Any]) -> bytes:
-    return encode_clean([event["type"], event["data"]])
+    """A call is made once and ends once, whatever is told of it: a shell may say how long it took."""
+    return encode_clean([event["type"], event["data"].get("callId") or event["data"]])

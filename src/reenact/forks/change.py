@@ -143,6 +143,8 @@ def read_change(
 
 def read_path(path: str) -> list[str | int]:
     """The steps of a path; :class:`UsageError` for what is none."""
+    if not path:
+        raise UsageError("a path is missing; write one as $.orders[0].due, or $ for the whole outcome")
     rest = path.removeprefix("$")
     if rest and rest[0] not in ".[":
         rest = f".{rest}"

@@ -382,11 +382,13 @@ class ForkEngine(ReplayEngine):
         return make(engine, recorded, lane, is_live=is_live, early=early)
 
     def step(self, call: Call, lane: Lane) -> Step:
+        if self._asks_anew and self._is_new_question(call):
+            return self.make(call, lane)
         try:
-            if self._asks_anew and self._is_new_question(call):
-                return self.make(call, lane)
             step = ReplayEngine.step(self, call, lane)
         except CallMissed:
+            step = None
+        if step is None:
             return self.make(call, lane)
         if self.is_gateway:
             self.recorder.derive_from(call)
