@@ -8,8 +8,10 @@ import time
 from xml.etree import ElementTree as ET
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from reenact.cli import main
+from reenact.formats.schemas import json_schema
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 from tests.cli.commands import ENVIRONMENT, PYTHON, command, run
 
@@ -77,6 +79,7 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     cases = ET.fromstring("<?xml" + xml).findall(".//testcase")
     assert [case.get("name") for case in cases] == ["runs/3", "runs/4"]
     report = json.loads((folder / "r.json").read_text())
+    Draft202012Validator(json_schema("shadow")).validate(report)
     assert report["counts"] == {"same": 1, "words": 0, "tools": 1, "failed": 0}
     assert report["baseline"] == "replayed"
     page = (folder / "r.html").read_text()
@@ -93,6 +96,7 @@ def test_step_by_step_asks_without_an_agent(shop):
     done = run(*words, cwd=folder, **environment)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
+    Draft202012Validator(json_schema("shadow-steps")).validate(report)
     assert [(step["seq"], step.get("sameTools", False)) for step in report["steps"]] == [
         (2, False),
         (6, True),

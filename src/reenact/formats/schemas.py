@@ -64,6 +64,8 @@ SCHEMAS: Final[dict[str, Format]] = {
     "replay-receipt": Format("replay_receipt", "ReplayReceipt", "What a replay proved."),
     "result": Format("result", "TestResult", "The result of one test case."),
     "seal": Format("seal", "Seal", "What is signed of a run."),
+    "shadow": Format("shadow", "ShadowReport", "What became of recorded runs with a changed agent."),
+    "shadow-steps": Format("shadow", "StepsReport", "What models answer when they are asked again."),
     "suite-summary": Format("result", "SuiteSummary", "The results of a whole suite."),
     "test-case": Format("testcase", "TestCase", "A test.yaml: assertions over one run.", closed=_CASE_TYPES),
     "trace": Format("trace", "Trace", "The normalized trace of one run."),
