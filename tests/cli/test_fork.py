@@ -105,6 +105,7 @@ REFUSED = {
     "no exception": (["--at", "3", "--error", "Sofa"], 3, "Sofa: is no exception of Python's own"),
     "a missing call": (["--at", "3", "--set", "$.euros=1"], 1, "the recording does not have this call"),
     "a place that is taken": (["--at", "3", "-o", "run"], 2, "run: is there already"),
+    "a place inside the parent": (["--at", "3", "-o", "run/f"], 2, "run/f: lies inside the capture that is"),
     "no such program": (["--at", "3"], 3, "name a program that can be run"),
 }
 

@@ -131,6 +131,24 @@ def test_this_and_all_later_requests_change(provider: ScriptedProvider, tmp_path
     assert own.count("question 1 " * 29) <= 3  # a history is written once, in what was sent
 
 
+@pytest.mark.parametrize("at", [2, 4, 8])
+def test_the_old_answers_are_the_nearest(
+    provider: ScriptedProvider, talk: Path, tmp_path: Path, at: int
+) -> None:
+    """At the point, be it the last call, and behind it: each rewritten request gets its own old answer."""
+    url, asked = provider.base_url("anthropic"), len(provider.requests)
+    with reenact.fork(
+        talk, at=at, change={"model": "new"}, on_miss="nearest", output=tmp_path / "fork"
+    ) as run:
+        said = conversation(url)
+    assert [text[:3] for text in said] == ["old"] * 4
+    assert len(provider.requests) == asked
+    assert run.shares is not None
+    assert (run.shares.prefix, run.shares.nearest) == (at // 2 - 1, 5 - at // 2)
+    with reenact.replay(tmp_path / "fork"):
+        assert conversation(url) == said
+
+
 def test_a_fork_of_such_a_fork_goes_on_with_its_model(
     provider: ScriptedProvider, talk: Path, tmp_path: Path
 ) -> None:

@@ -95,6 +95,8 @@ class ForkedCapture:
         self._plan = plan
         self._is_standalone = standalone
         refuse_taken(place)
+        if self.place.parent.resolve().is_relative_to(self._parent.resolve()):
+            raise StoreError(f"{place}: lies inside the capture that is forked; name a folder beside it")
         self.reader = reader
         identity = Identity.new()
         self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)

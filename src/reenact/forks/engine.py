@@ -81,7 +81,11 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CallMissed(Exception):
-    """No recorded call that nobody has made equals this one."""
+    """No recorded call that nobody has made equals this one; *asked* would, but is to be asked otherwise."""
+
+    def __init__(self, asked: RecordedCall | None = None) -> None:
+        super().__init__()
+        self.asked = asked
 
 
 class NewEvents:
@@ -297,7 +301,7 @@ class ForkEngine(ReplayEngine):
             if self._is_asked_anew(call):
                 self._compare_files_at_point()
                 self.reach()
-                raise CallMissed
+                raise CallMissed(call)
             if not self.changes_outcome:
                 self.reach()
         if self.files is not None:
@@ -384,18 +388,19 @@ class ForkEngine(ReplayEngine):
     def step(self, call: Call, lane: Lane) -> Step:
         if self._asks_anew and self._is_new_question(call):
             return self.make(call, lane)
+        step, asked = None, None
         try:
             step = ReplayEngine.step(self, call, lane)
-        except CallMissed:
-            step = None
+        except CallMissed as missed:
+            asked = missed.asked
         if step is None:
-            return self.make(call, lane)
+            return self.make(call, lane, asked)
         if self.is_gateway:
             self.recorder.derive_from(call)
         return step
 
-    def make(self, call: Call, lane: Lane) -> Step:
-        """The step of a call that is none of the recorded ones."""
+    def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
+        """The step of a call that is none of the recorded ones; *asked* is it as the agent asked it."""
         self.go_own_way()
         call = self._asked_otherwise(call)
         if self.plan.on_miss == "live":
@@ -403,7 +408,7 @@ class ForkEngine(ReplayEngine):
             return self._record(call, lane)
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
         key = Key(CALL_TYPES[call.kind], self._name(call), sha256(text).digest())
-        nearest = self._nearest_to(lane, key, text)
+        nearest = asked if asked is not None and asked.outcome_seq else self._nearest_to(lane, key, text)
         if nearest is None:
             self._stop(lane, key, text, call)
         assert nearest is not None
@@ -617,8 +622,8 @@ class ForkStep(ReplayStep):
     def _settle(self, early: Any) -> None:
         try:
             super()._settle(early)
-        except CallMissed:
-            self._made = self._engine.make(early.call, self._lane)
+        except CallMissed as missed:
+            self._made = self._engine.make(early.call, self._lane, missed.asked)
             self._is_unmatched = True
             self.live, self.call_id = self._made.live, self._made.call_id
 
