@@ -470,3 +470,15 @@ def test_uncommon_yaml_is_read_by_composing_it(text):
             return type(error), str(error)
 
     assert outcome(load_yaml) == outcome(lambda given: yaml.load(given, _Loader))
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_version_that_is_not_known_is_a_loss_with_its_line(tmp_path, is_json):
+    """What can be read is read as the version that is known."""
+    value = {"interactions": [], "version": 9}
+    text = json.dumps(value, indent=1) if is_json else yaml.safe_dump(value)
+    (tmp_path / "it").write_text(text)
+    report = reenact.import_runs(tmp_path / "it", tmp_path / "run", format="vcr")
+    [loss] = report.runs[0].losses
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "version" in each)
+    assert ("version 9" in loss.reason, loss.line, report.verdict) == (True, line, "partly")

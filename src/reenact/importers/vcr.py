@@ -30,6 +30,7 @@ from reenact.seams.http.request import Sent
 _VERSION: Final = 1
 _INTERACTIONS: Final = ("interactions", "http_interactions")
 _YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
+_YAML_VERSION: Final = re.compile(rb"^version:", re.MULTILINE)
 _ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
 _MEMBER: Final = re.compile(rb"^[^\s#-]", re.MULTILINE)
 _OTHER_PROTOCOLS: Final = ("grpc_interactions", "ws_interactions", "websocket_interactions")
@@ -248,7 +249,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     for reason, line in lost:
         run.lose(reason, line)
-    _check_members(run, document, is_whole=not lost)
+    stated = _YAML_VERSION.search(text)
+    version_line = text.count(b"\n", 0, stated.start()) + 1 if stated else None
+    _check_members(run, document, is_whole=not lost, version_line=version_line)
     interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
     numbered: _Numbered = [(number, None, each) for number, each in enumerate(interactions or (), 1)]
     for number, _, interaction in _in_order(numbered):
@@ -261,10 +264,11 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
     members: dict[str, Any] = {}
     numbered: _Numbered = []
     lost: Losses = []
-    number = 0
+    number, version_line = 0, None
     # Before version 1 a cassette was the list alone.
     for path, line, value, is_item in source.members([*((name,) for name in _INTERACTIONS), ()], lost):
         if not is_item:
+            version_line = line if path == ("version",) else version_line
             members |= {path[0]: value} if path else {"version": 0, "interactions": []} if value == [] else {}
             continue
         number += 1
@@ -277,17 +281,20 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
         raise FormatError(f"no cassette: {reason}", file=source.name, line=at)
     for reason, at in lost:
         run.lose(reason, at)
-    _check_members(run, members, is_whole=not lost)
+    _check_members(run, members, is_whole=not lost, version_line=version_line)
     for number, at, interaction in _in_order(numbered):
         _try_interaction(run, number, interaction, at)
 
 
-def _check_members(run: RunBuilder, document: dict[str, Any], *, is_whole: bool) -> None:
+def _check_members(
+    run: RunBuilder, document: dict[str, Any], *, is_whole: bool, version_line: int | None = None
+) -> None:
     """Whether the cassette is one that is known, and has HTTP alone."""
     run.check_fields("", document, _TOP)
     version = document.get("version")
     if version is not None and version != _VERSION:
-        run.lose(f"version {version!r} of cassettes is not known; it was read as version {_VERSION}")
+        reason = f"version {version!r} of cassettes is not known; it was read as version {_VERSION}"
+        run.lose(reason, version_line)
     elif version is None and "recorded_with" not in document and is_whole:
         run.lose("the cassette does not say its version; it may have been cut off at its end")
     for name in _OTHER_PROTOCOLS:
