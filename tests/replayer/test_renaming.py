@@ -22,6 +22,7 @@ import pytest
 
 import reenact
 from reenact.boundary import Call, crossing
+from reenact.replayer import renaming
 from tests.twice import captured, replayed
 
 DAY = timedelta(days=1)
@@ -339,3 +340,29 @@ def test_a_port_of_the_runs_own_server_is_a_name(tmp_path: Path) -> None:
     for changed in ({"port": 9}, {"port": 2049}, {"limit": 4001}):
         with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run") as run:
             agent(run, **changed)
+
+
+@pytest.mark.parametrize("change", [("kettle7", "KETTLE7"), ("kettle7", "kettle 7 of steel")])
+def test_of_long_texts_no_more_is_compared_than_differs_first(
+    change: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of many megabytes with changes all over is explained as soon as a short one."""
+    looked_at = 0
+
+    class Counting:
+        def __init__(self, atoms: Any) -> None:
+            self._atoms = atoms
+
+        def finditer(self, text: str) -> Any:
+            nonlocal looked_at
+            for found in self._atoms.finditer(text):
+                looked_at += 1
+                yield found
+
+    text = " ".join(f"kettle{number}" for number in range(80_000))
+    captured(tmp_path / "run", lambda _: do(text=text))
+    for name in ("_ATOMS", "_WORDS"):
+        monkeypatch.setattr(renaming, name, Counting(getattr(renaming, name)))
+    with pytest.raises(reenact.Diverged, match="kettle7"):
+        replayed(tmp_path / "run", lambda _: do(text=text.replace(*change)))
+    assert looked_at < 500

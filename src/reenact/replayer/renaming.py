@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
@@ -171,6 +171,8 @@ _MEANINGFUL: Final = frozenset({"model", "role", "type"})
 _MIN_DRAWN: Final = 6
 _MIN_RANDOM: Final = 8
 _MIN_WHOLE: Final = 16
+_LONG_CHARACTERS: Final = 100_000
+"""Of longer texts the words are not counted first: the first that differs decides."""
 _MIN_NUMBER: Final = 10**6
 _TIME_CHARACTERS: Final = 80
 """More than any text of a time has."""
@@ -351,11 +353,8 @@ class _Comparison:
         raise failed
 
     def _compare_atoms(self, atoms: LazyRegex[str], one: str, other: str, path: str) -> None:
-        pairs = list(atoms.finditer(one)), list(atoms.finditer(other))
-        if len(pairs[0]) != len(pairs[1]):
-            raise Unlike(path, one, other)
         ends = 0, 0
-        for mine, theirs in zip(*pairs, strict=True):
+        for mine, theirs in _pairs_of_atoms(atoms, one, other, path):
             is_between_equal = one[ends[0] : mine.start()] == other[ends[1] : theirs.start()]
             if not is_between_equal or mine.lastgroup != theirs.lastgroup:
                 raise Unlike(path, one, other)
@@ -573,6 +572,23 @@ def spellings(name: str) -> tuple[str, ...]:
 def _key(name: str) -> str:
     """What is one name in whichever way it is written."""
     return name.replace("-", "").lower() if _UUID.fullmatch(name.lower()) else name
+
+
+def _pairs_of_atoms(
+    atoms: LazyRegex[str], one: str, other: str, path: str
+) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Both texts atom by atom; :class:`Unlike` where one has more."""
+    found, others = atoms.finditer(one), atoms.finditer(other)
+    if max(len(one), len(other)) <= _LONG_CHARACTERS:
+        pairs = list(found), list(others)
+        if len(pairs[0]) != len(pairs[1]):
+            raise Unlike(path, one, other)
+        yield from zip(*pairs, strict=True)
+        return
+    for mine, theirs in zip_longest(found, others):
+        if mine is None or theirs is None:
+            raise Unlike(path, one, other)
+        yield mine, theirs
 
 
 def differing_parts(one: str, other: str) -> tuple[str, str]:
