@@ -438,6 +438,25 @@ def test_a_loop_that_blocks_on_a_thread(tmp_path: Path) -> None:
     assert timed(lambda: replayed(tmp_path / "run", agent))[1] < 3
 
 
+def test_a_loop_that_blocks_on_a_thread_whose_turn_comes_later(tmp_path: Path) -> None:
+    """The answer that is due cannot come in on a loop that stands still; it is not waited for for ever."""
+
+    async def agent(run: reenact.Run, *, blocks: bool) -> list[str]:
+        answers: list[str] = []
+        task = asyncio.create_task(fetch("first", 20))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        thread = threading.Thread(target=lambda: answers.append(work("second", 60)))
+        thread.start()
+        if not blocks:
+            await task
+        thread.join()
+        return [await task, *answers]
+
+    expected = captured(tmp_path / "run", partial(agent, blocks=False))
+    assert replayed(tmp_path / "run", partial(agent, blocks=True)) == expected
+
+
 def test_a_loop_that_only_ever_blocks(tmp_path: Path) -> None:
     """A coroutine that does nothing but wait for threads is not waited for."""
 

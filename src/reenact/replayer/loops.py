@@ -14,6 +14,8 @@ from reenact.replayer.idle import MovingThread, PatientClock
 
 _MAX_SPINS: Final = 200
 """A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
+_BLOCKED_S: Final = 0.5
+"""A loop that does not come to what it was given for so long is blocked."""
 _BLIND_SPINS: Final = 40
 """So is one that does not show what is due, as uvloop: nothing that was set in motion takes more rounds."""
 
@@ -37,6 +39,8 @@ class Loop:
         self._on_round = on_round
         self._on_dry = on_dry
         self._is_probing = False
+        self._called_s: float | None = None
+        """Since when something waits to run on it."""
         self._spins = 0
         self.rounds = 0
         """How many the loop has made since something came in from outside."""
@@ -61,6 +65,19 @@ class Loop:
             # Not in the name of the thread's lane: the agent hands nothing to its loop here.
             with suppress(RuntimeError), outside():  # closed meanwhile; nobody waits there any more
                 self.loop.call_soon_threadsafe(callback)
+
+    def call(self, callback: Callable[[], None]) -> bool:
+        """Run *callback* on the loop, once for all who ask; false when the loop's thread is blocked."""
+
+        def come_to_it() -> None:
+            self._called_s = None
+            callback()
+
+        if self._called_s is None:
+            self._called_s = self._clock.now_s
+            self.run(come_to_it)
+            return True
+        return self._clock.now_s - self._called_s < _BLOCKED_S
 
     def resolve(self, future: Wait) -> None:
         """Let who awaits *future* go on, if anybody still does; from whatever thread."""

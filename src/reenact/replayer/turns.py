@@ -489,10 +489,7 @@ class Turns:
         for act in self._followers(loop, first):
             if isinstance(act, Act) and act.what not in self._timers and self._let_thread_go_on(act.lane):
                 return False
-        if not loop.is_here:
-            loop.run(self._loop_is_dry)
-            return False
-        return True
+        return loop.is_here or not loop.call(self._loop_is_dry)
 
     def _let_thread_go_on(self, lane: str) -> bool:
         """Let the thread of *lane* go on that is to hand something over in a moment."""
