@@ -38,4 +38,4 @@ def test_the_example_holds(page: str, tmp_path: Path) -> None:
     assert len(files) == count
     for name, code in files.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
-    subprocess.run([sys.executable, "-W", "error", program], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", program], cwd=tmp_path, check=True, timeout=280)
