@@ -466,7 +466,7 @@ def test_what_cannot_be_recorded_is_no_fork(parent: Path, monkeypatch: pytest.Mo
     def refuse(self: object, event: bytes) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("reenact.forks.engine.NewEvents.append", refuse)
+    monkeypatch.setattr("reenact.forks.recorder.NewEvents.append", refuse)
     options = {"at": 4, "change": {"set": {"$.due[0]": "Friday"}}, "on_miss": "live"}
     with pytest.raises(reenact.ReenactError, match=r"^recording failed: the disk is full; there is no fork$"):
         forked(parent, **options)

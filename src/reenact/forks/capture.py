@@ -16,7 +16,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError
 from reenact.forks.change import ForkChange, ForkPlan
-from reenact.forks.engine import Happening
+from reenact.forks.recorder import Happening
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     NO_MODEL,

@@ -7,7 +7,6 @@ happens is noted in the order in which it happens; :mod:`reenact.forks.capture` 
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,13 +19,18 @@ from reenact.boundary import Call, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
-from reenact.formats.capture import CaptureManifest, CaptureSeed
+from reenact.forks.recorder import (
+    DerivingRecorder,
+    ForkNames,
+    ForkRecorder,
+    Happening,
+    NewEvents,
+    NumbersBehind,
+)
+from reenact.formats.capture import CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.providers import ask_otherwise
-from reenact.recorder.context import CaptureContext
-from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
-from reenact.recorder.sink import Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
 from reenact.replayer.engine import CALL_TYPES, ReplayEngine
@@ -34,16 +38,13 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import EarlyMatch, ReplayStep
 from reenact.store.blobs import BlobStore
-from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json, is_plain, rebuild, to_text
 
-_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
 _OUTCOMES: Final = {
     "tool_call": "tool_result",
     "llm_request": "llm_response",
     "nondeterministic": "nondeterministic",
 }
-_ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -66,145 +67,12 @@ class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
     is_gateway: bool = False
 
 
-class Happening(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened in a fork: a recorded event again, a new one, or a stream's beginning."""
-
-    at_ns: int
-    seq: int = 0
-    """The recorded event that happened again."""
-    line: str = ""
-    """The new event."""
-    began: str = ""
-    """The id of the call whose stream has begun."""
-    place: tuple[str, str] | None = None
-    """Of a recorded event that happened elsewhere: its lane, and the id of the call inside which it is."""
-
-
 class CallMissed(Exception):
     """No recorded call that nobody has made equals this one; *asked* would, but is to be asked otherwise."""
 
     def __init__(self, asked: RecordedCall | None = None) -> None:
         super().__init__()
         self.asked = asked
-
-
-class NewEvents:
-    """Where the events of what is not recorded go; a sink."""
-
-    def __init__(
-        self, happened: Callable[[Happening], None], blobs: BlobStore, manifest: CaptureManifest
-    ) -> None:
-        self._happened = happened
-        self._manifest = manifest
-        self.put_blob = blobs.put
-        self.count = 0
-        self.ending: Ending | None = None
-        self.end = ""
-        """The event that ends the run."""
-
-    def start(self, seed: CaptureSeed) -> None:
-        """Nothing is written before the end."""
-
-    def append(self, event: bytes) -> None:
-        self.count += 1
-        self.end = event.decode()
-        self._happened(Happening(time.time_ns(), line=self.end))
-
-    def finalize(self, ending: Ending) -> CaptureManifest:
-        self.ending = ending
-        return self._manifest
-
-
-class _ForkNames(ProcessNames, frozen=True):
-    """Lanes are called as those of the recording that they play."""
-
-    name_of: Callable[[Lane], str] = lambda lane: lane.name
-
-    def lane(self, lane: Lane) -> str:
-        return self.name_of(lane)
-
-
-class _NumbersBehind(Iterator[int]):
-    """Numbers for calls that none of a recording's has; sought with the first, which takes a while."""
-
-    def __init__(self, reader: CaptureReader) -> None:
-        self._reader = reader
-        self._lock = threading.Lock()
-        self._last: int | None = None
-
-    def __next__(self) -> int:
-        with self._lock:
-            if self._last is None:
-                numbers = _CALL_NUMBER.findall(self._reader.text(1, len(self._reader)))
-                self._last = max(map(int, numbers), default=0)
-            self._last += 1
-            return self._last
-
-
-class _ForkRecorder(CaptureContext):
-    """Records what is new in a fork."""
-
-    def __init__(
-        self, happened: Callable[[Happening], None], numbers: Iterator[int], *args: Any, **options: Any
-    ) -> None:
-        super().__init__(*args, **options)
-        self._happened = happened
-        self._call_numbers = numbers
-
-    def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
-        began = super().stream_began(call_id, leave)
-        self._happened(Happening(time.time_ns(), began=call_id))
-        return began
-
-    def know(self, call_id: str, request: Any) -> None:
-        """A request that is recorded already: what comes need not repeat it."""
-        with self._events.lock:
-            self._sharing.shrink(call_id, request)
-
-    def append(self, event_type: str, data: dict[str, Any]) -> None:
-        """Write an event whose data may be written as they are."""
-        self._events.append(event_type.encode(), encode_clean(data))
-
-    def stored_outcome(
-        self, event_type: str, data: dict[str, Any], raised: BaseException | None
-    ) -> dict[str, Any]:
-        """The data of a changed outcome, as they can be written."""
-        member = _ANSWERS.get(event_type, "value")
-        data = {**data}
-        if raised is not None:
-            del data[member]
-            data["error"] = self._payloads.failure(raised)
-            if event_type == "tool_result":
-                data["ok"] = False
-        elif "error" in data:
-            data["error"] = self._payloads.store(self._redactor.redact_json(encode_clean(data["error"])))
-        else:
-            value = from_json(data[member])
-            is_http = event_type != "tool_result" and isinstance(value, dict)
-            answer = self._payloads.answer(dict(sorted(value.items())) if is_http else value)
-            data[member] = answer.stored
-            if event_type == "nondeterministic":
-                data["valueHash"] = digest_of_bytes(answer.text)
-            if "pieces" in data:
-                data["pieces"] = self._payloads.store(
-                    self._redactor.redact_json(encode_clean(data["pieces"]))
-                )
-        return data
-
-    def derive_from(self, call: Call) -> None:
-        """Only where tools cannot be seen at work is anything read from model traffic."""
-
-    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
-        """Likewise."""
-
-
-class _DerivingRecorder(_ForkRecorder, DerivingContext):
-    def derive_from(self, call: Call) -> None:
-        if call.kind == "llm":
-            self.derive_results(call)
-
-    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
-        self.derive_recorded_calls(call_id, lane, outcome)
 
 
 class ForkEngine(ReplayEngine):
@@ -246,9 +114,9 @@ class ForkEngine(ReplayEngine):
         self.changed_line: str | None = None
         """The event in the place of the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
-        self.recorder = (_DerivingRecorder if part.is_gateway else _ForkRecorder)(
+        self.recorder = (DerivingRecorder if part.is_gateway else ForkRecorder)(
             self.happenings.append,
-            _NumbersBehind(source.reader),
+            NumbersBehind(source.reader),
             self.new_events,
             part.seed,
             redactor,
@@ -258,7 +126,7 @@ class ForkEngine(ReplayEngine):
     def _names(self) -> ProcessNames:
         self.settle()
         prefix = self.part.call_prefix or ProcessNames.of_process(self.source.root).call_prefix
-        return _ForkNames(self.source.root, prefix, self.recorded_name)
+        return ForkNames(self.source.root, prefix, self.recorded_name)
 
     def recorded_name(self, lane: Lane) -> str:
         """What *lane* is called in the fork: as the recorded one that it plays."""
