@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 
 from tests.frameworks.installed import FRAMEWORKS, ROOT, frameworks
-from tests.frameworks.trial import PRINTED, REPLAYS
+from tests.frameworks.trial import DURATIONS, PRINTED, REPLAYS
 
 RESULTS = FRAMEWORKS / "results.json"
 PAGE = ROOT / "docs" / "supported.md"
@@ -20,9 +20,11 @@ replayed strictly three times: in the same folder; in another folder; and in ano
 another time zone and a date 40 days later. Folder and home were each time as the recorded run had found them.
 It counts as exact when the verdict is *reproduced*, exit status and standard output are the same, up to
 random UUIDs and the run's own folders, and no connection reached the model. *Other output* means that all
-calls were the same and something else was printed: a duration, or lines of threads in another order. The
-agents are in `tests/frameworks/`; `make test-frameworks` makes this page, and
-`make test-frameworks ONLY=crewai,dspy` tries some of them.
+calls were the same and something else was printed, such as lines of threads in another order; *other
+durations* that nothing differs but how long something took, by a clock that a library read to print it. Such
+a clock is not recorded, because it reaches no request: a replay notes what was printed otherwise, and
+`--strict-output` makes it a divergence. The agents are in `tests/frameworks/`; `make test-frameworks` makes
+this page, and `make test-frameworks ONLY=crewai,dspy` tries some of them.
 
 """
 
@@ -66,8 +68,9 @@ def _outcomes(result: dict) -> list[str]:
 
 
 def _cell(problem: str) -> str:
-    if problem.startswith(PRINTED):
-        return "**other output**"
+    for said, cell in ((PRINTED, "**other output**"), (DURATIONS, "**other durations**")):
+        if problem.startswith(said):
+            return cell
     return "**failed**" if problem else "exact"
 
 

@@ -33,9 +33,12 @@ def test_a_failure_is_shown_as_one():
 
 def test_what_was_printed_otherwise_is_told_from_a_divergence():
     """But it is not counted as exact."""
-    replays = {"same folder": "it printed something else: 'a', not 'b'"}
-    replays |= dict.fromkeys(("other folder", "other home and date"), "")
+    replays = {
+        "same folder": "it printed something else: 'a', not 'b'",
+        "other folder": "it printed other durations: '0.2 s', not '0.1 s'",
+        "other home and date": "",
+    }
     result = {"framework": "some", "version": "1", "agent": "plain", "recorded": "", "replays": replays}
     page = table.page([result])
     assert "**0 of 1 agents are exact in all three.**" in page
-    assert "| plain | **other output** | exact | exact |" in page
+    assert "| plain | **other output** | **other durations** | exact |" in page

@@ -21,8 +21,12 @@ from tests.frameworks.installed import FRAMEWORKS, Framework, later_date
 REPLAYS = ("same folder", "other folder", "other home and date")
 TIMEOUT_S = 300
 PRINTED = "it printed something else: "
+DURATIONS = "it printed other durations: "
+_DURATION = re.compile(r"\d+(?:\.\d+)?(?= ?(?:ms|s|sec|secs|seconds)\b)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
+_ASK = FRAMEWORKS / "_ask.py"
+"""One question to a model, for agents whose framework asks none by itself."""
 _KEPT = ("LANG", "TMPDIR")
 _STARTERS = {".py": ("python",), ".mjs": ("node",), ".sh": ("sh",), ".go": ()}
 """What runs an agent, by the ending of its file; a Go program was compiled when it was installed."""
@@ -94,6 +98,7 @@ def _lay_out(framework: Framework, folder: Path) -> None:
     """Make *folder* what the recorded run found: what an earlier run left there would be a difference."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(framework.folder, folder, ignore=_NOT_THE_AGENT)
+    shutil.copy(_ASK, folder)
     if (framework.place / "node_modules").exists():
         (folder / "node_modules").symlink_to(framework.place / "node_modules")
 
@@ -196,7 +201,8 @@ def _replay_problem(outputs: tuple[str, str], replayed: Ended, receipt: Path, as
     if verdict != "reproduced":
         return f"the receipt says {verdict}"
     if outputs[0] != outputs[1]:
-        return PRINTED + _first_difference(*outputs)
+        timeless = [_DURATION.sub("#", output) for output in outputs]
+        return (PRINTED if timeless[0] != timeless[1] else DURATIONS) + _first_difference(*outputs)
     return ""
 
 
