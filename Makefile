@@ -9,7 +9,7 @@ PEERS  := $(VENV)/bench-peers
 DOCS   := $(VENV)/docs-tools
 JS     := $(VENV)/js-tools
 
-.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray test-producers lint bench bench-ray format pins screenshots quick docs test-pythons test-oldest
+.PHONY: viewer lint-js setup setup-browser demo test test-hard test-agents test-all-agents test-frameworks test-ray test-azure test-producers lint bench bench-ray format pins screenshots quick docs test-pythons test-oldest
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -101,6 +101,11 @@ test-agents test-all-agents: $(READY)
 test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
 	REENACT_RAY=1 $(BIN)/python -m pytest -q -rs -n 0 tests/corpus/test_ray.py
+
+# Azure's storage for real, as Azurite from npm speaks it on this machine.
+test-azure: $(READY)
+	npm install --silent --no-audit --no-fund --no-package-lock --prefix $(VENV)/azurite azurite@3.37.0
+	REENACT_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest -q -rs -n 0 tests/corpus/test_azure.py
 
 # The tools that write what `import` reads, each run for real (a gigabyte, with the agents from npm); and Hugging
 # Face's reader of what `export` writes. They are kept apart, because some of them are pytest plugins too.

@@ -1,14 +1,16 @@
 """The reader for many captures gives the rows that the one for a single run gives."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 import reenact
-from reenact.corpus import tables
-from reenact.corpus.tables import CorpusSource, TableRows, read_source
-from reenact.trace.sources.capture import FinishedCapture
+from reenact.corpus import rows
+from reenact.corpus.captures import FinishedCapture, add_capture
+from reenact.corpus.rows import read_source
+from reenact.corpus.tables import CorpusSource, TableRows
 from tests.analysis.recordings import ask, fetch, order, search
 
 GOLDEN = sorted(
@@ -34,6 +36,11 @@ def make_runs(folder):
         for _ in range(2):
             with pytest.raises(KeyError):
                 order("lamp")
+    with reenact.capture(folder / "failed", redact="none"):
+        search("lamp")
+        with pytest.raises(KeyError):
+            order("lamp")
+        search("lamp")
     with reenact.capture(folder / "empty", redact="none"):
         pass
     with reenact.capture(folder / "typed", redact="none"):
@@ -51,7 +58,7 @@ def test_all_kinds_of_payloads_have_the_same_rows(tmp_path, monkeypatch):
     shutil.copytree(tmp_path / "chat", tmp_path / "recovered")
     (tmp_path / "recovered" / "recovered.json").write_text("{}")
     for run in sorted(tmp_path.iterdir()):
-        assert FinishedCapture.load(run) is not None, run
+        assert FinishedCapture.load(str(run)) is not None, run
         assert rows_of(run, monkeypatch, fast=True) == rows_of(run, monkeypatch, fast=False), run
 
 
@@ -78,5 +85,25 @@ def test_what_is_not_plain_is_left_to_the_other_reader(tmp_path, monkeypatch):
     shutil.copytree(tmp_path / "chat", tmp_path / "link")
     (tmp_path / "link" / "events.jsonl").unlink()
     (tmp_path / "link" / "events.jsonl").symlink_to(tmp_path / "chat" / "events.jsonl")
-    assert FinishedCapture.load(tmp_path / "link") is None
-    assert tables.read_source(CorpusSource("x", str(tmp_path / "link"), "run"), TableRows()).problem
+    assert FinishedCapture.load(str(tmp_path / "link")) is None
+    assert rows.read_source(CorpusSource("x", str(tmp_path / "link"), "run"), TableRows()).problem
+
+
+def test_a_failed_call_that_was_not_tried_again_is_read_in_one_go(tmp_path):
+    make_runs(tmp_path)
+    capture = FinishedCapture.load(str(tmp_path / "failed"))
+    into = TableRows()
+    assert add_capture(capture, "run", into)
+    [error] = filter(None, into.rows["calls"]["error"])
+    assert json.loads(error)["type"] == "builtins:KeyError"
+    assert not add_capture(FinishedCapture.load(str(tmp_path / "chat")), "run", TableRows())
+
+
+def test_the_data_of_every_event_is_json(tmp_path):
+    """Also of a line that has more members than most."""
+    make_runs(tmp_path)
+    log = tmp_path / "failed" / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b',"runId"', b',"order":["0.0!"],"runId"'))
+    into = TableRows()
+    assert add_capture(FinishedCapture.load(str(log.parent)), "run", into)
+    assert all(isinstance(json.loads(text), dict) for text in into.rows["events"]["data"])

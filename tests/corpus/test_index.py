@@ -15,6 +15,7 @@ import pytest
 
 import reenact
 from reenact.corpus import index as indexing
+from reenact.corpus import parts, sources
 from reenact.corpus.tables import TABLES
 from reenact.errors import FormatError, StoreError, UnknownVersion, UsageError
 from tests.analysis.recordings import ask, order, record, search
@@ -76,9 +77,37 @@ def test_a_second_index_reads_nothing(runs, monkeypatch):
     """What has not changed is not opened."""
     reenact.index("runs", out="corpus")
     manifest = (runs.parent / "corpus" / "corpus.json").read_bytes()
-    monkeypatch.setattr(indexing, "read_source", None)
+    monkeypatch.setattr(parts, "read_source", None)
     assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
     assert (runs.parent / "corpus" / "corpus.json").read_bytes() == manifest
+
+
+def test_folders_of_known_captures_are_not_listed_again(runs, monkeypatch):
+    """While nothing in them has changed, which is noticed file by file."""
+    reenact.index("runs", out="corpus")
+    listed = []
+
+    def scandir(folder, scan=os.scandir):
+        if isinstance(folder, str) and os.path.relpath(folder).startswith("runs"):
+            listed.append(os.path.relpath(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
+    assert sorted(listed) == ["runs", "runs/deeper"]
+    (runs / "lamp" / "notes.md").write_text("in a new file")
+    assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
+    assert "runs/lamp" in listed
+    (runs / "lamp" / "recovered.json").write_text("{}")
+    assert counts(reenact.index("runs", out="corpus")) == (0, 1, 0, 2)
+    assert reenact.query("select state from runs where run = 'runs/lamp'", "corpus").rows == [("recovered",)]
+    log = runs / "lamp" / "events.jsonl"
+    before = log.stat()
+    log.write_bytes(log.read_bytes().replace(b"lamp", b"pmal"))  # as long, and as old as before
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert reenact.index("runs", out="corpus").changed == 1
+    (runs / "lamp" / "manifest.json").unlink()
+    assert reenact.index("runs", out="corpus").changed == 1
 
 
 def test_new_changed_and_removed_runs_are_told_apart(runs):
@@ -203,10 +232,10 @@ def test_many_small_updates_do_not_make_many_files(runs, monkeypatch):
 
 def test_parts_are_cut_by_count_and_by_size(runs, monkeypatch):
     """So that memory stays flat however many runs there are."""
-    monkeypatch.setattr(indexing, "BATCH_SOURCES", 2)
+    monkeypatch.setattr(sources, "BATCH_SOURCES", 2)
     reenact.index("runs", out="corpus")
     assert len(list((runs.parent / "corpus" / "runs").iterdir())) == 2
-    monkeypatch.setattr(indexing, "BATCH_BYTES", 1)
+    monkeypatch.setattr(sources, "BATCH_BYTES", 1)
     reenact.index("runs", out="corpus", full=True)
     assert len(list((runs.parent / "corpus" / "runs").iterdir())) == 3
     assert all_rows("corpus") == all_rows("runs")
@@ -377,3 +406,12 @@ def test_an_update_of_one_run_is_much_faster_than_a_full_index(tmp_path):
     began = time.perf_counter()
     assert counts(reenact.index(tmp_path / "runs", out=tmp_path / "corpus")) == (1, 0, 0, 300)
     assert time.perf_counter() - began < full_s / 2
+
+
+def test_a_file_with_other_bytes_is_refused(runs):
+    """As long as it was, and damaged: no fault of the SQL."""
+    reenact.index("runs", out="corpus")
+    [file] = (runs.parent / "corpus" / "calls").iterdir()
+    file.write_bytes(b"x" * file.stat().st_size)
+    with pytest.raises(StoreError, match=rf"calls/{file.name}: is damaged; make the corpus anew"):
+        reenact.query("select count(*) from calls", "corpus")

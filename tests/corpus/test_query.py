@@ -15,8 +15,8 @@ import pytest
 
 import reenact
 from reenact.cli import main
-from reenact.corpus.query import wanted_by
-from reenact.corpus.tables import TABLES
+from reenact.corpus.query import needed_by
+from reenact.corpus.tables import ALL_COLUMNS, TABLES
 from reenact.errors import StoreError, UsageError
 from tests.analysis.recordings import ask, record
 from tests.cli.commands import run
@@ -62,44 +62,52 @@ def test_a_query_gives_columns_and_rows(runs):
     assert report.problems == []
 
 
-WANTED = {
-    SQL: ({"calls"}, False),
-    "select count(*) from calls": ({"calls"}, False),
-    "from calls": ({"calls"}, True),
-    "select c.* from calls c": ({"calls"}, True),
-    "select c from calls as c": ({"calls"}, True),
-    "select calls from calls": ({"calls"}, True),
-    "select columns('a.*') from calls": ({"calls"}, True),
-    "select ARGUMENTS->>'q' from Calls": ({"calls"}, True),
-    "select 1 from runs natural join calls": ({"runs", "calls"}, True),
-    "select 1 from runs join calls using (run)": ({"runs", "calls"}, False),
-    "select 1 from runs join calls using (error)": ({"runs", "calls"}, True),
-    "with x as (select tool from calls) select * exclude (tool) from x": ({"calls"}, True),
-    "select 1 where exists (select 1 from events where data like '%x%')": ({"events"}, True),
-    "select (select max(seq) from events)": ({"events"}, False),
-    "describe messages": ({"messages"}, True),
-    "summarize runs": ({"runs"}, True),
-    "pivot runs on status": (set(TABLES), True),
-    "select 1": (set(), False),
+ALL = "all"
+NEEDED = {
+    SQL: {"calls": {"run", "tool", "latency_ms"}},
+    "select count(*) from calls": {"calls": {"run"}},
+    "from calls": {"calls": ALL},
+    "select c.* from calls c": {"calls": ALL},
+    "select c from calls as c": {"calls": ALL},
+    "select calls from calls": {"calls": ALL},
+    "select columns('a.*') from calls": {"calls": ALL},
+    "select #4 from calls": {"calls": ALL},
+    "select b from calls as t(a, b)": {"calls": ALL},
+    "select kind from (select * from calls)": {"calls": ALL},
+    "select kind from query('select kind from calls')": dict.fromkeys(TABLES, ALL),
+    "select ARGUMENTS->>'q', \"Seq\" from Calls": {"calls": {"run", "arguments", "seq"}},
+    "select 1 from runs natural join calls": {"runs": ALL, "calls": ALL},
+    "select 1 from runs join calls using (run)": {"runs": {"run", "calls"}, "calls": {"run"}},
+    "select 1 from runs join calls using (error)": {
+        "runs": {"run", "error", "calls"},
+        "calls": {"run", "error"},
+    },
+    "with x as (select tool from calls) select * exclude (tool) from x": {"calls": ALL},
+    "select 1 where exists (select 1 from events where data like '%x%')": {"events": {"run", "data"}},
+    "select (select max(seq) from events)": {"events": {"run", "seq"}},
+    "select count(*) filter (state = 'ok') from calls order by all": {"calls": ALL},
+    "select max(at_ms) over (partition by kind) from calls": {"calls": {"run", "at_ms", "kind"}},
+    "describe messages": {"messages": ALL},
+    "summarize runs": {"runs": ALL},
+    "pivot runs on status": dict.fromkeys(TABLES, ALL),
+    "select 1": {},
 }
 
 
-@pytest.mark.parametrize("sql", WANTED)
+@pytest.mark.parametrize("sql", NEEDED)
 def test_only_what_a_query_asks_for_is_read(sql):
     """Too much costs time, too little would be wrong."""
-    connection = duckdb.connect()
-    wanted = wanted_by(connection, sql)
-    tables, payloads = WANTED[sql]
-    assert tables <= set(wanted.tables)
-    assert wanted.payloads or not payloads
-    if not payloads:
-        assert (set(wanted.tables), wanted.payloads) == (tables, False)
+    needed = needed_by(duckdb.connect(), sql)
+    expected = {table: ALL_COLUMNS[table] if names == ALL else names for table, names in NEEDED[sql].items()}
+    assert {table: set(names) for table, names in needed.items()} == {
+        table: set(names) for table, names in expected.items()
+    }
 
 
 def test_with_and_without_an_index_the_answer_is_the_same(runs):
     """Whatever is read for it."""
     reenact.index("runs", out="corpus")
-    for sql in WANTED:
+    for sql in NEEDED:
         if "exclude" not in sql:
             one, other = reenact.query(sql, "runs"), reenact.query(sql, "corpus")
             assert one.columns == other.columns, sql

@@ -10,7 +10,7 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
-from reenact.corpus.index import is_corpus
+from reenact.corpus.parts import is_corpus
 from reenact.corpus.query import indexed_runs
 from reenact.errors import UsageError
 from reenact.exporters.datasets import Dedupe, read_splits

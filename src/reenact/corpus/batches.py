@@ -20,7 +20,7 @@ from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
 from reenact.check.kinds import name_runs
-from reenact.corpus.index import is_corpus
+from reenact.corpus.parts import is_corpus
 from reenact.corpus.query import open_query
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar

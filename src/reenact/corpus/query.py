@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.corpus.index import (
-    CorpusRoot,
+from reenact.corpus.parts import (
     check_files,
-    find_sources,
     is_corpus,
     keeping_files,
     local_corpus,
     read_corpus,
     require_arrow,
-    root_of,
     without_garbage_collection,
 )
+from reenact.corpus.rows import read_source
+from reenact.corpus.sources import CorpusRoot, find_sources, root_of
 from reenact.corpus.stored import corpus_address
-from reenact.corpus.tables import PAYLOADS, TABLES, NeededRows, TableRows, arrow_schema, read_source
+from reenact.corpus.tables import ALL_COLUMNS, KEYS, TABLES, NeededColumns, TableRows, arrow_schema
 from reenact.errors import StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import is_remote
@@ -123,9 +122,16 @@ def _in_one_line() -> Iterator[None]:
     except duckdb.IOException as error:
         raise StoreError(_first_line(error)) from None
     except duckdb.Error as error:
+        damaged = _PART.search(str(error))
+        if damaged is not None:
+            raise StoreError(
+                f"{damaged[1]}: is damaged; make the corpus anew with: reenact index --full"
+            ) from None
         raise UsageError(f"SQL: {_first_line(error)}") from None
 
 
+_PART: Final = re.compile(r"['\"]([^'\"]*/\d{8}\.parquet)['\"]")
+"""The file of a corpus that DuckDB cannot read."""
 _POSITION: Final = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^")
 
 
@@ -163,12 +169,12 @@ def _make_tables(
     corpora = [path for path in paths if is_corpus(path)]
     if corpora and len(paths) > 1:
         raise UsageError(f"{corpora[0]}: is a corpus; it is asked alone, index all runs into one")
-    wanted = wanted_by(connection, sql)
+    needed = needed_by(connection, sql)
     if corpora:
-        folder = stack.enter_context(local_corpus(corpora[0], wanted.tables))
-        _view_corpus(connection, folder, TABLES if corpus_address(corpora[0]) is None else wanted.tables)
+        folder = stack.enter_context(local_corpus(corpora[0], needed))
+        _view_corpus(connection, folder, TABLES if corpus_address(corpora[0]) is None else needed)
         return []
-    return _read_runs(connection, wanted, [Path(path) for path in paths], progress_bar)
+    return _read_runs(connection, needed, [Path(path) for path in paths], progress_bar)
 
 
 def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path, tables: Iterable[str]) -> None:
@@ -182,7 +188,7 @@ def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path, tables: It
 
 def _read_runs(
     connection: duckdb.DuckDBPyConnection,
-    wanted: NeededRows,
+    needed: NeededColumns,
     paths: Iterable[Path],
     progress_bar: ProgressBar,
 ) -> list[str]:
@@ -191,10 +197,10 @@ def _read_runs(
     roots = [root_of(path) for path in paths]
     sources = list(find_sources(roots))
     found: dict[str, list[pa.Table]] = {table: [arrow_schema(table).empty_table()] for table in TABLES}
-    rows, problems = TableRows(), []
+    rows, problems = TableRows(needed), []
     with progress_bar(len(sources), "reading") as progress, without_garbage_collection():
         for source in sources:
-            reading = read_source(source, rows, wanted)
+            reading = read_source(source, rows)
             if reading.problem is not None:
                 problems.append(reading.problem)
             if rows.text_bytes > _CHUNK_BYTES:
@@ -247,17 +253,23 @@ def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:
         found[table].append(piece)
 
 
-def wanted_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededRows:
+def needed_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededColumns:
     """What *sql* needs to be read of runs; everything where that cannot be told."""
     [(serialized,)] = connection.execute("select json_serialize_sql(?)", [sql]).fetchall()
     tree: Any = msgspec.json.decode(serialized)
     if tree.get("error") or "statements" not in tree:
-        return NeededRows()
+        return ALL_COLUMNS
     named = _Named()
     named.walk(tree["statements"])
+    if named.has_function:
+        return ALL_COLUMNS
     tables = [table for table in TABLES if table in named.texts]
-    is_all = named.has_star or bool(named.aliases & named.alone)
-    return NeededRows(tables, payloads=is_all or not named.texts.isdisjoint(PAYLOADS))
+    if named.means_all or named.aliases & named.alone:
+        return {table: ALL_COLUMNS[table] for table in tables}
+    return {
+        table: [name for name in ALL_COLUMNS[table] if name in named.texts or name == KEYS[table]]
+        for table in tables
+    }
 
 
 class _Named:
@@ -268,16 +280,14 @@ class _Named:
         self.aliases: set[str] = set(TABLES)
         self.alone: set[str] = set()
         """Columns without a table: one that is called as a table means its whole row."""
-        self.has_star = False
+        self.means_all = False
+        """Whether a column may be meant without being named."""
+        self.has_function = False
+        """Whether there is a table that a function makes, which may be asked in a text."""
 
     def walk(self, value: Any) -> None:
         if isinstance(value, dict):
-            # A natural join compares whichever columns two tables share.
-            self.has_star |= value.get("class") == "STAR" or value.get("ref_type") == "NATURAL"
-            if value.get("type") == "BASE_TABLE":
-                self.aliases.add(str(value.get("alias") or value.get("table_name")).lower())
-            if value.get("class") == "COLUMN_REF" and len(value.get("column_names", ())) == 1:
-                self.alone.add(str(value["column_names"][0]).lower())
+            self._look_at(value)
             for child in value.values():
                 self.walk(child)
         elif isinstance(value, list):
@@ -285,3 +295,14 @@ class _Named:
                 self.walk(child)
         elif isinstance(value, str):
             self.texts.add(value.lower())
+
+    def _look_at(self, node: dict[str, Any]) -> None:
+        # A natural join compares whichever columns two tables share; others can be counted or renamed.
+        self.means_all |= node.get("class") in ("STAR", "POSITIONAL_REFERENCE")
+        self.means_all |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias"))
+        self.means_all |= node.get("type") in ("SHOW_REF", "PIVOT")
+        self.has_function |= node.get("type") == "TABLE_FUNCTION"
+        if node.get("type") == "BASE_TABLE":
+            self.aliases.add(str(node.get("alias") or node.get("table_name")).lower())
+        if node.get("class") == "COLUMN_REF" and len(node.get("column_names", ())) == 1:
+            self.alone.add(str(node["column_names"][0]).lower())

@@ -1,42 +1,12 @@
-"""Runs, replay receipts and test results as rows of tables; the same rows with and without an index."""
+"""The tables of a corpus: their columns, rows being collected, and what the cells of any of them hold."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
-from itertools import repeat
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
-
-from reenact.analysis.artifact import Artifact, open_artifact
-from reenact.analysis.index import STATES, StepIndex
-from reenact.analysis.stats import find_retries
-from reenact.corpus.plain import PlainRun, RunFacts, clean_text, read_plain_run, time_us
-from reenact.errors import FormatError, ReenactError, StoreError
-from reenact.formats.record import ABSENT
-from reenact.formats.replay_receipt import read_replay_receipt
-from reenact.formats.result import TestError, read_result
-from reenact.formats.rfc3339 import moment
-from reenact.providers import ModelRequest, read_conversation
-from reenact.providers.meaning import (
-    Conversation,
-    Media,
-    ModelMessage,
-    Other,
-    Part,
-    Text,
-    ToolCallPart,
-    ToolResultPart,
-)
-from reenact.store.objects import address_in
-from reenact.trace.model_calls import model_request, model_response
-from reenact.trace.sources.capture import CaptureSource, FinishedCapture
-from reenact.trace.sources.source import Header, RunSource
-from reenact.values.tags import plain
 
 if TYPE_CHECKING:
     import pyarrow
@@ -170,15 +140,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
 }
 KEYS: Final = {table: columns[0].name for table, columns in TABLES.items()}
 """The column that names where a row comes from."""
-PAYLOADS: Final = {"arguments", "result", "error", "data", "final_output"}
-"""Columns that take reading whole events."""
-
 SourceKind: TypeAlias = Literal["run", "receipt", "result"]
-TABLES_OF: Final[Mapping[SourceKind, tuple[str, ...]]] = {
-    "run": ("runs", "calls", "messages", "events"),
-    "receipt": ("divergences",),
-    "result": ("assertions",),
-}
 
 
 class CorpusSource(msgspec.Struct, frozen=True):
@@ -192,17 +154,8 @@ class CorpusSource(msgspec.Struct, frozen=True):
     stamp: str = ""
     """Changes when the source does."""
     size_bytes: int = 0
-
-
-class NeededRows(NamedTuple):
-    """What is to be read: the less, the faster."""
-
-    tables: Collection[str] = tuple(TABLES)
-    payloads: bool = True
-    """Whether the columns are wanted that take reading whole events."""
-
-
-EVERYTHING: Final = NeededRows()
+    folder: str = ""
+    """The mark of a capture's folder: while that is the same, so is the list of its files."""
 
 
 class SourceReading(NamedTuple):
@@ -214,21 +167,38 @@ class SourceReading(NamedTuple):
     """Whether it can only change by being written again; a run being recorded ends by itself."""
 
 
-class TableRows:
-    """Rows being collected, column by column."""
+NeededColumns: TypeAlias = Mapping[str, Collection[str]]
+"""By table, the columns that are to be made: the fewer, the faster. The key is one of them."""
+ALL_COLUMNS: Final[NeededColumns] = {
+    table: [column.name for column in columns] for table, columns in TABLES.items()
+}
 
-    def __init__(self) -> None:
+
+class TableRows:
+    """Rows being collected, column by column; those of no *needed* column may be missing."""
+
+    def __init__(self, needed: NeededColumns = ALL_COLUMNS) -> None:
+        self.needed = needed
         self.rows: dict[str, Rows] = {
             table: {column.name: [] for column in columns} for table, columns in TABLES.items()
         }
         self.text_bytes = 0
         """About how much the rows hold."""
 
+    def needs(self, table: str, *columns: str) -> bool:
+        """Whether the table is asked for; with *columns*, whether one of them is."""
+        needed = self.needed.get(table, ())
+        return any(column in needed for column in columns) if columns else bool(needed)
+
     def add(self, table: str, *values: Any) -> None:
         """One row, its values in the order of the columns."""
-        for column, value in zip(self.rows[table].values(), values, strict=True):
-            column.append(value)
-        self.text_bytes += 200
+        self.extend(table, [values])
+
+    def extend(self, table: str, rows: Collection[tuple[Any, ...]]) -> None:
+        """Rows, the values of each in the order of the columns."""
+        for column, values in zip(self.rows[table].values(), zip(*rows, strict=True), strict=bool(rows)):
+            column += values
+        self.text_bytes += 200 * len(rows)
 
     def add_text(self, text: str | None) -> str | None:
         """A payload for a row; ``None`` where it is too long for a table."""
@@ -236,6 +206,15 @@ class TableRows:
             return None
         self.text_bytes += len(text)
         return text
+
+    def add_json(self, value: Any) -> str | None:
+        """A payload for a row, as JSON."""
+        if value is None:
+            return None
+        try:
+            return self.add_text(msgspec.json.encode(value).decode())
+        except (TypeError, ValueError, RecursionError):
+            return None  # a lone surrogate, or deeper than anybody nests
 
     def mark(self) -> dict[str, int]:
         """How many rows there are, to :meth:`cut` back to."""
@@ -249,7 +228,11 @@ class TableRows:
 
     def take(self) -> dict[str, pyarrow.Table]:
         """What has been collected since it was last taken, of tables that have any."""
-        taken = {table: arrow_table(table, rows) for table, rows in self.rows.items() if rows[KEYS[table]]}
+        taken = {
+            table: arrow_table(table, rows, self.needed.get(table, ()))
+            for table, rows in self.rows.items()
+            if rows[KEYS[table]]
+        }
         for rows in self.rows.values():
             for column in rows.values():
                 column.clear()
@@ -257,6 +240,7 @@ class TableRows:
         return taken
 
 
+@lru_cache
 def arrow_schema(table: str) -> pyarrow.Schema:
     """The columns of *table* as Parquet files have them."""
     import pyarrow as pa
@@ -272,464 +256,49 @@ def arrow_schema(table: str) -> pyarrow.Schema:
     return pa.schema([(column.name, types[column.type]) for column in TABLES[table]])
 
 
-def arrow_table(table: str, rows: Rows) -> pyarrow.Table:
-    """*rows* with the types of *table*."""
+def arrow_table(table: str, rows: Rows, needed: Collection[str]) -> pyarrow.Table:
+    """*rows* with the types of *table*; nothing in columns that are not *needed*."""
     import pyarrow as pa
 
     schema = arrow_schema(table)
-    arrays = [pa.array(rows[field.name], type=field.type) for field in schema]
+    count = len(rows[KEYS[table]])
+    arrays = [
+        pa.array(rows[field.name], type=field.type) if field.name in needed else pa.nulls(count, field.type)
+        for field in schema
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def read_source(source: CorpusSource, into: TableRows, wanted: NeededRows = EVERYTHING) -> SourceReading:
-    """Add the rows of *source*; of a run that cannot be read, one row that says why."""
-    mark = into.mark()
-    try:
-        if source.kind == "run":
-            return _read_run(source, into, wanted)
-        (_read_receipt if source.kind == "receipt" else _read_test_result)(source, into)
-    except (ReenactError, OSError, RecursionError, msgspec.ValidationError) as error:
-        into.cut(mark)
-        problem = _describe_problem(source, error)
-        if source.kind == "run" and "runs" in wanted.tables:
-            _add_unreadable(source, problem, into)
-        return SourceReading(problem, is_final=False)
-    return SourceReading(None, is_final=True)
+# What cells hold
+
+_LATEST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+_MAX_NAME: Final = 200
 
 
-def _describe_problem(source: CorpusSource, error: Exception) -> str:
-    text = f"{source.name}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return clean_text(text.replace(source.path, source.name))
+def clean_text(text: str) -> str:
+    """*text* as a table can hold it: half of a surrogate pair has no UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _text(value: object) -> str | None:
+def text_or_none(value: object) -> str | None:
+    """A text as a table can hold it; ``None`` for what is no text."""
     return clean_text(value) if isinstance(value, str) else None
 
 
-def _json(value: Any, into: TableRows) -> str | None:
-    if value is None:
-        return None
-    try:
-        return into.add_text(msgspec.json.encode(value).decode())
-    except (TypeError, ValueError, RecursionError):
-        return None  # a lone surrogate, or deeper than anybody nests
+@lru_cache(maxsize=4096)
+def clean_name(text: str) -> str:
+    """A name as a table can hold it; there are few, so they are remembered."""
+    return clean_text(text[:_MAX_NAME])
 
 
-def _int(value: object) -> int | None:
+def int_or_none(value: object) -> int | None:
+    """An integer as a table can hold it."""
     is_int = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     return value if is_int else None  # type: ignore[return-value]  # it is one
 
 
-def _add_unreadable(source: CorpusSource, problem: str, into: TableRows) -> None:
-    row = dict.fromkeys(into.rows["runs"])
-    row |= {"run": source.name, "status": "unreadable", "size_bytes": source.size_bytes, "problem": problem}
-    into.add("runs", *row.values())
-
-
-def _read_run(source: CorpusSource, into: TableRows, wanted: NeededRows) -> SourceReading:
-    capture = FinishedCapture.load(Path(source.path)) if address_in(source.path) is None else None
-    if capture is not None:
-        with closing(capture):
-            plain_run = read_plain_run(capture, source.name)
-            if plain_run is not None:
-                return _read_plain_run(source, plain_run, into, wanted)
-    with _open_run(source.path) as artifact:
-        header = artifact.header()
-        counts = artifact.counts()
-        if "runs" in wanted.tables:
-            facts = RunFacts(
-                events=counts.events,
-                steps=counts.steps,
-                errors=counts.states.get("error", 0),
-                tokens=counts.tokens,
-                duration_ms=counts.duration_ms,
-                size_bytes=artifact.size_bytes,
-                problem=counts.problem,
-            )
-            _add_run(source, header, facts, into, with_output=wanted.payloads)
-        if "calls" in wanted.tables:
-            _add_calls(source, artifact, into, with_payloads=wanted.payloads)
-        if "messages" in wanted.tables:
-            index = artifact.rows
-            asked = [
-                (index.seq[place], index.outcome_seq[place] or None, index.lanes[index.lane[place]])
-                for place in range(len(index))
-                if index.kinds[index.kind[place]] == "model"
-            ]
-            _add_messages(source, artifact.source, asked, into)
-        if "events" in wanted.tables:
-            _add_events(source, artifact, into, with_data=wanted.payloads)
-        problem = None if artifact.problem is None else _describe_problem(source, artifact.problem)
-        is_final = problem is None and header.state in (None, "complete", "recovered")
-        return SourceReading(problem, is_final)
-
-
-def _open_run(path: str) -> Artifact:
-    artifact = open_artifact(path)
-    artifact.index()
-    return artifact
-
-
-def _read_plain_run(
-    source: CorpusSource, run: PlainRun, into: TableRows, wanted: NeededRows
-) -> SourceReading:
-    """The same rows of a finished capture without a failed call, with as few steps of Python as can be."""
-    if "runs" in wanted.tables:
-        _add_run(source, run.capture.header(), run.facts(), into, with_output=wanted.payloads)
-    if "calls" in wanted.tables:
-        if wanted.payloads:
-            for call, arguments, result in run.tool_payloads():
-                call.arguments = _raw_payload(run.capture, arguments, into)
-                call.result = _raw_payload(run.capture, result, into)
-        columns = zip(*map(msgspec.structs.astuple, run.calls), strict=True)
-        for column, values in zip(into.rows["calls"].values(), columns, strict=False):
-            column += values
-        into.text_bytes += 150 * len(run.calls)
-    if "messages" in wanted.tables:
-        asked = [(call.seq, call.outcome_seq, call.lane) for call in run.calls if call.kind == "model"]
-        _add_messages(source, run.capture, asked, into)
-    if "events" in wanted.tables:
-        _add_plain_events(source.name, run, into, with_data=wanted.payloads)
-    return SourceReading(None, is_final=True)
-
-
-def _raw_payload(source: RunSource, text: msgspec.Raw, into: TableRows) -> str | None:
-    raw = bytes(text)
-    if not raw or raw == b"null":
-        return None
-    if b'"$' in raw:
-        return _payload(source, msgspec.json.decode(raw), into)
-    return into.add_text(raw.decode())
-
-
-def _add_run(
-    source: CorpusSource, header: Header, facts: RunFacts, into: TableRows, *, with_output: bool
-) -> None:
-    duration_ms: float | None = facts.duration_ms
-    if header.completed_at_ms is not None and header.created_at_ms is not None:
-        duration_ms = header.completed_at_ms - header.created_at_ms
-    tokens = facts.tokens
-    into.add(
-        "runs",
-        source.name,
-        header.kind,
-        header.state,
-        _text(header.status),
-        _text(header.capture_id),
-        _text(header.run_id),
-        time_us(header.created_at_ms),
-        time_us(header.completed_at_ms),
-        duration_ms,
-        _text(header.provider),
-        _text(header.model),
-        _text(header.producer),
-        _text(header.redaction),
-        _json(header.command, into),
-        _int(header.exit_status),
-        _text(header.error),
-        _json(header.final_output, into) if with_output else None,
-        len(header.warnings),
-        facts.events,
-        facts.steps,
-        facts.errors,
-        None if tokens is None else tokens.input,
-        None if tokens is None else tokens.output,
-        None if tokens is None else tokens.cached_input,
-        facts.size_bytes,
-        None if facts.problem is None else clean_text(facts.problem.replace(source.path, source.name)),
-    )
-
-
-def _add_calls(source: CorpusSource, artifact: Artifact, into: TableRows, *, with_payloads: bool) -> None:
-    """The index has them in columns already, so that whole columns are added, not rows."""
-    index, rows = artifact.rows, into.rows["calls"]
-    count = len(index)
-    kinds = [clean_text(index.kinds[number]) for number in range(len(index.kinds))]
-    names = [clean_text(index.names[number]) for number in range(len(index.names))]
-    lanes = [clean_text(index.lanes[number]) for number in range(len(index.lanes))]
-    kind = [kinds[number] for number in index.kind]
-    name = [names[number] for number in index.name]
-    start_ms = index.start_ms or 0
-    rows["run"] += [source.name] * count
-    rows["seq"] += index.seq
-    rows["outcome_seq"] += [seq or None for seq in index.outcome_seq]
-    rows["kind"] += kind
-    rows["name"] += name
-    rows["tool"] += [each if what == "tool" else None for what, each in zip(kind, name, strict=True)]
-    rows["model"] += [each if what == "model" else None for what, each in zip(kind, name, strict=True)]
-    rows["state"] += [STATES[number] for number in index.state]
-    rows["started_at"] += [time_us(start_ms + at_ms) for at_ms in index.at_ms]
-    rows["at_ms"] += index.at_ms
-    rows["latency_ms"] += _known(index.took_ms)
-    for column, tokens in (
-        ("input_tokens", index.input_tokens),
-        ("output_tokens", index.output_tokens),
-        ("cached_tokens", index.cached_tokens),
-    ):
-        rows[column] += [n if n or what == "model" else None for what, n in zip(kind, tokens, strict=True)]
-    rows["utility"] += _known(index.utility)
-    rows["lane"] += [lanes[number] for number in index.lane]
-    rows["parent_seq"] += [index.seq[place] if place >= 0 else None for place in index.parent]
-    retried = find_retries(artifact) if index.state_counts["error"] else ()
-    rows["is_retry"] += [place in retried for place in range(count)]
-    payloads = (
-        _payloads(artifact.source, index, kind, into) if with_payloads else [(None, None, None)] * count
-    )
-    for column, values in zip(("arguments", "result", "error"), zip(*payloads, strict=True), strict=False):
-        rows[column] += values
-    into.text_bytes += 150 * count
-
-
-def _known(numbers: Iterable[float]) -> list[float | None]:
-    return [None if math.isnan(number) else number for number in numbers]
-
-
-def _payloads(
-    source: RunSource, index: StepIndex, kinds: list[str], into: TableRows
-) -> list[tuple[str | None, str | None, str | None]]:
-    """Arguments, result and error of each call."""
-    found: list[tuple[str | None, str | None, str | None]] = []
-    for place, kind in enumerate(kinds):
-        has_failed = STATES[index.state[place]] == "error"
-        if kind != "tool" and not has_failed:
-            found.append((None, None, None))
-            continue
-        began, ended = source.event(index.seq[place]), None
-        if index.outcome_seq[place]:
-            ended = source.event(index.outcome_seq[place])
-        outcome = ended.data if ended else {}
-        error = (ended.failure or outcome.get("modelError")) if ended and has_failed else None
-        if kind != "tool" or began is None:
-            found.append((None, None, _payload(source, error, into)))
-            continue
-        arguments = _payload(source, began.data.get("args"), into, began.seq)
-        result = _payload(source, outcome.get("result"), into, index.outcome_seq[place])
-        found.append((arguments, result, _payload(source, error, into)))
-    return found
-
-
-def _payload(source: RunSource, value: Any, into: TableRows, seq: int = 0) -> str | None:
-    """A payload as JSON text; ``None`` where there is none, or what it refers to is gone.
-
-    *seq* is the event that it stands in, where that is known.
-    """
-    if value is None:
-        return None
-    if seq and _marks(source, seq) == 0:
-        return _json(value, into)
-    try:
-        return _json(plain(source.resolved(value)), into)
-    except (FormatError, StoreError):
-        return None
-
-
-def _marks(run: RunSource, seq: int) -> int | None:
-    """How many marks of ours stand in an event, where that can be told without looking through it."""
-    return run.count_marks(seq) if isinstance(run, FinishedCapture) else None
-
-
-def _add_events(source: CorpusSource, artifact: Artifact, into: TableRows, *, with_data: bool) -> None:
-    run, damage = artifact.source, artifact.problem
-    last = run.count if damage is None or damage.line is None else damage.line - 1
-    for seq in range(1, last + 1):
-        event = run.stored_event(seq) if isinstance(run, CaptureSource) else run.event(seq)
-        if event is None:
-            continue
-        head = event.head()
-        data = _json(event.data, into) if with_data else None
-        call_id, lane = _text(head.data.callId), _text(head.data.lane)
-        into.add(
-            "events",
-            source.name,
-            seq,
-            time_us(event.ts),
-            event.type,
-            _text(head.name) or None,
-            call_id,
-            lane,
-            data,
-        )
-
-
-def _add_plain_events(name: str, run: PlainRun, into: TableRows, *, with_data: bool) -> None:
-    """The same, column by column, with the texts as they are written."""
-    rows, heads = into.rows["events"], run.events
-    rows["run"] += [name] * len(heads)
-    rows["seq"] += range(1, len(heads) + 1)
-    rows["at"] += [time_us(head.ts) for head in heads]
-    rows["type"] += [head.type for head in heads]
-    rows["name"] += [clean_text(head.name) or None for head in heads]
-    call_ids = [head.data.callId for head in heads]
-    rows["call_id"] += [each and clean_text(each) for each in call_ids]
-    rows["lane"] += [clean_text(head.data.lane) for head in heads]
-    texts = map(into.add_text, run.capture.data_texts(heads)) if with_data else repeat(None, len(heads))
-    rows["data"] += texts
-    into.text_bytes += 200 * len(heads)
-
-
-# Messages
-
-_CONVERSATION: Final = ("messages", "input", "contents", "prompt")
-"""Where the wire formats keep what is said to the model."""
-
-
-def _add_messages(
-    source: CorpusSource, run: RunSource, asked: Iterable[tuple[int, int | None, str]], into: TableRows
-) -> None:
-    """What is new in each of the model calls *asked*: events of the call and of its outcome, and the lane."""
-    before: dict[str, tuple[ModelMessage, ...]] = {}
-    system: dict[str, str | None] = {}
-    for seq, outcome_seq, lane in asked:
-        began = run.event(seq)
-        assert began is not None
-        sent, is_shared = _sent(run, began.data, _marks(run, seq))
-        new: list[ModelMessage] = []
-        if sent is not None:
-            if sent.system and sent.system != system.get(lane):
-                new.append(ModelMessage(role="system", parts=(Text(text=sent.system),)))
-                system[lane] = sent.system
-            shared = 0 if is_shared else _common_prefix(before.get(lane, ()), sent.messages)
-            new += sent.messages[shared:]
-            if not is_shared:
-                before[lane] = sent.messages
-        _add_parts(source.name, seq, "request", new, into)
-        if outcome_seq:
-            answer = _answer(run, outcome_seq)
-            _add_parts(source.name, seq, "answer", [answer] if answer.parts else [], into)
-
-
-def _conversation(request: object) -> Conversation | ModelRequest | None:
-    """What a resolved request says, without the digests of it, which take longer than reading it."""
-    if isinstance(request, dict) and isinstance(request.get("url"), str):
-        return read_conversation(urlsplit(request["url"]).path, request.get("body"))
-    return model_request(request)
-
-
-def _sent(
-    run: RunSource, data: dict[str, Any], marks: int | None
-) -> tuple[Conversation | ModelRequest | None, bool]:
-    """What a request with so many *marks* says, and whether only what no earlier one of the run has said."""
-    try:
-        request = data.get("request")
-        if isinstance(request, dict) and "$blob" in request:
-            request = msgspec.json.decode(run.blob(request["$blob"]))
-        body = request.get("body") if isinstance(request, dict) else None
-        if not isinstance(request, dict) or not isinstance(body, dict):
-            return _conversation(run.resolved(request)), False
-        # A reference says what was sent before: following it would make a chat of N turns cost N * N.
-        shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
-        body = {key: value for key, value in body.items() if key != "tools"}
-        body |= {key: body[key].get("then", []) for key in shared}
-        request = request | {"body": body}
-        has_more = marks != len(shared)
-        return _conversation(run.resolved(request) if has_more else request), bool(shared)
-    except (FormatError, StoreError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None, False  # what it refers to is gone; `events` has the request as it is stored
-
-
-def _answer(run: RunSource, seq: int) -> ModelMessage:
-    event = run.event(seq)
-    data = event.data if event is not None else {}
-    parts: tuple[Part, ...] = ()
-    try:
-        response, pieces = data.get("response"), data.get("pieces")
-        if _marks(run, seq) != 0:
-            response, pieces = run.resolved(response), run.resolved(pieces)
-        said = model_response(str(data.get("provider")), response, ABSENT if pieces is None else pieces)
-        if said is not None:
-            parts = said.parts
-        elif isinstance(data.get("text"), str):  # as logs tell it
-            parts = (Text(text=data["text"]),)
-    except (FormatError, StoreError):
-        pass  # likewise
-    return ModelMessage(role="assistant", parts=parts)
-
-
-def _common_prefix(one: tuple[ModelMessage, ...], other: tuple[ModelMessage, ...]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _add_parts(name: str, seq: int, origin: str, said: list[ModelMessage], into: TableRows) -> None:
-    for number, message in enumerate(said):
-        for place, part in enumerate(message.parts):
-            text, tool, call_id = _part_cells(part, into)
-            kind = part.__struct_config__.tag
-            into.add(
-                "messages", name, seq, origin, number, place, _text(message.role), kind, text, tool, call_id
-            )
-
-
-def _part_cells(part: Part, into: TableRows) -> tuple[str | None, str | None, str | None]:
-    """Text, tool and the model's id of the call."""
-    match part:
-        case ToolCallPart():
-            text = part.arguments_text
-            text = _json(part.arguments, into) if text is None else into.add_text(clean_text(text))
-            return text, _text(part.name), _text(part.id)
-        case ToolResultPart():
-            content = part.content
-            text = into.add_text(clean_text(content)) if isinstance(content, str) else _json(content, into)
-            return text, _text(part.name), _text(part.call_id)
-        case Other():
-            return _json(part.value, into), None, None
-        case Media():
-            return _json(part.to_json(), into), None, None
-        case _:
-            return into.add_text(clean_text(part.text)), None, None
-
-
-# Receipts and test results
-
-
-def _read_receipt(source: CorpusSource, into: TableRows) -> None:
-    receipt = read_replay_receipt(Path(source.path).read_bytes(), file=source.name)
-    at = receipt.replayedAt
-    replayed_at = time_us(at) if isinstance(at, int) else None
-    same = (source.name, receipt.capture.captureId, replayed_at, receipt.matching.policy)
-    for found in receipt.divergences:
-        into.add(
-            "divergences",
-            *same,
-            _text(found.get("code")),
-            _int(found.get("eventSeq")),
-            _text(found.get("jsonPath")),
-            _text(found.get("detail")),
-            _text(found.get("sourceLine")),
-        )
-    for refused in receipt.liveCallsRefused:
-        detail = clean_text(f"{refused.kind} {refused.target}")
-        into.add("divergences", *same, "live_call_refused", None, None, detail, _text(refused.frame))
-
-
-_ABOUT: Final = ("capture", "replay_log", "replay_file")
-"""Under which names a result's artifacts have what the test is about."""
-
-
-def _read_test_result(source: CorpusSource, into: TableRows) -> None:
-    result = read_result(Path(source.path).read_bytes(), source.name)
-    about = next((result.artifacts[name] for name in _ABOUT if name in result.artifacts), None)
-    same = (
-        source.name,
-        _text(result.test_case_id),
-        clean_text(result.test_file),
-        clean_text(result.test_run_id),
-        result.status,
-        time_us(moment(result.started_at).timestamp() * 1000),
-        result.duration_ms,
-        _text(about),
-    )
-    for found in result.assertions:
-        into.add(
-            "assertions",
-            *same,
-            clean_text(found.id),
-            clean_text(found.type),
-            found.severity,
-            found.status,
-            clean_text(found.message),
-            _json(found.params, into),
-            _json(found.observed, into),
-        )
-    if isinstance(result.error, TestError):
-        into.add("assertions", *same, None, None, None, None, clean_text(result.error.message), None, None)
+def time_us(at_ms: float | None) -> int | None:
+    """A time in microseconds; ``None`` where a clock was so far off that it is none."""
+    # No infinity is between the two, nor what is no number.
+    return int(at_ms) * 1000 if at_ms is not None and 0 <= at_ms <= _LATEST_MS else None

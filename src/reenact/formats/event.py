@@ -77,31 +77,38 @@ class EventHead(msgspec.Struct, gc=False):
     @property
     def kind(self) -> str:
         """``tool``, ``model``, ``state``, the source of a value, or what the event is called."""
-        if self.type == "nondeterministic":
-            return str(self.data.source)
-        return _KINDS.get(self.type, self.type)
+        return event_kind(self.type, self.data)
 
     @property
     def name(self) -> str:
         """The tool, the model, the kind of state, or the key of a value."""
-        data = self.data
-        match self.type:
-            case "tool_call" | "tool_result":
-                found = data.tool
-            case "llm_request" | "llm_response":
-                found = data.model or data.provider
-            case "state_mutation":
-                found = data.type
-            case "nondeterministic":
-                found = data.key
-            case _:
-                found = data.name
-        return found or ""
+        return event_name(self.type, self.data)
 
     @property
     def request_call_id(self) -> str | None:
         """The id of the call that the event makes, where its request may be referred to by later ones."""
         return self.data.callId if bytes(self.data.request) else None
+
+
+def event_kind(what: str, data: EventHeadData) -> str:
+    """The kind of an event of the type *what*."""
+    return str(data.source) if what == "nondeterministic" else _KINDS.get(what, what)
+
+
+def event_name(what: str, data: EventHeadData) -> str:
+    """The name of an event of the type *what*."""
+    match what:
+        case "tool_call" | "tool_result":
+            found = data.tool
+        case "llm_request" | "llm_response":
+            found = data.model or data.provider
+        case "state_mutation":
+            found = data.type
+        case "nondeterministic":
+            found = data.key
+        case _:
+            found = data.name
+    return found or ""
 
 
 _KINDS: Final = {
@@ -145,22 +152,6 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
 _CONVERTED: Final = tuple(name for name in EventHeadData.__struct_fields__ if name not in ("args", "request"))
 
 read_head: Final = msgspec.json.Decoder(EventHead).decode
-
-
-class EventRowData(EventHeadData, gc=False):
-    """What a row of a table needs of an event's data beside its head."""
-
-    result: msgspec.Raw = msgspec.Raw()
-
-
-class EventRow(EventHead, gc=False):
-    """The head of an event of which a row is made."""
-
-    data: EventRowData
-
-
-read_event_rows: Final = msgspec.json.Decoder(EventRow).decode_lines
-"""Of all lines at once, which takes half of the time."""
 """The head in a line; raises what msgspec raises."""
 read_event: Final = msgspec.json.Decoder(RunEvent).decode
 """The whole value in a line; likewise."""

@@ -21,6 +21,7 @@ from reenact.providers.meaning import (
 from reenact.providers.neutral import read_neutral_request, read_neutral_response
 from reenact.providers.registry import (
     read_conversation,
+    read_parts,
     read_request,
     read_response,
     recognise,
@@ -56,6 +57,7 @@ __all__ = [
     "read_conversation",
     "read_neutral_request",
     "read_neutral_response",
+    "read_parts",
     "read_request",
     "read_response",
     "read_stream",

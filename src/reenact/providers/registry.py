@@ -18,6 +18,7 @@ from reenact.providers.meaning import (
     ModelReply,
     ModelRequest,
     ModelResponse,
+    Part,
     Provider,
     Thinking,
     ToolCallPart,
@@ -216,6 +217,14 @@ def read_response(
         body=message,
         **msgspec.structs.asdict(reply),
     )
+
+
+def read_parts(provider: Provider, status: int, body: bytes) -> tuple[Part, ...]:
+    """What the model said in a response, without a look at how it ended."""
+    if status >= 400:
+        return ()
+    wire, frames = _BY_NAME[provider], read_frames(body)
+    return wire.read_body(wire.fold(frames.objects) if frames.streamed else frames.objects[0]).parts
 
 
 def response_fields(response: ModelResponse) -> dict[str, JsonValue]:

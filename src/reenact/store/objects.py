@@ -23,6 +23,8 @@ SCHEMES: Final = ("s3", "gs", "az", "file")
 ADDRESS: Final = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
 """With one slash too, which is what ``pathlib`` leaves of two."""
 _FINISHED: Final = (RunState.COMPLETE, RunState.RECOVERED)
+_SETTINGS: Final = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
+"""What the names of a service's settings in the environment begin with."""
 _RETRIES: Final = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _PATIENCE: Final = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=120)}
 _READ_TRIES: Final = 3
@@ -77,7 +79,8 @@ class ObjectStore:
         self._obstore = obstore
         with self._in_one_line():
             # Given options take the place of what the library reads from the environment by itself.
-            allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+            setting = f"{_SETTINGS.get(parts.scheme)}_ALLOW_HTTP"
+            allow_http = os.environ.get(setting, "").lower() in ("1", "true")
             client = {**_PATIENCE, "allow_http": allow_http}
             options: dict[str, object] = {"retry_config": _RETRIES, "client_options": client}
             if parts.scheme == "file":
@@ -264,12 +267,18 @@ class ObjectStore:
         errors = self._errors
         try:
             yield
-        except (errors.PermissionDeniedError, errors.UnauthenticatedError):
-            raise StoreError(f"{where}: access is denied; are the credentials those for it?") from None
-        except errors.NotFoundError:
-            raise StoreError(f"{where}: there is no such bucket or object; check the address") from None
         except (errors.BaseError, OSError, ValueError) as error:
-            raise StoreError(f"{where}: {_first_words(error)}") from None
+            said = str(error)
+            # Of a list that fails the library tells the status alone.
+            if isinstance(error, errors.NotFoundError) or "code: 404" in said:
+                reason = "there is no such bucket or object; check the address"
+            elif isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError) or (
+                "code: 401" in said or "code: 403" in said
+            ):
+                reason = "access is denied; are the credentials those for it?"
+            else:
+                reason = _first_words(error)
+            raise StoreError(f"{where}: {reason}") from None
 
 
 def _stored_object(facts: Any) -> StoredObject:

@@ -13,7 +13,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.check.kinds import find_runs, is_run
-from reenact.corpus.index import is_corpus
+from reenact.corpus.parts import is_corpus
 from reenact.corpus.query import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL

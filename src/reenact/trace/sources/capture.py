@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from itertools import count
@@ -14,21 +12,16 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import is_digest
+from reenact.canonical import JsonValue, is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
-from reenact.formats.event import EventHead, EventRow, RunEvent, read_event, read_event_rows, read_head
+from reenact.formats.event import EventHead, RunEvent, read_event, read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
-from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import CaptureReader, References, verify_events
 from reenact.store.rundir import (
-    EVENTS,
     MANIFEST,
-    OPEN_MANIFEST,
-    RECORDING_LOCK,
-    RECOVERED,
     RunDir,
     RunState,
 )
@@ -179,32 +172,10 @@ class CaptureSource(_EventSource):
         if state in (RunState.OPEN, RunState.INTERRUPTED):
             return self._of_seed(state)
         manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / "manifest.json"))
-        return self._of_manifest(manifest, state)
-
-    def _of_manifest(self, manifest: CaptureManifest, state: RunState) -> Header:
         ends = self._read_ends()
-        return Header(
-            path=self.path,
-            kind=self.kind,
-            state=state.value,
-            status=manifest.status,
-            capture_id=manifest.captureId,
-            run_id=manifest.runId,
-            created_at_ms=manifest.createdAt,
-            completed_at_ms=_or_none(manifest.completedAt),
-            provider=manifest.model.provider,
-            model=manifest.model.model,
-            redaction=manifest.redaction.profile,
-            producer=_or_none(manifest.producer),
-            command=ends.command,
-            error=_or_none(manifest.error),
-            exit_status=_or_none(manifest.exitStatus),
-            final_output=ends.final_output,
-            warnings=tuple(manifest.warnings or ()),
-            forked_from=None
-            if manifest.fork is ABSENT
-            else f"{manifest.fork.parent.path} at event {manifest.fork.at}",
-            has_files=ends.first is not None and "workspace" in ends.first.data,
+        has_files = ends.first is not None and "workspace" in ends.first.data
+        return capture_header(
+            self.path, manifest, state, ends.command, ends.final_output, has_files=has_files
         )
 
     def _of_seed(self, state: RunState) -> Header:
@@ -270,148 +241,39 @@ class CaptureSource(_EventSource):
         return GitObjects(self.path)
 
 
-class FinishedCapture(CaptureSource):
-    """A finished capture for those who read many: both files at once, each line as seldom as can be."""
-
-    def __init__(self, directory: Path, manifest: CaptureManifest, state: RunState, events: bytes) -> None:
-        self.path, self.file = str(directory), f"{directory}/{EVENTS}"
-        self._text, self._takes_tail = events, False
-        self._run = RunDir(directory)
-        self._manifest = manifest
-        self._state = state
-        self._asked_at = {}
-        self.resolved = References(self._find_call, self.blob, file=self.file).resolved
-        self._events: dict[int, RunEvent] = {}
-        self.heads: list[EventHead] = []
-
-    @classmethod
-    def load(cls, directory: Path) -> FinishedCapture | None:
-        """The capture in *directory*; ``None`` where it is not of the plain form, whole or not."""
-        folder = str(directory)
-        try:
-            names = {*os.listdir(folder)}
-            if not {MANIFEST, EVENTS} <= names or names & {OPEN_MANIFEST, RECORDING_LOCK}:
-                return None
-            manifest = read_manifest(_read_file(f"{folder}/{MANIFEST}"), file=MANIFEST)
-            events = _read_file(f"{folder}/{EVENTS}")
-        except (FormatError, OSError):
-            return None
-        is_plain = manifest.fork is ABSENT and manifest.eventLogPath == EVENTS
-        if not is_plain or b"\r" in events or not events.startswith(b"{") or not events.endswith(b"\n"):
-            return None
-        state = RunState.RECOVERED if RECOVERED in names else RunState.COMPLETE
-        return cls(directory, manifest, state, events)
-
-    def close(self) -> None:
-        """Let go of what leads back here, so that nothing is left to be collected."""
-        del self.resolved
-
-    def header(self) -> Header:
-        return self._of_manifest(self._manifest, self._state)
-
-    @cached_property
-    def _lines(self) -> list[bytes]:
-        return self._text.split(b"\n")[:-1]
-
-    @property
-    def count(self) -> int:
-        return len(self.heads)
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self._text)
-
-    @property
-    def read_bytes(self) -> int:
-        return len(self._text) if self.heads else 0
-
-    def line(self, number: int) -> bytes:
-        return self._lines[number - 1]
-
-    def first_line(self) -> bytes:
-        return self._lines[0] if self._lines else b""
-
-    def last_line(self) -> bytes:
-        return self._lines[-1] if self._lines else b""
-
-    def read_on(self) -> Iterator[EventHead]:
-        for number, text in enumerate(self._lines if not self.heads else (), 1):
-            try:
-                head = read_head(text)
-            except _UNREADABLE as error:
-                raise FormatError(str(error), file=self.file, line=number) from None
-            if head.seq != number:
-                reason = f"expected {number}, found {head.seq}"
-                raise FormatError(reason, file=self.file, line=number, json_path="$.seq")
-            if (call_id := head.request_call_id) is not None:
-                self._asked_at.setdefault(call_id, number)
-            self.heads.append(head)
-            yield head
-
-    def read_rows(self) -> list[EventRow] | None:
-        """All events in one go; ``None`` where one is odd, of which :meth:`read_on` tells."""
-        text = self._text
-        try:
-            rows: list[EventRow] = read_event_rows(text)
-            if not text.isascii():
-                text.decode()  # what is passed over is not looked at otherwise
-        except _UNREADABLE:
-            return None
-        is_counted = [row.seq for row in rows] == [*range(1, text.count(b"\n") + 1)]
-        return rows if is_counted else None
-
-    def _find_call(self, call_id: str) -> tuple[int, bytes]:
-        if not self._asked_at:
-            for number, text in enumerate(self._lines, 1):
-                if (asked := read_head(text).request_call_id) is not None:
-                    self._asked_at.setdefault(asked, number)
-        return super()._find_call(call_id)
-
-    def stored_event(self, seq: int) -> RunEvent:
-        found = self._events.get(seq)
-        if found is None:
-            found = self._events[seq] = super().stored_event(seq)
-        return found
-
-    def count_marks(self, seq: int) -> int:
-        """How many members of the event *seq* may refer to something or name a Python type."""
-        return self.line(seq).count(b'"$')
-
-    def data_texts(self, rows: Sequence[EventRow]) -> Iterator[str]:
-        """The data of each event, as it is written."""
-        manifest = self._manifest
-        before = b'{"captureId":"%b","data":' % manifest.captureId.encode()
-        run = manifest.runId.encode()
-        for row, text in zip(rows, self._lines, strict=True):
-            behind = b',"runId":"%b","seq":%d,"ts":%d,"type":"%b","version":1}' % (
-                run, row.seq, row.ts, row.type.encode(),
-            )  # fmt: skip
-            if text.startswith(before) and text.endswith(behind):
-                data = text[len(before) : -len(behind)]
-            else:  # other members, or other words for them
-                data = bytes(_read_data(text).data)
-            yield data.decode()
-
-
-class _EventData(msgspec.Struct):
-    data: msgspec.Raw
-
-
-_read_data: Final = msgspec.json.Decoder(_EventData).decode
-
-
-def _read_file(path: str) -> bytes:
-    fd = os.open(path, OPEN_FILE)
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("not a regular file")
-        pieces = [os.read(fd, status.st_size + 1)]
-        while pieces[-1]:
-            pieces.append(os.read(fd, _CHUNK_BYTES))
-        return b"".join(pieces)
-    finally:
-        os.close(fd)
+def capture_header(
+    path: str,
+    manifest: CaptureManifest,
+    state: RunState,
+    command: tuple[str, ...] | None,
+    final_output: JsonValue,
+    *,
+    has_files: bool = False,
+) -> Header:
+    """What a finished capture says of itself; behind *state*, what its first and its last event say."""
+    return Header(
+        path=path,
+        kind="capture",
+        state=state.value,
+        status=manifest.status,
+        capture_id=manifest.captureId,
+        run_id=manifest.runId,
+        created_at_ms=manifest.createdAt,
+        completed_at_ms=_or_none(manifest.completedAt),
+        provider=manifest.model.provider,
+        model=manifest.model.model,
+        redaction=manifest.redaction.profile,
+        producer=_or_none(manifest.producer),
+        command=command,
+        error=_or_none(manifest.error),
+        exit_status=_or_none(manifest.exitStatus),
+        final_output=final_output,
+        warnings=tuple(manifest.warnings or ()),
+        has_files=has_files,
+        forked_from=None
+        if manifest.fork is ABSENT
+        else f"{manifest.fork.parent.path} at event {manifest.fork.at}",
+    )
 
 
 class EventsSource(_EventSource):

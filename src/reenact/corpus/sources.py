@@ -1,0 +1,210 @@
+"""What there is to index: runs, replay receipts and test results in folders, with marks of how they look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from reenact.check.kinds import MANIFESTS, RUN_FILES, RUN_KINDS, find_kind, find_runs, is_run
+from reenact.corpus.tables import CorpusSource, SourceKind
+from reenact.errors import ReenactError, StoreError, relabel_errors
+from reenact.store.objects import address_in
+from reenact.store.remote import is_remote, list_remote, remote_name
+
+BATCH_SOURCES: Final = 1024
+BATCH_BYTES: Final = 64 * 1024 * 1024
+"""So much is read at once by one worker, and makes one part."""
+
+_RUN_NAMES: Final = (*MANIFESTS, *RUN_FILES)
+_FILES_OF_RUN: Final = (
+    *("manifest.json", "manifest.open.json", "recovered.json", "events.jsonl"),
+    *("REPLAY.jsonl", "replay.json", "trace.json"),
+)
+"""The stamp of a run has a mark for each of them."""
+
+
+class CorpusRoot(msgspec.Struct, frozen=True, rename="camel"):
+    """A run, or a folder of runs, that was named."""
+
+    name: str
+    path: str
+    """The same, absolute."""
+
+
+class KnownSource(NamedTuple):
+    """A source as it was when it was indexed."""
+
+    part: int
+    kind: SourceKind
+    stamp: str
+    folder: str
+    is_final: bool
+
+
+def find_sources(
+    roots: Iterable[CorpusRoot], known: Mapping[str, KnownSource] | None = None
+) -> Iterator[CorpusSource]:
+    """Every run, replay receipt and test result in *roots*, each under the name that the user knows it by.
+
+    Folders of *known* captures are not listed again where nothing says that they changed.
+    """
+    seen: set[str] = set()
+    for root in roots:
+        with relabel_errors(root.path, root.name):
+            found = list(_sources_in(root, known or {}))
+        for source in found:
+            if source.path not in seen:
+                seen.add(source.path)
+                yield source
+
+
+def root_of(path: str | Path) -> CorpusRoot:
+    """*path* as the corpus keeps it; an address is where it is."""
+    name = remote_name(path)
+    return CorpusRoot(name, os.path.abspath(name) if address_in(name) is None else name)
+
+
+def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource]) -> Iterator[CorpusSource]:
+    if is_remote(root.path):
+        found = list_remote(root.path)
+        if not found:
+            raise StoreError(f"{root.name}: holds no run; name a capture, or a folder with some")
+        for run in found:
+            name = root.name + run.path[len(root.path) :]
+            yield CorpusSource(name, run.path, "run", run.stamp, run.size_bytes)
+        return
+    if not os.path.isdir(root.path):
+        kind = _kind_of_file(root.path) or "run"
+        if kind == "run":
+            find_runs([root.path])  # says what is wrong with it
+        yield _stamp(root, root.path, kind, [_stat(root.path)])
+        return
+    has_run = False
+    for source in _Walk(root, known).below(root.path):
+        has_run |= source.kind == "run"
+        yield source
+    if not has_run:
+        find_runs([root.path])  # likewise
+
+
+class _Walk:
+    """A look through the folders of a root, in the order of their names."""
+
+    def __init__(self, root: CorpusRoot, known: Mapping[str, KnownSource]) -> None:
+        self._root = root
+        self._known = known
+
+    def below(self, folder: str, *, is_in_run: bool = False) -> Iterator[CorpusSource]:
+        """What is in *folder* and below it, as :func:`find_runs` finds runs; each folder is listed once."""
+        mark = _mark_folder(folder)  # before it is listed: what comes later makes another mark
+        with os.scandir(folder) as found:
+            entries = {entry.name: entry for entry in found}
+        files = [name for name in _RUN_NAMES if name in entries and entries[name].is_file()]
+        is_capture = bool(files) and files[0] in MANIFESTS
+        if files and not is_in_run:
+            there = [entries.get(name) for name in _FILES_OF_RUN]
+            stats = [None if entry is None else _stat(entry) for entry in there]
+            yield _stamp(self._root, folder, "run", stats, folder=mark if is_capture else "")
+            is_in_run = True
+        if is_capture or (is_in_run and folder == self._root.path):
+            return
+        for _, entry in sorted(entries.items()):
+            yield from self._at_entry(entry, is_in_run=is_in_run)
+
+    def _at_entry(self, entry: os.DirEntry[str], *, is_in_run: bool) -> Iterator[CorpusSource]:
+        if entry.is_dir():
+            if entry.name.startswith("."):
+                return
+            if entry.is_symlink():  # is followed to a run, and not through folders
+                if not is_in_run and is_run(Path(entry.path)):
+                    yield from self.below(entry.path)
+            elif not is_in_run and (capture := self._unchanged_capture(entry.path)) is not None:
+                yield capture
+            else:
+                yield from self.below(entry.path, is_in_run=is_in_run)
+        elif entry.name.endswith((".json", ".jsonl")):
+            kind = _kind_of_file(entry.path)
+            if kind is not None and not (kind == "run" and is_in_run):
+                yield _stamp(self._root, entry.path, kind, [_stat(entry)])
+
+    def _unchanged_capture(self, path: str) -> CorpusSource | None:
+        """The known capture in *path*, if its files are as they were: a third of the time of listing it."""
+        name = _name_below(self._root, path)
+        known = self._known.get(name)
+        if known is None or not known.is_final or not known.folder or known.folder != _mark_folder(path):
+            return None
+        for file, mark in zip(_FILES_OF_RUN, known.stamp.split(","), strict=False):
+            if mark:
+                found = _stat(f"{path}/{file}")
+                if found is None or _mark(found) != mark:
+                    return None
+        return CorpusSource(name, path, known.kind, known.stamp, 0, known.folder)
+
+
+def _kind_of_file(file: str) -> SourceKind | None:
+    try:
+        kind = find_kind(Path(file))
+    except (ReenactError, OSError):
+        return None
+    kinds: dict[str | None, SourceKind] = {"replay receipt": "receipt", "test result": "result"}
+    return "run" if kind in RUN_KINDS else kinds.get(kind)
+
+
+def _stamp(
+    root: CorpusRoot, path: str, kind: SourceKind, stats: Sequence[os.stat_result | None], folder: str = ""
+) -> CorpusSource:
+    marks = ["" if each is None else _mark(each) for each in stats]
+    size_bytes = sum([0 if each is None else each.st_size for each in stats])
+    return CorpusSource(_name_below(root, path), path, kind, ",".join(marks), size_bytes, folder)
+
+
+def _name_below(root: CorpusRoot, path: str) -> str:
+    if path == root.path:
+        return root.name
+    below = path[len(root.path) :].lstrip("/")
+    return f"{root.name}{below}" if root.name.endswith("/") else f"{root.name}/{below}"
+
+
+def _mark(found: os.stat_result) -> str:
+    # The time of change of the inode too: that of the content can be set, and a clock can be off.
+    return "%x.%x.%x" % (found.st_size, found.st_mtime_ns, found.st_ctime_ns)  # noqa: UP031 — faster
+
+
+def _mark_folder(path: str) -> str:
+    found = _stat(path)
+    return "" if found is None else "%x.%x" % (found.st_mtime_ns, found.st_ctime_ns)  # noqa: UP031 — likewise
+
+
+def _stat(path: str | os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return os.stat(path) if isinstance(path, str) else path.stat()
+    except OSError:
+        return None
+
+
+def make_batches(sources: Iterable[CorpusSource]) -> Iterator[list[CorpusSource]]:
+    """*sources* in pieces of work; those that were written at about the same time are together.
+
+    So the rows of a part are of a few days, and a query for some days passes over most of the files.
+    """
+    batch: list[CorpusSource] = []
+    batch_bytes = 0
+    for source in sorted(sources, key=_written_at):
+        if batch and (len(batch) >= BATCH_SOURCES or batch_bytes + source.size_bytes > BATCH_BYTES):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(source)
+        batch_bytes += source.size_bytes
+    if batch:
+        yield batch
+
+
+def _written_at(source: CorpusSource) -> tuple[int, str]:
+    if "," not in source.stamp and "." not in source.stamp:
+        return 0, source.name  # of elsewhere, where nothing says so
+    first = next((mark for mark in source.stamp.split(",") if mark), "0.0.0")
+    return int(first.split(".")[1], 16), source.name
