@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_all_that_was_written_before(tmp_path: Path, large_at
     command = [sys.executable, "-c", _FULL, str(path), "20000", str(large_at)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("error")
-    assert "cannot be written: File too large; raise the file size limit and record again" in done.stdout
+    assert "cannot be written: File too large; raise the file size limit and try again" in done.stdout
     assert "recording failed, the run goes on unrecorded" in done.stderr
     reader = CaptureReader(path)
     assert reader.manifest.eventCount == len(events_in(path)) == (8 if large_at == 3 else len(reader))

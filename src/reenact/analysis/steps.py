@@ -14,6 +14,7 @@ from reenact.analysis.index import STATES, State, StepIndex, Tokens
 from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
+from reenact.formats.workspace import WORKSPACE
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
 from reenact.suite.settings import Price, find_price
@@ -221,8 +222,17 @@ def _describe_value(event: RunEvent) -> str:
     if event.type == "nondeterministic" and isinstance(value, dict) and "status" in value:
         return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"
     if event.type == "state_mutation":
+        if data.get("type") == WORKSPACE:
+            return _count_changed_lines(data.get("details"))
         value = next((data[name] for name in ("value", "content", "details") if name in data), None)
     return brief(value) if value is not None else ""
+
+
+def _count_changed_lines(diff: JsonValue) -> str:
+    """How many lines of files a diff adds and takes away; what else it says stands in the call."""
+    lines = [line[:1] for line in diff if isinstance(line, str)] if isinstance(diff, list) else []
+    added, removed = lines.count("+"), lines.count("-")
+    return f"+{added} -{removed}" if added or removed else ""
 
 
 def _short_digest(digest: JsonValue) -> str:

@@ -26,9 +26,9 @@ _fdatasync = getattr(os, "fdatasync", os.fsync)
 _temp_numbers = itertools.count()
 
 _REMEDIES: Final = {
-    errno.ENOSPC: "free some space and record again",
-    errno.EDQUOT: "free some space and record again",
-    errno.EFBIG: "raise the file size limit and record again",
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some space and try again",
+    errno.EFBIG: "raise the file size limit and try again",
     errno.EACCES: "choose a place you may write to",
     errno.EPERM: "choose a place you may write to",
     errno.EROFS: "choose a place you may write to",
