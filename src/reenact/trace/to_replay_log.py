@@ -166,9 +166,11 @@ class _Projection:
         self._lose_present(data, "argv", "cwd", "python")
         repo: current.Repo | Absent = ABSENT
         if data.repo is not ABSENT:
-            dirty = {} if data.repo.dirty is ABSENT else {"dirty": data.repo.dirty}
             repo = current.Repo(
-                branch=data.repo.branch, commit=data.repo.commit, remote=data.repo.remote, extra=dirty
+                branch=data.repo.branch,
+                commit=data.repo.commit,
+                dirty=data.repo.dirty,
+                remote=data.repo.remote,
             )
         return current.SessionStart(
             policy_bundle_id=NO_POLICY if policy is ABSENT else policy,

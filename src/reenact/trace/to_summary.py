@@ -59,7 +59,7 @@ def _frame(session: Session, file: str) -> Iterator[str]:
     repo = getattr(session.start, "repo", ABSENT)
     if repo is not ABSENT:
         named = [value for value in (repo.remote, repo.branch, repo.commit) if isinstance(value, str)]
-        dirty = " with uncommitted changes" if repo.extra.get("dirty") is True else ""
+        dirty = " with uncommitted changes" if repo.dirty is True else ""
         facts.append("repository " + " ".join(f"`{_code(value)}`" for value in named) + dirty)
     if session.end is not None:
         facts.append(f"confidence {session.end.confidence:g} ({_link(file, session.end_line)})")

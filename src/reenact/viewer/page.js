@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:12790cefdc0dc7fac26aaaef6a22b8653f30c830ae1a84e00145d3bb30466b49
+// made of static/*.js by make viewer: sha256:a9198ed5b37233ddb073b0b499a6ac37e6ee4e5c9bb19b12c9728a844b0ebae2
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -1010,10 +1010,12 @@ async function filesView(source2, run) {
   async function choose(number) {
     chosen = number;
     buttons.forEach((button, each) => button.setAttribute("aria-pressed", String(each === number)));
+    element.setAttribute("aria-busy", "true");
     const shown = await source2.filesAt(run.line.id, number);
     if (chosen !== number) return;
     fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "There are more files than are shown.") : null);
     fill(changes, ...changesView(run.line.id, moments[number], shown.changes, number));
+    element.setAttribute("aria-busy", "false");
   }
   await choose(moments.length > 1 ? 1 : 0);
   return { element };

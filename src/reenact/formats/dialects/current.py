@@ -22,6 +22,8 @@ class ReplayHeader(Event, frozen=True, kw_only=True):
 class Repo(Record, frozen=True, kw_only=True):
     branch: str | Absent = ABSENT
     commit: str | Absent = ABSENT
+    dirty: Any = ABSENT
+    """Whether tracked files differed from the commit; a truth value where we write it."""
     remote: str | Absent = ABSENT
 
 
