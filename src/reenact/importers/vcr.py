@@ -112,6 +112,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 _LIST_TAG: Final = "tag:yaml.org,2002:seq"
 _MAP_TAG: Final = "tag:yaml.org,2002:map"
+_SHORT_CHARACTERS: Final = 32
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _MAX_NESTED: Final = 100
 _MAX_VALUES: Final = 20_000_000
@@ -178,6 +179,8 @@ def load_yaml(text: bytes) -> Any:
 def _build_of_events(loader: Any) -> Any:
     first_letters = loader.yaml_implicit_resolvers
     next_event = loader.get_event
+    plain: dict[str, Any] = {}
+    """What plain texts stand for, such as numbers: most come again and again."""
     items: list[Any] = []
     """Of the list under way; of the object under way its names and values in turn."""
     outer: list[list[Any]] = []
@@ -187,7 +190,7 @@ def _build_of_events(loader: Any) -> Any:
         if kind is yaml.ScalarEvent:
             text = event.value
             is_text = event.tag is None and (not event.implicit[0] or text[:1] not in first_letters)
-            items.append(text if is_text and event.anchor is None else _scalar_value(loader, event))
+            items.append(text if is_text and event.anchor is None else _scalar_value(loader, event, plain))
         elif kind is yaml.MappingEndEvent:
             made: Any = _make_object(items)
             items = outer.pop()
@@ -206,12 +209,18 @@ def _build_of_events(loader: Any) -> Any:
             raise _Uncommon
 
 
-def _scalar_value(loader: Any, event: Any) -> Any:
+def _scalar_value(loader: Any, event: Any, plain: dict[str, Any]) -> Any:
+    is_plain = event.tag is None and event.anchor is None and event.implicit[0]
+    if is_plain and event.value in plain:
+        return plain[event.value]
     tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
     if event.anchor is not None or tag in (_MERGE_TAG, "!"):
         raise _Uncommon
     node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
-    return loader.construct_object(node, deep=True)
+    value = loader.construct_object(node, deep=True)
+    if is_plain and len(event.value) <= _SHORT_CHARACTERS:
+        plain[event.value] = value
+    return value
 
 
 def _make_object(items: list[Any]) -> dict[Any, Any]:
