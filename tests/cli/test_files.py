@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -461,6 +464,20 @@ def test_the_workspace_can_be_named_and_its_path_is_mapped(tmp_path):
     done = replayed(tmp_path / "a", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "work" / "where.txt").read_text() == "untouched"
+
+
+@pytest.mark.parametrize("path_bytes", [24, 40, 41, 150])
+def test_what_is_counted_of_the_path_is_the_same(path_bytes, tmp_path):
+    """As agents count tokens of what their tools print: the folder of a replay has as long a path."""
+    above = tempfile.mkdtemp(prefix="x-")
+    work = Path(above) / "w".ljust(path_bytes - len(above) - 1, "w")
+    work.mkdir()
+    counting = "import os, reenact; reenact.tool(lambda text: None, name='tell')(f'{len(os.getcwd())}')"
+    words = ["--workspace", "--", PYTHON, "-c", counting]
+    assert run("record", "-o", tmp_path / "a", *words, cwd=work).returncode == 0
+    shutil.rmtree(above)
+    done = run("replay", tmp_path / "a", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_path_is_mapped_in_every_spelling(tmp_path):

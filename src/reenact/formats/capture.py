@@ -288,6 +288,8 @@ class WorkspaceData(Record, frozen=True):
     """Larger files are left out."""
     above: list[list[str]] | Absent = ABSENT
     """What ignore files above the workspace say: pairs of the path from there to its root, and the text."""
+    pathBytes: Count | Absent = ABSENT  # noqa: N815
+    """How long the path of its root was."""
 
 
 class RunStartData(Record, frozen=True):

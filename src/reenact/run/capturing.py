@@ -177,7 +177,13 @@ class CaptureRun(Run):
             return {}
         self._context.record_files(scanner, start.tree, told=order.told)
         above = [list(pair) for pair in start.above] or None
-        facts = {"cwd": start.cwd, "commit": start.commit, "limitBytes": start.limit_bytes, "above": above}
+        facts = {
+            "cwd": start.cwd,
+            "commit": start.commit,
+            "limitBytes": start.limit_bytes,
+            "above": above,
+            "pathBytes": start.path_bytes,
+        }
         known = {name: value for name, value in facts.items() if value is not None}
         return {"workspace": {"tree": start.tree} | known}
 

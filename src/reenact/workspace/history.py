@@ -39,6 +39,8 @@ class WorkspaceStart(msgspec.Struct, frozen=True):
     limit_bytes: int | None = msgspec.field(default=None, name="limitBytes")
     above: tuple[tuple[str, ...], ...] = ()
     """What ignore files above the workspace say, as :func:`rules_above` has it."""
+    path_bytes: int | None = msgspec.field(default=None, name="pathBytes")
+    """How long the path of its root was."""
 
 
 class TreeState(msgspec.Struct, frozen=True):

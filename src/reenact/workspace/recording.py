@@ -94,7 +94,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         here = os.path.relpath(os.path.realpath(os.getcwd()), self.root)
         cwd = None if here == os.pardir or here.startswith(os.pardir + os.sep) else here
         _refuse_other_than_utf8(cwd or "")
-        return WorkspaceStart(tree, cwd, commit, self.limit_bytes, self.above)
+        return WorkspaceStart(tree, cwd, commit, self.limit_bytes, self.above, len(os.fsencode(self.root)))
 
 
 def _refuse_other_than_utf8(*places: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from threading import RLock
 from typing import Final, NamedTuple
 
@@ -35,6 +35,11 @@ from reenact.workspace.ignore import make_rules
 from reenact.workspace.restore import apply_changes, leads_out
 from reenact.workspace.scan import LIMIT_BYTES, Scanner
 
+_PREFIX: Final = "reenact-workspace-"
+_SHORT_PREFIX: Final = "re-"
+_RANDOM_CHARACTERS: Final = 8
+"""Which Python adds to the prefix."""
+_LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _MAX_LINES: Final = 60
 _MAX_COMPARED_BYTES: Final = 1 << 20
@@ -67,8 +72,7 @@ def restore_start(reader: EventReader, repository: str | Path | None = None) -> 
     """The files at the start of a recorded run in a folder of their own, for the block."""
     place = Path(repository or "").absolute()
     history = WorkspaceHistory(reader, repository=place)
-    with TemporaryDirectory(prefix="reenact-workspace-", ignore_cleanup_errors=True) as scratch:
-        root = Path(os.path.realpath(scratch)) / "workspace"
+    with _scratch_folder(history.start.path_bytes) as root:
         restored = history.restore(history.start.tree, root, refuse_links_out=True)
         notes = [f"{path}: placeholders stand where secrets were" for path in restored.hidden]
         notes += [f"{path}: is a link that leads out of the files; not made" for path in restored.refused]
@@ -76,6 +80,21 @@ def restore_start(reader: EventReader, repository: str | Path | None = None) -> 
         if cwd is not None and not cwd.is_dir():
             cwd = root
         yield WorkspaceFolder(root, cwd, notes, place)
+
+
+@contextmanager
+def _scratch_folder(path_bytes: int | None) -> Iterator[Path]:
+    """The path of a folder that is not there yet, as long as the recorded one was where that can be.
+
+    What an agent counts of texts that name its folder, such as tokens, is the same then.
+    """
+    above = len(os.fsencode(os.path.realpath(gettempdir()))) + _RANDOM_CHARACTERS + 2
+    wanted = path_bytes or 0
+    prefix = _SHORT_PREFIX if above + len(_PREFIX) >= wanted > above + len(_SHORT_PREFIX) else _PREFIX
+    left = wanted - above - len(prefix)
+    name = "workspace".ljust(left, "_")[:left] if 0 < left <= _LONGEST_NAME else "workspace"
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as scratch:
+        yield Path(os.path.realpath(scratch), name)
 
 
 class WorkspaceReplay:
