@@ -141,6 +141,7 @@ def test_secrets_in_files_never_reach_the_disk(work, tmp_path):
     """A file is redacted before it is stored; who gets it back is told."""
     secret = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t" * 2
     (work / "config.py").write_text(f"API_KEY = '{secret}'\n")
+    (work / "wide.ini").write_text(f"API_KEY = {secret}\n", encoding="utf-16")
     done = run("record", "-o", tmp_path / "a", "--workspace", "--", *agent("filing"), cwd=work)
     assert done.returncode == 0, done.stderr
     found = subprocess.run(["grep", "-r", secret, tmp_path / "a"], capture_output=True, check=False)
@@ -148,6 +149,7 @@ def test_secrets_in_files_never_reach_the_disk(work, tmp_path):
     done = run("checkout", tmp_path / "a", "-o", tmp_path / "out", cwd=tmp_path)
     assert "config.py: placeholders stand where secrets were" in done.stderr
     assert "<secret:" in (tmp_path / "out" / "config.py").read_text()
+    assert "API_KEY = <secret:" in (tmp_path / "out" / "wide.ini").read_text(encoding="utf-16")
     assert "config.py  (secrets hidden)" in run("files", tmp_path / "a", cwd=tmp_path).stdout
 
 

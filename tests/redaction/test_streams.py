@@ -65,6 +65,18 @@ def test_binary_data_around_a_secret_is_kept(redactor: Redactor) -> None:
     assert redactor.redact_bytes(data) == b"\xff\xfe\x00" + PLACEHOLDER_OF_KEY.encode() + b"\x80 \xc3"
 
 
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_texts_of_wide_characters_are_looked_into(redactor: Redactor, coding: str, mark: str) -> None:
+    """As files of other systems are; what is no secret stays as it was, half a character at the end too."""
+    text = f"{mark}name = 日本\nkey = {cases.ANTHROPIC}\nown = my own value\n"
+    redacted = redactor.redact_bytes(text.encode(coding) + b"\x01").decode(coding, "replace")
+    assert PLACEHOLDER_OF_KEY in redacted
+    assert "my own value" not in redacted
+    plain = f"{mark}name = 日本\n".encode(coding) + b"\x01"
+    assert redactor.redact_bytes(plain) == plain
+
+
 def openai_chat(piece: str) -> Any:
     return {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": piece}, "logprobs": None}]}
 

@@ -92,8 +92,20 @@ class Redactor:
         return self._count_changes(text, self._text.redact(text))
 
     def redact_bytes(self, data: bytes) -> bytes:
-        """A body as it went over the wire; what is text in binary data is found too."""
-        return self.redact_chunks([data])[0]
+        """A body as it went over the wire, or a file; what is text in binary data is found too."""
+        wide = find_wide_coding(data)
+        return self.redact_chunks([data if wide is None else self._redact_wide(data, wide)])[0]
+
+    def _redact_wide(self, data: bytes, coding: str) -> bytes:
+        """*data* without secrets in text whose characters are of two or four bytes."""
+        size = 4 if "32" in coding else 2
+        whole = len(data) - len(data) % size
+        try:
+            text = data[:whole].decode(coding, "surrogatepass")
+        except UnicodeDecodeError:  # it only begins like such a text
+            return data
+        redacted = self.redact_text(text)
+        return data if redacted == text else redacted.encode(coding, "surrogatepass") + data[whole:]
 
     def redact_chunks(self, chunks: Sequence[bytes]) -> list[bytes]:
         """The chunks of a stream, as many as before; joined they are the redacted joined stream.
@@ -178,6 +190,33 @@ def _count_replaced(before: AnyStr, after: AnyStr) -> int:
     """How many values differ; a secret inside base64 leaves nothing to count."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
+
+
+_WIDE: Final = {  # the longer marks first
+    "utf-32-le": b"\xff\xfe\0\0",
+    "utf-32-be": b"\0\0\xfe\xff",
+    "utf-16-le": b"\xff\xfe",
+    "utf-16-be": b"\xfe\xff",
+}
+_LOOKED_AT_BYTES: Final = 256
+"""By so many a text without a mark is known."""
+
+
+def find_wide_coding(data: bytes) -> str | None:
+    """In which of UTF-16 and UTF-32 *data* seems to be, by its mark or its characters, if in any."""
+    for coding, mark in _WIDE.items():
+        if data.startswith(mark):
+            return coding
+    head = data[:_LOOKED_AT_BYTES]
+    return (
+        next((coding for coding in _WIDE if _is_mostly_ascii(head, coding)), None) if b"\0" in head else None
+    )
+
+
+def _is_mostly_ascii(head: bytes, coding: str) -> bool:
+    signs = head.decode(coding, "ignore")
+    known = sum(1 for sign in signs if " " <= sign <= "~" or sign in "\t\r\n")
+    return len(signs) >= 4 and known >= len(signs) * 3 / 4
 
 
 def _decode_chunks(chunks: Sequence[bytes]) -> list[str]:
