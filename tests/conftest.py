@@ -1,8 +1,10 @@
 """For all tests: the same wherever they run, and a busy machine is no counterexample to a property."""
 
 import compileall
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(__file__).parent.parent / "src", quiet=2)
+
+
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """Nothing is collected meanwhile: in a process with many tests that may take a second."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -10,6 +10,8 @@ from reenact.errors import UsageError
 from reenact.suite.patterns import Searcher
 from tests.suite.runs import call, error, judged, memory, table, trace_of
 
+pytestmark = pytest.mark.usefixtures("collector_off")
+
 HOSTILE = {
     "nested repetition": ("(x+x+)+y", "x" * 5000),
     "alternatives that overlap": ("(a|aa)+$", "a" * 100 + "b"),

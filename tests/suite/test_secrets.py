@@ -64,6 +64,7 @@ def test_authors_add_shapes_and_values():
 LONG = ("a." * 100_000, "x" * 200_000, "eyJ-" * 50_000, "bearer " * 30_000, "secret=" * 30_000)
 
 
+@pytest.mark.usefixtures("collector_off")
 @pytest.mark.parametrize("text", LONG, ids=[text[:7] for text in LONG])
 def test_our_own_shapes_are_linear(text):
     """Long texts are searched to their end, and soon."""
