@@ -32,7 +32,7 @@ from reenact.corpus.tables import (
 )
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, read_manifest
-from reenact.formats.event import ASKING, OUTSIDE, EventHeadData, event_kind, event_name, read_head
+from reenact.formats.event import ASKING, OUTSIDE, EventHead, EventHeadData, event_kind, event_name, read_head
 from reenact.formats.record import ABSENT
 from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import References
@@ -58,16 +58,9 @@ class _EventData(EventHeadData, gc=False):
     finalOutput: msgspec.Raw = _NOTHING  # noqa: N815
 
 
-class _Event(msgspec.Struct, gc=False):
-    seq: int
-    ts: int | float
-    type: str
+class _Event(EventHead, gc=False):
     data: _EventData
-    captureId: str = ""  # noqa: N815
-    runId: str = ""  # noqa: N815
-    version: int = 0
     time: str = ""
-    order: list[str] = []
 
 
 class _EventText(msgspec.Struct, gc=False):

@@ -208,9 +208,8 @@ def find_wide_coding(data: bytes) -> str | None:
         if data.startswith(mark):
             return coding
     head = data[:_LOOKED_AT_BYTES]
-    return (
-        next((coding for coding in _WIDE if _is_mostly_ascii(head, coding)), None) if b"\0" in head else None
-    )
+    codings = _WIDE if b"\0" in head else ()
+    return next((coding for coding in codings if _is_mostly_ascii(head, coding)), None)
 
 
 def _is_mostly_ascii(head: bytes, coding: str) -> bool:
