@@ -142,7 +142,7 @@ def test_a_directory_that_is_not_empty_is_refused_before_the_child_starts(tmp_pa
     (tmp_path / "notes.txt").touch()
     done = run("record", "-o", ".", "--", "touch", "started", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "reenact: .: is not empty (notes.txt); remove it or record into another directory\n"
+    assert done.stderr == "reenact: .: is not empty (notes.txt); remove it or choose another directory\n"
     assert not (tmp_path / "started").exists()
 
 
@@ -154,7 +154,7 @@ def test_a_directory_with_a_capture_is_refused_with_the_way_to_replace_it(tmp_pa
     assert (done.returncode, done.stderr) == (
         2,
         "reenact: run: holds a capture already (complete); "
-        "remove it or record into another directory, or replace it with --force\n",
+        "remove it or choose another directory, or replace it with --force\n",
     )
     assert run("record", "--force", *words[1:], cwd=tmp_path).returncode == 0
 

@@ -150,7 +150,7 @@ def test_a_spawned_child_starts_outside_the_run(tmp_path: Path):
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert "holds a capture already (open); remove it or record into another directory" in done.stdout
+    assert "holds a capture already (open); remove it or choose another directory" in done.stdout
     reader = CaptureReader(tmp_path / "run")
     assert (reader.manifest.status, reader.manifest.eventCount) == ("ok", 6)
 

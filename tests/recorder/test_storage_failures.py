@@ -41,7 +41,7 @@ def refused(path: Path) -> str:
 def test_an_occupied_directory_is_refused_before_the_agent_runs(tmp_path: Path):
     """What is there is named, and stays."""
     (tmp_path / "notes.txt").write_text("mine")
-    assert "is not empty (notes.txt); remove it or record into another directory" in refused(tmp_path)
+    assert "is not empty (notes.txt); remove it or choose another directory" in refused(tmp_path)
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 

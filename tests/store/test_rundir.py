@@ -290,7 +290,7 @@ def test_an_occupied_directory_is_refused_with_what_is_there(tmp_path: Path) -> 
     occupied.mkdir()
     for name in "abcd":
         (occupied / name).write_bytes(b"mine")
-    with pytest.raises(StoreError, match=r"is not empty \(a, b, c, …\); remove it or record into another"):
+    with pytest.raises(StoreError, match=r"is not empty \(a, b, c, …\); remove it or choose another"):
         RunDir.create(occupied, SEED)
     assert names_in(occupied) == ["a", "b", "c", "d"]
     RunDir.create(tmp_path / "run", SEED).finish(FINAL)

@@ -539,7 +539,7 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
     except OSError as error:
         raise unwritable(path, error) from error
     if names:
-        raise StoreError(f"{path}: {_describe(path, names)}; remove it or record into another directory")
+        raise StoreError(f"{path}: {_describe(path, names)}; remove it or choose another directory")
 
 
 @contextmanager
