@@ -415,3 +415,21 @@ def test_a_file_with_other_bytes_is_refused(runs):
     file.write_bytes(b"x" * file.stat().st_size)
     with pytest.raises(StoreError, match=rf"calls/{file.name}: is damaged; make the corpus anew"):
         reenact.query("select count(*) from calls", "corpus")
+
+
+def test_sources_wait_in_a_file_by_the_time_they_were_written():
+    waiting = sources.SourceList()
+    try:
+        for number, name in ((3, "new"), (1, "old \udcff"), (2, "later")):
+            waiting.append(sources.CorpusSource(name, f"/runs/{name}", "run", f",2.{number:x}.9", number))
+        huge = sources.CorpusSource("huge", "/runs/huge", "run", "1.4.1", sources.BATCH_BYTES)
+        waiting.append(huge)
+        assert len(waiting) == 4
+        batches = [waiting.read(places) for places in waiting.batches()]
+    finally:
+        waiting.close()
+    assert [[source.name for source in batch] for batch in batches] == [
+        ["old \udcff", "later", "new"],
+        ["huge"],
+    ]
+    assert batches[1] == [huge]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -34,8 +36,8 @@ from reenact.corpus.sources import (
     BATCH_SOURCES,
     CorpusRoot,
     KnownSource,
+    SourceList,
     find_sources,
-    make_batches,
     root_of,
 )
 from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
@@ -118,11 +120,11 @@ def _update(
     roots = [root_of(run) for run in runs] or (before.roots if before else [])
     if not roots:
         raise UsageError(f"{where}: is no corpus yet; name the runs to index")
-    with without_garbage_collection():
-        known = {} if before is None or full else read_known(folder, before, stored)
-        found = {source.name: source for source in find_sources(roots, known)}
-    update = _Indexing(folder, before, known, found, stored)
-    return update.run(roots, work.jobs, work.on, work.progress_bar)
+    with closing(SourceList()) as fresh:
+        with without_garbage_collection():
+            known = {} if before is None or full else read_known(folder, before, stored)
+            changes = _compare(find_sources(roots, known), known, fresh)
+        return _Indexing(folder, before, known, stored).run(roots, changes, work)
 
 
 def _index_at(address: str, runs: Sequence[str | Path], work: _Work, *, full: bool) -> IndexReport:
@@ -143,6 +145,36 @@ def _index_at(address: str, runs: Sequence[str | Path], work: _Work, *, full: bo
     return msgspec.structs.replace(report, path=address)
 
 
+class _Changes(NamedTuple):
+    """What there is now, beside what is known."""
+
+    fresh: SourceList
+    """Sources that are new or have changed."""
+    kinds: Counter[str]
+    """How many sources of each kind there are."""
+    changed: list[str]
+    removed: list[str]
+
+
+def _compare(
+    sources: Iterable[CorpusSource], known: Mapping[str, KnownSource], fresh: SourceList
+) -> _Changes:
+    kinds: Counter[str] = Counter()
+    changed: list[str] = []
+    missing = dict.fromkeys(known)
+    for source in sources:
+        kinds[source.kind] += 1
+        before = known.get(source.name)
+        if before is None:
+            fresh.append(source)
+            continue
+        missing.pop(source.name, None)
+        if not before.is_final or (source.stamp, source.kind) != (before.stamp, before.kind):
+            fresh.append(source)
+            changed.append(source.name)
+    return _Changes(fresh, kinds, changed, [*missing])
+
+
 class _Indexing:
     """One update of a corpus."""
 
@@ -151,27 +183,24 @@ class _Indexing:
         folder: Path,
         before: CorpusManifest | None,
         known: Mapping[str, KnownSource],
-        found: Mapping[str, CorpusSource],
         stored: StoredCorpus | None,
     ) -> None:
         self._folder = folder
         self._stored = stored
         self._before = before
         self._known = known
-        self._found = found
         self._next_part = max(before.next_part if before else 1, last_part(folder, stored) + 1)
         self.problems: list[str] = []
 
     def run(
-        self, roots: list[CorpusRoot], jobs: int, on: str | None, progress_bar: ProgressBar
+        self, roots: list[CorpusRoot], changes: _Changes, work: _Work
     ) -> tuple[IndexReport, CorpusManifest]:
-        stale = [name for name, known in self._known.items() if not self._is_current(name, known)]
-        fresh = [source for name, source in self._found.items() if name not in self._known]
-        fresh += [self._found[name] for name in stale if name in self._found]
-        parts = [*self._kept_parts(stale)]
-        batches = list(make_batches(fresh))
-        with progress_bar(len(fresh), "indexing") as progress:
-            for made in map_batches(index_batch, batches, jobs=min(jobs, len(batches)), on=on):
+        fresh = changes.fresh
+        parts = [*self._kept_parts([*changes.changed, *changes.removed])]
+        batches = fresh.batches()
+        jobs = min(work.jobs, len(batches))
+        with work.progress_bar(len(fresh), "indexing") as progress:
+            for made in map_batches(index_batch, map(fresh.read, batches), jobs=jobs, on=work.on):
                 self.problems += made.problems
                 parts.append(self._write_part(made))
                 progress(made.sources)
@@ -186,13 +215,7 @@ class _Indexing:
             )
         if self._stored is None:
             remove_unnamed(self._folder, parts)
-        return self._report(manifest, stale), manifest
-
-    def _is_current(self, name: str, known: KnownSource) -> bool:
-        source = self._found.get(name)
-        return (
-            source is not None and known.is_final and (source.stamp, source.kind) == (known.stamp, known.kind)
-        )
+        return self._report(manifest, changes), manifest
 
     def _kept_parts(self, stale: Sequence[str]) -> Iterator[CorpusPart]:
         """The parts of before, without the rows of sources that are gone or will be read again."""
@@ -247,18 +270,17 @@ class _Indexing:
         )
         return self._write_part(made)
 
-    def _report(self, manifest: CorpusManifest, stale: Sequence[str]) -> IndexReport:
-        kinds = [source.kind for source in self._found.values()]
-        removed = sum(name not in self._found for name in stale)
+    def _report(self, manifest: CorpusManifest, changes: _Changes) -> IndexReport:
+        changed, removed = len(changes.changed), len(changes.removed)
         return IndexReport(
             path=str(self._folder),
-            runs=kinds.count("run"),
-            receipts=kinds.count("receipt"),
-            results=kinds.count("result"),
-            added=sum(name not in self._known for name in self._found),
-            changed=len(stale) - removed,
+            runs=changes.kinds["run"],
+            receipts=changes.kinds["receipt"],
+            results=changes.kinds["result"],
+            added=len(changes.fresh) - changed,
+            changed=changed,
             removed=removed,
-            unchanged=len(self._known) - len(stale),
+            unchanged=len(self._known) - changed - removed,
             rows={table: sum(part.rows.get(table, 0) for part in manifest.parts) for table in TABLES},
             size_bytes=sum(sum(part.size_bytes.values()) for part in manifest.parts),
             problems=self.problems,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,6 +22,7 @@ BATCH_SOURCES: Final = 1024
 BATCH_BYTES: Final = 64 * 1024 * 1024
 """So much is read at once by one worker, and makes one part."""
 
+_LAST_NS: Final = 2**63 - 1
 _RUN_NAMES: Final = (*MANIFESTS, *RUN_FILES)
 _FILES_OF_RUN: Final = (
     *("manifest.json", "manifest.open.json", "recovered.json", "events.jsonl"),
@@ -52,14 +56,15 @@ def find_sources(
 
     Folders of *known* captures are not listed again where nothing says that they changed.
     """
+    roots = list(roots)
     seen: set[str] = set()
-    for root in roots:
+    for number, root in enumerate(roots, 1):
         with relabel_errors(root.path, root.name):
-            found = list(_sources_in(root, known or {}))
-        for source in found:
-            if source.path not in seen:
-                seen.add(source.path)
-                yield source
+            for source in _sources_in(root, known or {}):
+                if source.path not in seen:
+                    if number < len(roots):  # a later root may hold it too
+                        seen.add(source.path)
+                    yield source
 
 
 def root_of(path: str | Path) -> CorpusRoot:
@@ -186,25 +191,62 @@ def _stat(path: str | os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def make_batches(sources: Iterable[CorpusSource]) -> Iterator[list[CorpusSource]]:
-    """*sources* in pieces of work; those that were written at about the same time are together.
+class SourceList:
+    """Sources that are to be read, in a file: what is in memory does not grow with their number."""
 
-    So the rows of a part are of a few days, and a query for some days passes over most of the files.
-    """
-    batch: list[CorpusSource] = []
-    batch_bytes = 0
-    for source in sorted(sources, key=_written_at):
-        if batch and (len(batch) >= BATCH_SOURCES or batch_bytes + source.size_bytes > BATCH_BYTES):
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(source)
-        batch_bytes += source.size_bytes
-    if batch:
-        yield batch
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="reenact-index-")  # noqa: SIM115 — until it is closed
+        self._starts = array("q", [0])
+        self._written_ns = array("q")
+        self._size_bytes = array("q")
+
+    def __len__(self) -> int:
+        return len(self._size_bytes)
+
+    def append(self, source: CorpusSource) -> None:
+        """Have *source* read."""
+        # No MessagePack: the path of a source need not be UTF-8.
+        length = self._file.write(marshal.dumps(msgspec.structs.astuple(source)))
+        self._starts.append(self._starts[-1] + length)
+        self._written_ns.append(_written_ns(source))
+        self._size_bytes.append(source.size_bytes)
+
+    def batches(self) -> list[list[int]]:
+        """The places of all sources in pieces of work; those written at about the same time are together.
+
+        So the rows of a part are of a few days, and a query for some days passes over most of the files.
+        """
+        batches: list[list[int]] = []
+        batch_bytes = 0
+        for place in sorted(range(len(self)), key=self._written_ns.__getitem__):
+            size_bytes = self._size_bytes[place]
+            is_full = bool(batches) and (
+                len(batches[-1]) >= BATCH_SOURCES or batch_bytes + size_bytes > BATCH_BYTES
+            )
+            if is_full or not batches:
+                batches.append([])
+                batch_bytes = 0
+            batches[-1].append(place)
+            batch_bytes += size_bytes
+        return batches
+
+    def read(self, places: Iterable[int]) -> list[CorpusSource]:
+        """The sources at *places*."""
+        self._file.flush()
+        number = self._file.fileno()
+        texts = (
+            os.pread(number, self._starts[place + 1] - self._starts[place], self._starts[place])
+            for place in places
+        )
+        return [CorpusSource(*marshal.loads(text)) for text in texts]
+
+    def close(self) -> None:
+        """Have the file go."""
+        self._file.close()
 
 
-def _written_at(source: CorpusSource) -> tuple[int, str]:
+def _written_ns(source: CorpusSource) -> int:
     if "," not in source.stamp and "." not in source.stamp:
-        return 0, source.name  # of elsewhere, where nothing says so
+        return 0  # of elsewhere, where nothing says so
     first = next((mark for mark in source.stamp.split(",") if mark), "0.0.0")
-    return int(first.split(".")[1], 16), source.name
+    return min(int(first.split(".")[1], 16), _LAST_NS)
