@@ -93,10 +93,12 @@ class Artifact:
         self, source: RunSource, prices: Mapping[str, Price] | None = None, copy: RunCopy | None = None
     ) -> None:
         """*copy* is what is read where the run itself is elsewhere; it goes when the artifact is closed."""
-        self._source = source
+        self.source = source
+        """The events themselves, for those who read all of them."""
         self._copy = copy
         self._prices = dict(prices or {})
-        self._index = StepIndex()
+        self.rows = StepIndex()
+        """Where the steps are that have been read, for those who count over all of them."""
         self._lock = RLock()
         self._is_complete = False
         self.problem: FormatError | None = None
@@ -104,7 +106,7 @@ class Artifact:
 
     @property
     def path(self) -> str:
-        return self._source.path if self._copy is None else self._copy.label
+        return self.source.path if self._copy is None else self._copy.label
 
     def _relabel_errors(self) -> AbstractContextManager[None]:
         """Errors in the block name the run as users know it."""
@@ -114,17 +116,17 @@ class Artifact:
 
     @property
     def size_bytes(self) -> int:
-        return self._source.size_bytes
+        return self.source.size_bytes
 
     @property
     def read_bytes(self) -> int:
         """How far the artifact has been read, for a progress bar."""
-        return self._source.read_bytes
+        return self.source.read_bytes
 
     def header(self) -> Header:
         """What the artifact says of itself now: a run being recorded may have ended since."""
         with self._relabel_errors():
-            header = self._source.header()
+            header = self.source.header()
         return header if self._copy is None else msgspec.structs.replace(header, path=self._copy.label)
 
     def index(self, seconds: float | None = None) -> bool:
@@ -140,18 +142,18 @@ class Artifact:
 
     def __len__(self) -> int:
         """How many steps have been found so far."""
-        return len(self._index)
+        return len(self.rows)
 
     def steps(self, start: int = 0, count: int = 100) -> list[RunStep]:
         """The steps from place *start*; fewer than *count* only at the end of what there is."""
         with self._lock:
             self._reach(start, start + count)
-            places = range(max(0, start), min(start + count, len(self._index)))
+            places = range(max(0, start), min(start + count, len(self.rows)))
         return [self.at(place) for place in places]
 
     def at(self, place: int) -> RunStep:
         """The step at *place*, which has been read."""
-        return read_step(self._source, self._index, place, self._prices)
+        return read_step(self.source, self.rows, place, self._prices)
 
     def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
         """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""
@@ -161,24 +163,24 @@ class Artifact:
         while len(places) < count and time.monotonic() < deadline:
             with self._lock:
                 self._reach(place, place + 1)
-                if place >= len(self._index):
+                if place >= len(self.rows):
                     break
                 if self.fits(place, terms):
                     places.append(place)
             place += 1
-        is_end = self._is_complete and place >= len(self._index)
+        is_end = self._is_complete and place >= len(self.rows)
         return Found(steps=[self.at(each) for each in places], next_place=None if is_end else place)
 
     def fits(self, place: int, terms: Sequence[Term]) -> bool:
         """Whether a step that has been read fits all *terms*."""
-        return all(term.fits(self._source, self._index, place) for term in terms)
+        return all(term.fits(self.source, self.rows, place) for term in terms)
 
     def place_of(self, seq: int) -> int:
         """Which step the event *seq* began or ended; :class:`UsageError` where it did neither."""
         self._reach_event(seq)
-        place = self._index.place_of(seq)
+        place = self.rows.place_of(seq)
         if place is None:
-            raise UsageError(f"{self._source.file}: event {seq} is no step; see it with --at {seq}")
+            raise UsageError(f"{self.source.file}: event {seq} is no step; see it with --at {seq}")
         return place
 
     def detail(self, seq: int) -> Detail:
@@ -186,41 +188,41 @@ class Artifact:
         place = self.place_of(seq)
         with self._lock, self._relabel_errors():
             self._reach(place, place + 1)
-            return detail_of(self._source, self.at(place))
+            return detail_of(self.source, self.at(place))
 
     def content(self, place: int) -> Content:
         """What the step at *place* says, in the form in which runs are compared."""
         with self._lock, self._relabel_errors():
-            return content_of(self._source, self._index, place)
+            return content_of(self.source, self.rows, place)
 
     def borrow_blobs(self, other: Artifact) -> None:
         """Look for payloads in *other* where this artifact came without its own."""
-        self._source.borrow_blobs(other._source)
+        self.source.borrow_blobs(other.source)
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""
         with self._lock, self._relabel_errors():
-            found = self._source.find_directly(seq)
+            found = self.source.find_directly(seq)
             if found is not None:
                 return found
             self._reach_event(seq)
-            raw = self._source.raw(seq)
-            return raw | {"data": self._source.resolved(raw["data"])} if "data" in raw else raw
+            raw = self.source.raw(seq)
+            return raw | {"data": self.source.resolved(raw["data"])} if "data" in raw else raw
 
     def changed_files(self, seq: int) -> list[str]:
         """The lines of a diff, where the event *seq* says how the files of the run changed."""
         with self._lock, self._relabel_errors():
             self._reach_event(seq)
-            event = self._source.event(seq)
+            event = self.source.event(seq)
             lines = event.data.get("details") if event is not None else None
             return lines if isinstance(lines, list) else []
 
     def counts(self) -> Counts:
         """What there is, as far as it has been read."""
-        index = self._index
+        index = self.rows
         with self._lock:
             return Counts(
-                events=self._source.count,
+                events=self.source.count,
                 steps=len(index),
                 kinds=dict(index.kind_counts.most_common()),
                 states={state: index.state_counts[state] for state in STATES if index.state_counts[state]},
@@ -229,14 +231,14 @@ class Artifact:
                 cost=total_cost(index.tokens, self._prices),
                 duration_ms=tidy_number(index.end_ms),
                 columns=index.columns,
-                torn_bytes=self._source.torn_bytes if self._is_complete else 0,
+                torn_bytes=self.source.torn_bytes if self._is_complete else 0,
                 is_complete=self._is_complete,
                 problem=None if self.problem is None else str(self.problem),
             )
 
     def close(self) -> None:
         """Let go of the file; nothing can be asked any more."""
-        self._source.close()
+        self.source.close()
         if self._copy is not None:
             self._copy.stack.close()
 
@@ -249,50 +251,40 @@ class Artifact:
     def verify(self) -> None:
         """Hold the whole artifact against the digests it carries; raises where they do not fit."""
         with self._relabel_errors():
-            self._source.verify()
-
-    @property
-    def source(self) -> RunSource:
-        """The events themselves, for those who read all of them."""
-        return self._source
-
-    @property
-    def rows(self) -> StepIndex:
-        """The index itself, for those who count over all steps."""
-        return self._index
+            self.source.verify()
 
     def _read_on(self) -> bool:
         """Take up the next block; whether there was one."""
         if self.problem is not None:
             self._is_complete = True
             return False
-        before = self._source.read_bytes
+        before = self.source.read_bytes
         try:
             with self._relabel_errors():
-                for head in self._source.read_on():
-                    self._index.add(head)
+                for head in self.source.read_on():
+                    self.rows.add(head)
         except FormatError as error:
             self.problem = error
-        self._is_complete = self.problem is not None or self._source.read_bytes == before
+        self._is_complete = self.problem is not None or self.source.read_bytes == before
         return not self._is_complete
 
     def _reach(self, start: int, stop: int) -> None:
         """Read until the steps from *start* to *stop* are there, and on for those that have no outcome."""
-        while len(self._index) < stop and self._read_on():
+        while len(self.rows) < stop and self._read_on():
             pass
-        limit = self._source.read_bytes + _AHEAD_BYTES
-        while self._index.is_open(start, stop) and self._source.read_bytes < limit and self._read_on():
+        limit = self.source.read_bytes + _AHEAD_BYTES
+        while self.rows.is_open(start, stop) and self.source.read_bytes < limit and self._read_on():
             pass
 
     def _reach_event(self, seq: int) -> None:
         with self._lock:
-            while not 1 <= seq <= self._source.count and self._read_on():
+            while not 1 <= seq <= self.source.count and self._read_on():
                 pass
-            last = self._source.count
+            last = self.source.count
             if self.problem is not None and seq > last:
                 raise self.problem
             if not 1 <= seq <= last:
-                raise UsageError(f"{self._source.file}: there is no event {seq}; choose 1 to {last}")
+                raise UsageError(f"{self.source.file}: there is no event {seq}; choose 1 to {last}")
 
 
 _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json"

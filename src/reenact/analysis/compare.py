@@ -63,16 +63,16 @@ class Side:
         self.came: list[str] = []
         self._words: dict[int, frozenset[str]] = {}
         for place in self.places:
-            self._add(place)
+            content = self.content(place)
+            kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
+            asked = "" if self._is_coarse and kind == "model" else content.request_digest
+            # What stays of a call's name when its arguments change: of an address the host.
+            method, scheme, address = name.partition("://")
+            stable_name = f"{method}{scheme}{address.partition('/')[0]}"
+            lane = rows.lanes[rows.lane[place]]
+            self.items.append(Item((kind, name, asked), (kind, stable_name), lane, self._parent(place)))
+            self.came.append("" if content.is_chance or self._is_coarse else content.outcome_digest)
             watch(1)
-
-    def _add(self, place: int) -> None:
-        rows, content = self.artifact.rows, self.content(place)
-        kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
-        asked = "" if self._is_coarse and kind == "model" else content.request_digest
-        lane = rows.lanes[rows.lane[place]]
-        self.items.append(Item((kind, name, asked), (kind, _stable_name(name)), lane, self._parent(place)))
-        self.came.append("" if content.is_chance or self._is_coarse else content.outcome_digest)
 
     def content(self, place: int) -> Content:
         """What the step at *place* of the run says; digests of another format know the marks of secrets."""
@@ -94,10 +94,6 @@ class Side:
             found = self._words[number] = frozenset(asked.split())
         return found
 
-    @property
-    def left_out(self) -> int:
-        return len(self.artifact) - len(self.places)
-
 
 def _family(kind: RunKind) -> str:
     """Artifacts of one family say the same things."""
@@ -111,12 +107,6 @@ def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
 
 def _holds(family: str, kind: str) -> bool:
     return kind not in _NOT_IN_CAPTURES if family == "capture" else kind in _HELD[family]
-
-
-def _stable_name(name: str) -> str:
-    """What stays of a call's name when its arguments change: of an address the host."""
-    method, scheme, address = name.partition("://")
-    return f"{method}{scheme}{address.partition('/')[0]}"
 
 
 Mark: TypeAlias = Literal["same", "changed", "added", "removed"]
@@ -167,7 +157,7 @@ class Comparison:
         """Whether one of them is the fork of a run, perhaps of the other one."""
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
-        self.left_out = ours.left_out, theirs.left_out
+        self.left_out = len(left) - len(ours.places), len(right) - len(theirs.places)
         """How many steps of each run the format of the other has no word for."""
         aligned = align(ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other))
         self._pairs = [
@@ -334,15 +324,16 @@ def diff(
         with progress_bar(len(ours) + len(theirs), "comparing") as watch:
             comparison = compare(ours, theirs, strict=strict, watch=watch)
         files = compare_ends(left, right) if comparison.has_files else []
+        first, outcome = comparison.first, comparison.outcome()
         return DiffReport(
             left=ours.path,
             right=theirs.path,
-            equal=comparison.is_equal and not files,
-            first=comparison.first,
+            equal=first is None and not outcome and not files,
+            first=first,
             counts=comparison.counts,
             left_out=comparison.left_out,
             totals=BothTotals(*comparison.totals()),
-            outcome=comparison.outcome(),
+            outcome=outcome,
             changes=list(comparison.changes()),
             files=files,
             forks=fork_links(ours.path, theirs.path) if comparison.has_forks else [],

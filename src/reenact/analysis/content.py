@@ -162,7 +162,14 @@ def content_of(source: RunSource, index: StepIndex, place: int) -> Content:
 def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
     conversation, request = payloads.conversation, payloads.request
     if conversation is not None:
-        return _conversation_content(conversation)
+        members = {
+            "model": conversation.model,
+            "system": conversation.system,
+            "messages": _Renumbering().plain(conversation.messages),
+            "tools": conversation.tools,
+            "params": conversation.params,
+        }
+        return {name: value for name, value in members.items() if value}
     if began.type == "state_mutation":
         return {name: request[name] for name in ("type", "path", "source") if name in request}
     if began.type == "tool_call":
@@ -174,17 +181,6 @@ def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonV
 
 _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
-
-
-def _conversation_content(conversation: ConversationView) -> dict[str, JsonValue]:
-    members = {
-        "model": conversation.model,
-        "system": conversation.system,
-        "messages": _Renumbering().plain(conversation.messages),
-        "tools": conversation.tools,
-        "params": conversation.params,
-    }
-    return {name: value for name, value in members.items() if value}
 
 
 def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, Any]:

@@ -26,7 +26,7 @@ import msgspec
 
 from reenact.canonical import JsonValue
 from reenact.errors import UsageError
-from reenact.formats.event import ASKING, OUTSIDE, EventHead
+from reenact.formats.event import ASKING, OUTSIDE, EventHead, event_kind, event_name
 from reenact.lane_name import LaneName
 from reenact.trace.sources.source import RunSource
 
@@ -144,8 +144,9 @@ class StepIndex:
         self.outcome_seq.append(0)
         self.at_ms.append(head.ts - self.start_ms)
         self.took_ms.append(math.nan)
-        self.kind.append(self.kinds.number(head.kind))
-        self.name.append(self.names.number(head.name))
+        kind = event_kind(head.type, data)
+        self.kind.append(self.kinds.number(kind))
+        self.name.append(self.names.number(event_name(head.type, data)))
         self.lane.append(self.lanes.number(data.lane))
         self.parent.append(parent)
         self.depth.append(0 if parent < 0 else min(self.depth[parent] + 1, 0xFFFF))
@@ -156,7 +157,7 @@ class StepIndex:
         for tokens in (self.input_tokens, self.output_tokens, self.cached_tokens):
             tokens.append(0)
         self.utility.append(math.nan)
-        self.kind_counts[head.kind] += 1
+        self.kind_counts[kind] += 1
         self.state_counts["open"] += 1
         # A read of state has an id for what happens inside it, but is written when it is over.
         if data.callId is None or head.type == "state_mutation":
@@ -191,19 +192,16 @@ class StepIndex:
         if self.kinds[self.kind[place]] == "model":
             self.models[self.names[self.name[place]]] += 1
         if data.usage:
-            self._use(place, data.usage)
-
-    def _use(self, place: int, usage: dict[str, JsonValue]) -> None:
-        counts = [0] * len(_TOKENS)
-        for number, name in enumerate(_TOKENS):
-            count = usage.get(name)
-            if isinstance(count, int) and 0 <= count < 2**32:
-                counts[number] = count
-        used = Tokens(*counts)
-        self.input_tokens[place], self.output_tokens[place] = used.input, used.output
-        self.cached_tokens[place] = used.cached_input
-        model = self.names[self.name[place]]
-        self.tokens[model] = self.tokens.get(model, Tokens()) + used
+            counts = [0] * len(_TOKENS)
+            for number, name in enumerate(_TOKENS):
+                count = data.usage.get(name)
+                if isinstance(count, int) and 0 <= count < 2**32:
+                    counts[number] = count
+            used = Tokens(*counts)
+            self.input_tokens[place], self.output_tokens[place] = used.input, used.output
+            self.cached_tokens[place] = used.cached_input
+            model = self.names[self.name[place]]
+            self.tokens[model] = self.tokens.get(model, Tokens()) + used
 
 
 _Row: TypeAlias = Callable[[StepIndex, int, str], bool]

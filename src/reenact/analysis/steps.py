@@ -123,26 +123,20 @@ _CONTENT: Final = ("then", "content", "parts", "text", "output")
 """Where a conversation, a message or a part keeps what it says; ``then`` follows what was sent before."""
 
 
-def _describe_question(request: Any) -> str:
-    """The last thing that *request*, as it stands in its event, says to the model."""
-    body = request.get("body", request) if isinstance(request, dict) else request
-    for key in _CONVERSATION if isinstance(body, dict) else ():
-        if key in body:
-            return brief(_last_word(body[key]))
-    return ""
-
-
 def _describe_answer(data: dict[str, Any]) -> str:
     """The text and the tool calls of an ``llm_response``; how it ended where there is neither."""
     if "modelError" in data:
         return brief(data["modelError"])
-    body = _answer_body(data)
+    response, pieces = unquote(data.get("response")), unquote(data.get("pieces"))
+    whole = response.get("body") if isinstance(response, dict) else None
+    chunks = pieces if isinstance(pieces, list) else [whole]
+    body = "".join(chunk for chunk in chunks if isinstance(chunk, str)).encode("utf-8", "surrogateescape")
     if data.get("provider") in get_args(Provider) and body:
-        response = read_response(data["provider"], 200, {}, body)
-        calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in response.tool_calls]
-        if response.text or calls:
-            return ", ".join([*([brief(response.text)] if response.text else []), *calls])
-    return _account(unquote(data.get("response"))) or str(data.get("stopReason") or "")
+        answer = read_response(data["provider"], 200, {}, body)
+        calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in answer.tool_calls]
+        if answer.text or calls:
+            return ", ".join([*([brief(answer.text)] if answer.text else []), *calls])
+    return _account(response) or str(data.get("stopReason") or "")
 
 
 def _account(response: object) -> str:
@@ -154,7 +148,7 @@ def _account(response: object) -> str:
     return ", ".join([*([brief(response["text"])] if response.get("text") else []), *calls])
 
 
-def _last_word(value: JsonValue) -> JsonValue:
+def _last_message(value: JsonValue) -> JsonValue:
     while isinstance(value, list | dict):
         if isinstance(value, list):
             inner = value[-1:]
@@ -164,14 +158,6 @@ def _last_word(value: JsonValue) -> JsonValue:
             return value
         [value] = inner
     return value
-
-
-def _answer_body(data: dict[str, JsonValue]) -> bytes:
-    """The body that came, as far as it stands in the event and is text."""
-    response, pieces = unquote(data.get("response")), unquote(data.get("pieces"))
-    body = response.get("body") if isinstance(response, dict) else None
-    chunks = pieces if isinstance(pieces, list) else [body]
-    return "".join(chunk for chunk in chunks if isinstance(chunk, str)).encode("utf-8", "surrogateescape")
 
 
 _HASHES: Final = 19
@@ -184,7 +170,12 @@ def describe_request(event: RunEvent) -> str:
     if event.type == "tool_call":
         return brief_arguments(data["args"]) if "args" in data else _short_digest(data.get("argsHash"))
     if event.type == "llm_request":
-        return _describe_question(data.get("request"))
+        request = data.get("request")
+        body = request.get("body", request) if isinstance(request, dict) else {}
+        for key in _CONVERSATION:
+            if isinstance(body, dict) and key in body:
+                return brief(_last_message(body[key]))
+        return ""
     if event.type == "state_mutation":
         return str(data.get("path") or "")
     request = data.get("request")
@@ -202,6 +193,11 @@ def describe_outcome(event: RunEvent) -> str:
         text = brief_failure(event.failure)
     elif data.get("ok") is False:
         text = "failed"
+    elif event.type == "tool_result":
+        result = data.get("result")
+        text = brief(result) if result is not None else _short_digest(data.get("resultHash"))
+    elif event.type == "llm_response":
+        text = brief(data["text"]) if data.get("text") else _describe_answer(data)
     else:
         text = _describe_value(event)
     pieces = unquote(data.get("pieces"))
@@ -212,12 +208,6 @@ def describe_outcome(event: RunEvent) -> str:
 
 def _describe_value(event: RunEvent) -> str:
     data = event.data
-    if event.type == "tool_result":
-        return (
-            brief(data["result"]) if data.get("result") is not None else _short_digest(data.get("resultHash"))
-        )
-    if event.type == "llm_response":
-        return brief(data["text"]) if data.get("text") else _describe_answer(data)
     value = unquote(data.get("value"))
     if event.type == "nondeterministic" and isinstance(value, dict) and "status" in value:
         return f"{value['status']} {value.get('reason', '')} {size(value.get('bytes', 0))}"

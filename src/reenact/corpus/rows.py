@@ -25,6 +25,7 @@ from reenact.corpus.tables import (
     time_us,
 )
 from reenact.errors import FormatError, ReenactError, StoreError
+from reenact.formats.event import event_name
 from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import TestError, read_result
 from reenact.formats.rfc3339 import moment
@@ -209,7 +210,7 @@ def _add_events(name: str, artifact: Artifact, into: TableRows) -> None:
             seq,
             time_us(event.ts),
             event.type,
-            text_or_none(head.name) or None,
+            text_or_none(event_name(head.type, head.data)) or None,
             text_or_none(head.data.callId),
             text_or_none(head.data.lane),
             into.add_json(event.data) if has_data else None,

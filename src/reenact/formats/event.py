@@ -75,28 +75,18 @@ class EventHead(msgspec.Struct, gc=False):
     order: list[str] = []
 
     @property
-    def kind(self) -> str:
-        """``tool``, ``model``, ``state``, the source of a value, or what the event is called."""
-        return event_kind(self.type, self.data)
-
-    @property
-    def name(self) -> str:
-        """The tool, the model, the kind of state, or the key of a value."""
-        return event_name(self.type, self.data)
-
-    @property
     def request_call_id(self) -> str | None:
         """The id of the call that the event makes, where its request may be referred to by later ones."""
         return self.data.callId if bytes(self.data.request) else None
 
 
 def event_kind(what: str, data: EventHeadData) -> str:
-    """The kind of an event of the type *what*."""
+    """``tool``, ``model``, ``state``, the source of a value, or the type *what* of the event itself."""
     return str(data.source) if what == "nondeterministic" else _KINDS.get(what, what)
 
 
 def event_name(what: str, data: EventHeadData) -> str:
-    """The name of an event of the type *what*."""
+    """The tool, the model, the kind of state, or the key of a value; *what* is the type of the event."""
     match what:
         case "tool_call" | "tool_result":
             found = data.tool
