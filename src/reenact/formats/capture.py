@@ -569,30 +569,24 @@ _EVENT_UPGRADES: Final[dict[int, Upgrade]] = {}
 
 
 def read_manifest(text: bytes, *, file: str) -> CaptureManifest:
-    """A finished manifest; its own digest, where it has one, must hold."""
-    as_written = _read_as_written(text)
-    if as_written is not None:
-        return as_written
+    """A finished manifest; its own digest, where it has one, must hold.
+
+    A tenth of the time where the text, without the digest in it, has that digest: then it is the very text
+    that was written, and a record that is encoded like it holds all of it.
+    """
+    line = text.removesuffix(b"\n")
+    found = _OWN_DIGEST.search(line)
+    if found is not None:
+        own = found[1].decode()
+        if sha256(line[: found.start()] + line[found.end() :]).hexdigest() == own:
+            as_written = manifest_codec.as_written(line)
+            if as_written is not None and as_written.integrity.manifestHash == f"sha256:{own}":
+                return as_written
     manifest = _read_versioned(text, file, manifest_codec)
     stated = manifest.integrity.manifestHash
     if stated is not ABSENT and stated != _manifest_digest(manifest):
         raise DigestMismatch("the manifest was changed after it was written; copy it again", file=file)
     return manifest
-
-
-def _read_as_written(text: bytes) -> CaptureManifest | None:
-    """A manifest whose text, without the digest in it, has that digest: a tenth of the time of the exact way.
-
-    So it is the very text that was written, and a record that is encoded like it holds all of it. ``None``
-    where either is not so.
-    """
-    text = text.removesuffix(b"\n")
-    found = _OWN_DIGEST.search(text)
-    if found is None or sha256(text[: found.start()] + text[found.end() :]).hexdigest() != found[1].decode():
-        return None
-    manifest = manifest_codec.as_written(text)
-    is_own = manifest is not None and manifest.integrity.manifestHash == f"sha256:{found[1].decode()}"
-    return manifest if is_own else None
 
 
 _OWN_DIGEST: Final = re.compile(rb',"manifestHash":"sha256:([0-9a-f]{64})"')

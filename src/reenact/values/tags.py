@@ -136,6 +136,7 @@ def _escape(name: str) -> str:
 
 
 def _unescape(name: str) -> str:
+    """A name that began with our sign was given a second one."""
     return name[1:] if name.startswith("$$") else name
 
 
@@ -283,7 +284,7 @@ def plain(value: Any) -> Any:
         return value
     kind = value.get(TAG)
     if kind is None:
-        return {_name(key): plain(child) for key, child in value.items()}
+        return {_unescape(key): plain(child) for key, child in value.items()}
     if kind == "dict":
         return {name: child for entry in value["value"] for name, child in _entry(entry).items()}
     if kind == "error":
@@ -297,8 +298,3 @@ def _entry(entry: Any) -> dict[str, Any]:
         return found
     key, child = entry
     return {str(plain(key)): plain(child)}
-
-
-def _name(key: str) -> str:
-    """A name that began with our sign was given a second one."""
-    return key[1:] if key.startswith("$$") else key
