@@ -79,9 +79,7 @@ def _write_text(report: DiffReport, write: Callable[[TextLine], None]) -> None:
     for change in report.changes:
         for line in _change_lines(change):
             write(line)
-    for line in _outcome_lines(report):
-        write(line)
-    for line in _file_lines(report):
+    for line in _end_lines(report):
         write(line)
     for line in _totals_lines(report):
         write(line)
@@ -155,23 +153,20 @@ def _values(change: JsonChange, limit: int) -> Iterator[Cell]:
         yield Cell(" removed", "dim")
 
 
-def _outcome_lines(report: DiffReport) -> Iterator[TextLine]:
-    changes = report.outcome
-    if changes:
+def _end_lines(report: DiffReport) -> Iterator[TextLine]:
+    """What the runs came to, and the files that they left."""
+    if report.outcome:
         yield ()
         yield (Cell("the runs ended differently", "bold"),)
-        for change in changes:
-            yield from _json_lines(change, width() - _INDENT)
-
-
-def _file_lines(report: DiffReport) -> Iterator[TextLine]:
+    for change in report.outcome:
+        yield from _json_lines(change, width() - _INDENT)
     if report.files:
         yield ()
         yield (Cell("the files at the end differ", "bold"),)
-    for change in report.files:
-        came_from = f" (was {change.came_from})" if change.came_from else ""
-        yield (Cell(f"  {change.how:<8}{change.path}{came_from}"),)
-        for line in change.diff:
+    for file in report.files:
+        came_from = f" (was {file.came_from})" if file.came_from else ""
+        yield (Cell(f"  {file.how:<8}{file.path}{came_from}"),)
+        for line in file.diff:
             style = {"-": "red", "+": "green"}.get(line[:1], "dim")
             yield (Cell(f"    {line}", style, width() - 4),)
 

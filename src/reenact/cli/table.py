@@ -45,7 +45,23 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
         exit_status = ended if header.exit_status and header.error != ended else None
         parts = filter(None, (header.status, header.error, exit_status))
         yield _field("status", ", ".join(parts), "green" if header.status == "ok" else "red")
-    for name, value in _facts(header, counts):
+    has_model = header.model not in (None, NO_MODEL.model)
+    started = "" if header.created_at_ms is None else _date(header.created_at_ms)
+    if header.created_at_ms is not None and header.completed_at_ms is not None:
+        started += f", took {duration(header.completed_at_ms - header.created_at_ms)}"
+    elif started:
+        started += f", {duration(counts.duration_ms)} so far"
+    facts = {
+        "capture": f"{header.capture_id}, {header.run_id}" if header.capture_id else "",
+        "run": "" if header.capture_id else header.run_id,
+        "command": shell_line(header.command or ()),
+        "model": f"{header.model}, {header.provider}" if has_model else header.model,
+        "started": started,
+        "redaction": header.redaction,
+        "producer": header.producer if header.capture_id is None else "",
+        "output": "" if header.final_output is None else brief(header.final_output, 2 * width()),
+    }
+    for name, value in facts.items():
         if value:
             yield _field(name, value)
     if header.forked_from is not None:
@@ -70,19 +86,6 @@ def run_line(header: Header, width: int) -> TextLine:
 
 def _date(at_ms: float) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _facts(header: Header, counts: Counts) -> Iterator[tuple[str, str]]:
-    yield "capture", f"{header.capture_id}, {header.run_id}" if header.capture_id else ""
-    yield "run", "" if header.capture_id else header.run_id or ""
-    yield "command", shell_line(header.command or ())
-    if header.model is not None:
-        has_model = header.model != NO_MODEL.model
-        yield "model", f"{header.model}, {header.provider}" if has_model else header.model
-    yield "started", _describe_start(header, counts)
-    yield "redaction", header.redaction or ""
-    yield "producer", header.producer or "" if header.capture_id is None else ""
-    yield "output", brief(header.final_output, 2 * width()) if header.final_output is not None else ""
 
 
 def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iterator[TextLine]:
@@ -146,20 +149,23 @@ class Layout:
         took = "" if step.took_ms is None or not is_over else duration(step.took_ms)
         used = f"{step.tokens.input:,}+{step.tokens.output:,}" if step.tokens and is_over else ""
         cost = "" if step.cost is None or not is_over else f"{step.cost:.4g}"
+        gutter = ""  # ``│●│``: the step among the calls that were open when it began
+        for column in range(self._gutter):
+            is_own = column == min(step.column, self._gutter - 1)
+            gutter += "●" if is_own else "│" if column in step.beside else " "
         return self._line(
             *(Cell(str(seq), "dim"), Cell(f"{at_ms / 1000:.3f} s", "dim"), Cell(took), Cell(used)),
-            *(Cell(cost), Cell(step.lane, "dim"), Cell(_gutter(step, self._gutter), "dim")),
+            *(Cell(cost), Cell(step.lane, "dim"), Cell(gutter, "dim")),
             *(Cell(called, _KIND_STYLES.get(step.kind, "")), outcome),
         )
 
     def _line(self, *cells: Cell, style: str = "") -> TextLine:
         widths = (-self._seq, -9, -9, -self._tokens, -self._cost, 8, self._gutter, self._call, self._outcome)
-        return tuple(
-            piece
-            for cell, each in zip(cells, widths, strict=True)
-            if each
-            for piece in (Cell(cell.text, style or cell.style, each), Cell("  "))
-        )[:-1]
+        line: list[Cell] = []
+        for cell, each in zip(cells, widths, strict=True):
+            if each:
+                line += Cell(cell.text, style or cell.style, each), Cell("  ")
+        return tuple(line[:-1])
 
 
 def call_text(step: RunStep) -> str:
@@ -169,20 +175,5 @@ def call_text(step: RunStep) -> str:
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"
 
 
-def _gutter(step: RunStep, columns: int) -> str:
-    """``│●│``: the step among the calls that were open when it began."""
-    own = min(step.column, columns - 1)
-    return "".join("●" if each == own else "│" if each in step.beside else " " for each in range(columns))
-
-
 def _field(name: str, value: str, style: str = "") -> TextLine:
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))
-
-
-def _describe_start(header: Header, counts: Counts) -> str:
-    if header.created_at_ms is None:
-        return ""
-    moment = _date(header.created_at_ms)
-    if header.completed_at_ms is not None:
-        return f"{moment}, took {duration(header.completed_at_ms - header.created_at_ms)}"
-    return f"{moment}, {duration(counts.duration_ms)} so far"

@@ -119,14 +119,14 @@ def say(message: str) -> None:
 
 def shell_line(words: Iterable[str]) -> str:
     """*words* as a line that a shell reads back as they are; control characters are written as escapes."""
-    return " ".join(_shell_word(word) for word in words)
-
-
-def _shell_word(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    escaped = "".join(sign if sign.isprintable() and sign not in "\\'" else _octal(sign) for sign in word)
-    return f"$'{escaped}'"
+    quoted = []
+    for word in words:
+        if word.isprintable():
+            quoted.append(shlex.quote(word))
+        else:
+            signs = (sign if sign.isprintable() and sign not in "\\'" else _octal(sign) for sign in word)
+            quoted.append(f"$'{''.join(signs)}'")
+    return " ".join(quoted)
 
 
 def _octal(sign: str) -> str:
