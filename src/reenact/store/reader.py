@@ -292,13 +292,14 @@ class CaptureReader(EventReader):
     """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
 
     def __init__(self, path: str | Path) -> None:
-        RunDir.open(Path(path))  # what is wrong with it is said of the path as it was given
         # Blobs are read later, when the agent may have gone to another directory.
-        run = RunDir(Path(path).absolute())
-        with relabel_errors(str(run.path), str(path)):
-            if run.state is RunState.OPEN:
+        folder = Path(path).absolute()
+        with relabel_errors(str(folder), str(path)):
+            run = RunDir.open(folder)
+            state = run.state
+            if state is RunState.OPEN:
                 raise StoreError(f"{run.path}: the run is still being recorded")
-            if run.state is RunState.INTERRUPTED:
+            if state is RunState.INTERRUPTED:
                 remedy = f"complete it with: reenact recover {run.path}"
                 raise StoreError(f"{run.path}: the run was interrupted; {remedy}")
             self.manifest: CaptureManifest = read_manifest(

@@ -239,12 +239,18 @@ class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunDir:
-    """A capture directory to read from; nothing is kept open, every answer is what the disk says now."""
+    """A capture directory to read from; nothing is kept open.
+
+    Its state and its manifest are what the disk says now. Where a finished run has its journal and its blobs
+    is read once, until its state is asked for again.
+    """
 
     def __init__(self, path: Path, generation: int = 0) -> None:
         """*generation* tells how many forks lead here, where one reads what another shares with it."""
         self.path = path
         self._generation = generation
+        self._is_finished = False
+        self._log: _EventLog | None = None
 
     @staticmethod
     def create(
@@ -299,11 +305,13 @@ class RunDir:
 
     @property
     def state(self) -> RunState:
+        self._is_finished, self._log = False, None
         if is_being_recorded(self.path):
             return RunState.OPEN
         with self._claim_if_unfinished() as claim:
             if claim is not None:
                 return RunState.OPEN if claim.is_held() else RunState.INTERRUPTED
+        self._is_finished = True
         is_recovered = inside(self.path, RECOVERED).exists()
         return RunState.RECOVERED if is_recovered else RunState.COMPLETE
 
@@ -320,6 +328,7 @@ class RunDir:
         if self.state in (RunState.OPEN, RunState.INTERRUPTED):
             raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
+        self._log = None
 
     def write_file(self, name: str, content: bytes) -> None:
         """Put *content* into the file *name*, in one step."""
@@ -418,10 +427,15 @@ class RunDir:
         return parent
 
     def event_log(self) -> _EventLog:
+        if self._log is not None:
+            return self._log
         try:
-            return msgspec.json.decode(self.read_manifest(), type=_EventLog)
+            log = msgspec.json.decode(self.read_manifest(), type=_EventLog)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FormatError(f"{error}; record the run again", file=str(self.path / MANIFEST)) from error
+        if self._is_finished:
+            self._log = log
+        return log
 
 
 class Recording(RunDir):
