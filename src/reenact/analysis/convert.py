@@ -19,7 +19,7 @@ from reenact.errors import FormatError, UsageError
 from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName
-from reenact.formats.dialects.conversion import Conversion, Converter
+from reenact.formats.dialects.conversion import Converter
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.lines import Line, OnError
@@ -61,12 +61,6 @@ class ConversionInput:
         self.on_loss = on_loss
         self._lenient = lenient
 
-    def capture(self) -> CaptureReader:
-        return CaptureReader(self.path)
-
-    def text(self) -> bytes:
-        return self.path.read_bytes()
-
     def log(self) -> Iterator[tuple[Line, Event]]:
         """The lines of a log; in a lenient reading a bad one is a loss."""
         on_error: OnError | None = self._lose_line if self._lenient else None
@@ -79,7 +73,7 @@ class ConversionInput:
 
 def to_actions(source: ConversionInput) -> Iterator[bytes]:
     """One line per exchange; its context names the capture and the event that asked."""
-    reader = source.capture()
+    reader = CaptureReader(source.path)
     manifest = reader.manifest
     for exchange in exchanges(reader, source.on_loss):
         action = action_from_exchange(
@@ -122,7 +116,7 @@ def to_receipt(source: ConversionInput) -> Iterator[bytes]:
 
 def to_summary(source: ConversionInput) -> Iterator[bytes]:
     """What was asked, done, changed and verified, for people."""
-    reader = source.capture() if source.kind == "capture" else None
+    reader = CaptureReader(source.path) if source.kind == "capture" else None
     file = "events.jsonl" if reader is not None else source.path.name
     lines = ((Line(line, 0, b""), event) for line, event in _numbered_events(source, quiet=True))
     for text in summary_of_log(lines, file=file, reader=reader):
@@ -145,7 +139,8 @@ def _events(source: ConversionInput, dialect: DialectName) -> Iterator[tuple[int
     converter = Converter(dialect)
     for line, event in _numbered_events(source):
         conversion = converter.convert(event, line)
-        _lose(source, conversion)
+        for loss in conversion.losses:
+            source.on_loss(loss)
         for converted in conversion.events:
             yield line, converted
 
@@ -155,16 +150,11 @@ def _numbered_events(source: ConversionInput, *, quiet: bool = False) -> Iterato
         for line, event in source.log():
             yield line.number, event
         return
-    for seq, conversion in enumerate(replay_log_of_capture(source.capture()), 1):
-        if not quiet:
-            _lose(source, conversion)
+    for seq, conversion in enumerate(replay_log_of_capture(CaptureReader(source.path)), 1):
+        for loss in () if quiet else conversion.losses:
+            source.on_loss(loss)
         for event in conversion.events:
             yield seq, event
-
-
-def _lose(source: ConversionInput, conversion: Conversion) -> None:
-    for loss in conversion.losses:
-        source.on_loss(loss)
 
 
 def _trajectory_hash(source: ConversionInput) -> str:
@@ -200,14 +190,14 @@ def to_bundle(source: ConversionInput) -> Iterator[bytes]:
 
 def _trace(source: ConversionInput) -> Trace:
     if source.kind == "trace":
-        return read_trace(source.text(), str(source.path))
+        return read_trace(source.path.read_bytes(), str(source.path))
     if source.kind == "bundle":
         return _normalize(source)
     return _of_capture(source) if source.kind == "capture" else _of_log(source)
 
 
 def _of_capture(source: ConversionInput) -> Trace:
-    reader = source.capture()
+    reader = CaptureReader(source.path)
     trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
     names = ((event.seq, str(type(event).__struct_config__.tag)) for event in reader.events())
     _lose_missing(source, trace, names)
@@ -222,7 +212,7 @@ def _of_log(source: ConversionInput) -> Trace:
 
 
 def _normalize(source: ConversionInput) -> Trace:
-    bundle = read_bundle(source.text(), str(source.path))
+    bundle = read_bundle(source.path.read_bytes(), str(source.path))
     for step in bundle.script:
         if step.ts is ABSENT or step.ts is None:
             name = str(type(step).__struct_config__.tag)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.analysis.convert import TARGETS, ConvertReport, ConvertTarget, CountedLoss, convert
+from reenact.analysis.convert import TARGETS, ConvertReport, ConvertTarget, convert
 from reenact.cli.terminal import A_PATH, printable, progress_bar, say
 from reenact.errors import UsageError
 from reenact.formats.dialects.common import DialectName
@@ -74,10 +74,8 @@ def _say_losses(report: ConvertReport) -> None:
         say(f"not in the {report.to}, or filled in:")
     for loss in report.losses:
         what = loss.event if loss.field is None else f"{loss.event}.{loss.field}"
-        click.echo(f"  {printable(what)}{_where(loss)}: {printable(loss.reason)}", err=True)
-
-
-def _where(loss: CountedLoss) -> str:
-    if loss.line is None:
-        return f" ({loss.count} times)" if loss.count > 1 else ""
-    return f" ({loss.count} times, first at line {loss.line})" if loss.count > 1 else f" (line {loss.line})"
+        place = "" if loss.line is None else f" (line {loss.line})"
+        if loss.count > 1:
+            place = "" if loss.line is None else f", first at line {loss.line}"
+            place = f" ({loss.count} times{place})"
+        click.echo(f"  {printable(what)}{place}: {printable(loss.reason)}", err=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -89,9 +89,11 @@ class Codec(Generic[R]):
 
     def from_json(self, value: Any) -> R:
         """One record from a decoded JSON value; the value itself is left as it is."""
-        info = _info(self.kind)
-        if self._unknown is not None and _is_unknown_tag(info, value):
-            return self._unknown(value)
+        if self._unknown is not None and isinstance(value, dict):
+            tag_field, tags = self._tags
+            tag = value.get(tag_field)
+            if isinstance(tag, str) and tag not in tags:
+                return self._unknown(value)
         try:
             known: R = msgspec.convert(value, self.kind)
             if not _may_name_extra(_encode(value)):
@@ -99,10 +101,16 @@ class Codec(Generic[R]):
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError):
             pass  # the exact way below finds the reason, or the unknown field
         try:
-            record: R = msgspec.convert(_fold_extras(info, value), self.kind)
+            record: R = msgspec.convert(_fold_extras(_info(self.kind), value), self.kind)
         except msgspec.ValidationError as error:
             raise _format_error(error) from None
         return record
+
+    @cached_property
+    def _tags(self) -> tuple[str | None, frozenset[object]]:
+        """The member that says which of several records a value is, and what it may say."""
+        structs = _structs(_info(self.kind))
+        return structs[0].tag_field, frozenset(struct.tag for struct in structs)
 
     def to_json(self, record: R) -> dict[str, Any]:
         """The record as plain JSON values, unknown fields back in their places."""
@@ -156,14 +164,6 @@ def _pick(info: inspect.Type, value: dict[str, JsonValue]) -> inspect.StructType
         if struct.tag_field is None or value.get(struct.tag_field) == struct.tag:
             return struct
     return None
-
-
-def _is_unknown_tag(info: inspect.Type, value: JsonValue) -> bool:
-    structs = _structs(info)
-    if not isinstance(value, dict) or not structs or structs[0].tag_field is None:
-        return False
-    tag = value.get(structs[0].tag_field)
-    return isinstance(tag, str) and all(struct.tag != tag for struct in structs)
 
 
 def _fold_extras(info: inspect.Type, value: JsonValue) -> JsonValue:

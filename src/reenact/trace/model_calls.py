@@ -204,7 +204,9 @@ class DerivedEvents:
 
     def __init__(self, reader: CaptureReader) -> None:
         self._reader = reader
-        self._tools = None if _has_tool_calls(reader) else DerivedTools()
+        # Lines are canonical, so that the type of an event is its last member but one.
+        has_calls = any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())
+        self._tools = None if has_calls else DerivedTools()
 
     def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
         """*event* among those it shows, in the order in which the recorder would have written them.
@@ -225,8 +227,3 @@ class DerivedEvents:
 def _beside(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:
     envelope = {name: getattr(event, name) for name in ("version", "captureId", "runId", "seq", "ts")}
     return event_codec.from_json({**envelope, "type": kind, "data": tag(data)})
-
-
-def _has_tool_calls(reader: CaptureReader) -> bool:
-    # Lines are canonical, so that the type of an event is its last member but one.
-    return any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())

@@ -78,14 +78,24 @@ class _Projection:
 
     def take(self, event: CaptureEvent) -> Conversion:
         self._losses = []
-        events: list[current.Event | UnknownEvent] = [self._header(event)] if event.seq == 1 else []
+        events: list[current.Event | UnknownEvent] = []
+        if event.seq == 1:
+            producer = "reenact" if self._manifest.producer is ABSENT else self._manifest.producer
+            created_at = rfc3339_of_ms(event.ts)
+            events = [
+                current.ReplayHeader(created_at=created_at, producer=producer, replay_version=REPLAY_VERSION)
+            ]
         for each in self._derived.around(event):
             events += self._convert_event(each)
         return Conversion(tuple(events), tuple(self._losses))
 
     def _convert_event(self, event: CaptureEvent) -> list[current.Event | UnknownEvent]:
         self._event = event
-        self._note_effect(event)
+        # What happens inside a call is an effect of it, and of the calls around it.
+        tag, inside = _effect_of(event), getattr(event.data, "parent", ABSENT)
+        while tag is not None and isinstance(inside, str):
+            self._effects.setdefault(inside, {})[tag] = None
+            inside = self._parents.get(inside, ABSENT)
         match event:
             case capture.RunStart():
                 return [self._project_start(event)]
@@ -100,14 +110,6 @@ class _Projection:
             case _:
                 self._lose(None, "a replay log has no such event")
                 return []
-
-    def _note_effect(self, event: CaptureEvent) -> None:
-        """What happens inside a call is an effect of it, and of the calls around it."""
-        tag = _effect_of(event)
-        inside = getattr(event.data, "parent", ABSENT)
-        while tag is not None and isinstance(inside, str):
-            self._effects.setdefault(inside, {})[tag] = None
-            inside = self._parents.get(inside, ABSENT)
 
     def _project_statement(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
         """What the run says of itself: its plan and steps, and how its work was verified."""
@@ -149,14 +151,6 @@ class _Projection:
                 self._lose(field, _NO_SUCH_FIELD)
         for field in data.extra:
             self._lose(field, _NO_SUCH_FIELD)
-
-    def _header(self, event: CaptureEvent) -> current.Event:
-        producer = self._manifest.producer
-        return current.ReplayHeader(
-            created_at=rfc3339_of_ms(event.ts),
-            producer="reenact" if producer is ABSENT else producer,
-            replay_version=REPLAY_VERSION,
-        )
 
     def _project_start(self, event: capture.RunStart) -> current.Event:
         data = event.data
