@@ -13,7 +13,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.cli import main
-from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.recovery import note_exit_status
 from tests.analysis.recordings import side_by_side
 from tests.cli.commands import ENVIRONMENT, command, interrupted, run
 

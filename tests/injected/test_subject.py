@@ -2,7 +2,7 @@
 
 import pytest
 
-from reenact.injected.subject import subject
+from reenact.injected.launch import subject
 
 SUBJECTS = {
     "a script": ("python agents/triage.py -v", "triage"),

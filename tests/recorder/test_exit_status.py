@@ -4,7 +4,7 @@ import pytest
 
 import reenact
 from reenact.errors import StoreError
-from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.recovery import note_exit_status
 from reenact.store.reader import CaptureReader
 
 

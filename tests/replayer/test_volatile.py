@@ -18,7 +18,7 @@ from reenact.boundary import Call, crossing
 from reenact.formats.capture import read_manifest, write_manifest
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, rules_in
-from reenact.volatile.defaults import DEFAULTS
+from reenact.volatile.masking import DEFAULTS
 from tests.replayer.stray import StrayThread
 from tests.twice import captured, replayed
 

@@ -10,9 +10,8 @@ import pytest
 from reenact.comparing.differences import differences
 from reenact.formats.divergence import DivergenceCode, ReplayDivergence
 from reenact.volatile.alignment import AlignedCall, Alignment
-from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.diagnosis import Diagnosis, Source
-from reenact.volatile.masking import Masking
+from reenact.volatile.masking import DEFAULTS, Masking
 
 
 def asked(request: Any, seq: int = 2) -> AlignedCall:

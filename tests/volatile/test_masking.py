@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from reenact.formats.json_paths import PathPattern
 from reenact.formats.volatile import VolatileRule
-from reenact.volatile.defaults import DEFAULTS
-from reenact.volatile.masking import LEFT_OUT, MASKED, Masking
+from reenact.volatile.masking import DEFAULTS, LEFT_OUT, MASKED, Masking
 
 
 def rule_of(text):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reenact.comparing.differences import differences
 from reenact.volatile.masking import Masking
-from reenact.volatile.proposals import any_item, covering
+from reenact.volatile.shapes import any_item, covering
 
 COVERED: dict[str, tuple[Any, Any, list[str]]] = {
     "a number": ({"a": [1]}, {"a": [2]}, ["tool x $.a[*]"]),

@@ -20,7 +20,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.replayer.engine import Policy
 from reenact.replayer.step import OnUnmatched
 from reenact.store.outfile import write_output
-from reenact.volatile.defaults import DEFAULTS
+from reenact.volatile.masking import DEFAULTS
 
 _EXPLAINED: Final = 5
 """So many divergences are explained to a person; the first is nearly always the cause of the others."""

@@ -21,15 +21,14 @@ from reenact.formats.capture import RedactionProfile, without_marks
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import is_of_gateway
-from reenact.injected.subject import subject
+from reenact.injected.launch import subject
 from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.project import append_to_project, project_file_to_write
 from reenact.store.rundir import make_empty_folder
 from reenact.volatile.alignment import AlignedCall, aligned
-from reenact.volatile.defaults import DEFAULTS
 from reenact.volatile.diagnosis import Diagnosis
-from reenact.volatile.masking import Masking
+from reenact.volatile.masking import DEFAULTS, Masking
 
 _INTERRUPTED: Final = 130
 _SIGNALLED: Final = 128

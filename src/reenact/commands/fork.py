@@ -22,7 +22,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, ToFork
+from reenact.injected.handover import Handover, ToFork, beginning
 from reenact.injected.launch import (
     handover_folder,
     injecting,
@@ -31,9 +31,8 @@ from reenact.injected.launch import (
     substitute_address,
 )
 from reenact.injected.output import Printed
-from reenact.injected.processes import beginning
 from reenact.injected.served import ServedFork
-from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.recovery import note_exit_status
 from reenact.replayer.allow import read_allow
 from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S

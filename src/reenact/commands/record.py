@@ -25,14 +25,13 @@ from reenact.injected.launch import (
     injecting,
     route_through_gateway,
     run,
+    subject,
     substitute_address,
 )
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedCapture
-from reenact.injected.subject import subject
-from reenact.recorder.exit_status import note_exit_status
 from reenact.recorder.joining import join_parts
-from reenact.recorder.recovery import recover
+from reenact.recorder.recovery import note_exit_status, recover
 from reenact.run.capturing import Identity
 from reenact.run.rules import project_beside
 from reenact.store.blobs import BlobStore

@@ -19,7 +19,7 @@ from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, Replayed, ToReplay
+from reenact.injected.handover import Handover, Replayed, ToReplay, beginning, recorded_processes
 from reenact.injected.launch import (
     handover_folder,
     injecting,
@@ -28,7 +28,6 @@ from reenact.injected.launch import (
     substitute_address,
 )
 from reenact.injected.output import Printed, differing_line
-from reenact.injected.processes import beginning, recorded_processes
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow

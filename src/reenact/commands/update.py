@@ -15,7 +15,7 @@ from reenact.formats.capture import CaptureManifest
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
-from reenact.injected.handover import Handover, ToUpdate
+from reenact.injected.handover import Handover, ToUpdate, beginning
 from reenact.injected.launch import (
     handover_folder,
     injecting,
@@ -24,9 +24,8 @@ from reenact.injected.launch import (
     substitute_address,
 )
 from reenact.injected.output import Printed
-from reenact.injected.processes import beginning
 from reenact.injected.served import ServedUpdate
-from reenact.recorder.exit_status import note_exit_status
+from reenact.recorder.recovery import note_exit_status
 from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader

@@ -35,13 +35,16 @@ import msgspec
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError, UsageError
 from reenact.forks.change import ForkPlan
-from reenact.formats.capture import RedactionProfile
+from reenact.formats.capture import ProcessData, RedactionProfile, RunStart, RunStartData
+from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
+from reenact.lane_name import ROOT
 from reenact.replayer.engine import Policy
 from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
+from reenact.store.reader import EventReader
 from reenact.workspace.recording import WorkspaceOrder
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
@@ -281,3 +284,23 @@ class Handover:
 def _read_replayed(text: bytes) -> Replayed:
     stored = msgspec.json.decode(text, type=_ReplayedText)
     return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)), stored.root)
+
+
+def beginning(log: EventReader) -> RunStartData:
+    """What the capture says of who recorded it: Python processes, the gateway or both."""
+    first = log.event(1) if len(log) else None
+    return first.data if isinstance(first, RunStart) else RunStartData()
+
+
+def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:
+    """By their first lane, in the order of their first calls; children behind those that started them."""
+    beside = began.processes if began.processes is not ABSENT else {}
+    if began.python is ABSENT and not beside:
+        return {}
+    first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv)}
+    return {**first, **{root: beside[root] for root in sorted(beside, key=_order)}}
+
+
+def _order(root: str) -> tuple[int, str]:
+    number = root[: len(root) - len(root.lstrip("0123456789"))]
+    return int(number), root

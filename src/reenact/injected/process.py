@@ -43,10 +43,11 @@ from reenact.injected.handover import (
     ToRecord,
     ToReplay,
     ToUpdate,
+    beginning,
     hash_seed,
+    recorded_processes,
 )
-from reenact.injected.processes import beginning, recorded_processes
-from reenact.injected.subject import subject
+from reenact.injected.launch import subject
 from reenact.lane_name import ROOT
 from reenact.library import possible_agents
 from reenact.recorder.eventlog import ProcessNames

@@ -1,4 +1,8 @@
-"""Completing a run that was killed: every event that was acknowledged stays, a torn last line is cut."""
+"""What is done to a run that is over: completing one that was killed, noting how a command ended.
+
+Every event that was acknowledged stays; a torn last line is cut. How a command ended is known only to the one
+that waited for it, after its run is closed.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,15 @@ from reenact.formats.capture import (
     CaptureManifest,
     LlmRequest,
     Model,
+    PrintedLines,
     read_events,
+    read_manifest,
     read_seed,
     write_manifest,
 )
+from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.sink import Ending, finished_manifest
-from reenact.store.rundir import Recovery, reopen_for_recovery
+from reenact.store.rundir import Recovery, RunDir, reopen_for_recovery
 
 _SEED_NAME: Final = "manifest.open.json"
 
@@ -64,3 +71,25 @@ def _manifest(recovery: Recovery) -> CaptureManifest:
                 model = Model(provider=event.data.provider, model=event.data.model)
     ending = Ending("error", last_ms, model, INTERRUPTED)
     return finished_manifest(seed, ending, recovery.events.count, recovery.events.sha256_hex)
+
+
+def note_exit_status(
+    path: Path,
+    exit_status: int,
+    printed: PrintedLines | Absent = ABSENT,
+    workspace_end: str | Absent = ABSENT,
+) -> CaptureManifest:
+    """Write *exit_status*, what was *printed* and the tree of the files into the finished capture's manifest.
+
+    A run that failed is no longer ``ok``.
+    """
+    run = RunDir.open(path)
+    with run.lock():
+        manifest = read_manifest(run.read_manifest(), file=str(run.path / "manifest.json"))
+        manifest = msgspec.structs.replace(
+            manifest, exitStatus=exit_status, stdout=printed, workspaceEnd=workspace_end
+        )
+        if exit_status and manifest.status == "ok":
+            manifest = msgspec.structs.replace(manifest, status="error", error=f"exit status {exit_status}")
+        run.replace_manifest(write_manifest(manifest))
+    return manifest

@@ -10,11 +10,17 @@ around a replayed command sees the first two.
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
 from threading import Lock
+from types import ModuleType
 from typing import Any, Final, Self
 
 import msgspec
@@ -22,8 +28,6 @@ import msgspec
 from reenact.boundary import hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
-from reenact.replayer.audited import audited
-from reenact.replayer.blocked import BlockedCall
 from reenact.replayer.egress import (
     KINDS,
     NEW_INTERPRETER,
@@ -37,6 +41,8 @@ from reenact.replayer.egress import (
     held_sockets,
     talked_ports,
 )
+from reenact.replayer.frames import agent_frame
+from reenact.volatile.beside import is_of_hosts
 
 _PIPE_BYTES: Final = 64 * 1024
 
@@ -287,3 +293,123 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
                 # The standard library closes a socket it could not connect only after an OSError.
                 arguments[0].close()
             raise
+
+
+_DEED: Final[Mapping[Kind, str]] = {
+    "connect": "connecting to {}",
+    "dns": "looking up {}",
+    "spawn": "running `{}`",
+}
+_REMEDY: Final[Mapping[Kind, str]] = {
+    "connect": "do it inside a @reenact.tool, or allow its port on this host or its Unix socket",
+    "dns": "do it inside a @reenact.tool",
+    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedCall:
+    """What tried to leave, and who asked for it."""
+
+    kind: Kind
+    target: str
+    """Address, host name or command line, shortened."""
+    frame: str | None
+    """``file:line in function`` of the agent; ``None`` where only library code was on the stack."""
+    thread: str
+
+    @classmethod
+    def here(cls, egress: Egress) -> BlockedCall:
+        """*egress* as attempted by the calling thread, right now."""
+        return cls(egress.kind, egress.target, agent_frame(), threading.current_thread().name)
+
+    def is_to(self, hosts: Iterable[str]) -> bool:
+        """Whether it would have gone to one of *hosts*."""
+        return self.kind != "spawn" and is_of_hosts(f"//{self.target}", hosts)
+
+    def error(self) -> LiveCallBlocked:
+        """The exception to raise in the caller, with this value as its divergence."""
+        place = self.frame or f"thread {self.thread}"
+        deed = _DEED[self.kind].format(self.target)
+        return LiveCallBlocked(f"{place}: {deed} is refused in replay; {_REMEDY[self.kind]}", self)
+
+    def warning(self) -> str:
+        """What is said when it happens in a run that is recorded."""
+        place = self.frame or f"thread {self.thread}"
+        deed = _DEED[self.kind].format(self.target)
+        return f"{place}: {deed} is not recorded, and a replay will refuse it; {_REMEDY[self.kind]}"
+
+
+if sys.platform != "win32":
+    import _posixsubprocess
+
+_SENDERS: Final = {
+    "connect": "socket.connect",
+    "connect_ex": "socket.connect",
+    "sendto": "socket.sendto",
+    "sendmsg": "socket.sendmsg",
+}
+
+
+@contextmanager
+def audited() -> Iterator[None]:
+    """Raise audit events where CPython raises none, or too late, until left; enter it once at a time.
+
+    ``multiprocessing`` starts its spawned workers below ``subprocess``, in Python 3.11 unannounced,
+    ``socket.connect(("a.name", 443))`` asks the name server first and announces the connection afterwards,
+    and another interpreter in this process hears of no hook.
+    """
+    with ExitStack() as undo:
+        for name, event in _SENDERS.items():
+            undo.callback(_replace(socket.socket, name, _announce(getattr(socket.socket, name), event)))
+        if sys.platform != "win32":
+            undo.callback(
+                _replace(_posixsubprocess, "fork_exec", _announce_spawn(_posixsubprocess.fork_exec))
+            )
+        for module in _interpreters():
+            undo.callback(_replace(module, "create", _announce_interpreter(module.create)))
+        yield
+
+
+def _interpreters() -> Iterator[ModuleType]:
+    """What makes further interpreters, by the names it has had so far."""
+    for name in ("_xxsubinterpreters", "_interpreters"):
+        with suppress(ImportError):
+            yield import_module(name)
+
+
+def _announce_interpreter(create: Callable[..., object]) -> Callable[..., object]:
+    @wraps(create)
+    def announced(*arguments: object, **options: object) -> object:
+        sys.audit(NEW_INTERPRETER)
+        return create(*arguments, **options)
+
+    return announced
+
+
+def _announce(method: Callable[..., object], event: str) -> Callable[..., object]:
+    @wraps(method)
+    def announced(sock: socket.socket, *arguments: object) -> object:
+        # sendmsg names a destination in its fourth argument only, the others in their last.
+        if arguments and (event != "socket.sendmsg" or len(arguments) == 4):
+            sys.audit(event, sock, arguments[-1])
+        return method(sock, *arguments)
+
+    return announced
+
+
+def _announce_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
+    @wraps(fork_exec)
+    def announced(argv: Any, executables: Any, *rest: object) -> int:
+        sys.audit(WORKER, executables[0], argv, None, None)
+        return fork_exec(argv, executables, *rest)
+
+    return announced
+
+
+def _replace(owner: object, name: str, replacement: object) -> Callable[[], None]:
+    """Set the attribute; the function returned puts back what was there, be it only inherited."""
+    inherited = name not in vars(owner)
+    original = getattr(owner, name)
+    setattr(owner, name, replacement)
+    return lambda: delattr(owner, name) if inherited else setattr(owner, name, original)

@@ -17,9 +17,8 @@ from reenact.comparing.differences import Difference
 from reenact.formats.volatile import VolatileRule, describe_call, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
-from reenact.volatile.defaults import DEFAULTS
-from reenact.volatile.masking import Masking
-from reenact.volatile.proposals import suggested
+from reenact.volatile.masking import DEFAULTS, Masking
+from reenact.volatile.shapes import suggested
 
 _decode: Final = msgspec.json.Decoder().decode
 

@@ -14,7 +14,7 @@ from reenact.formats.capture import CaptureManifest
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.hashes import plan_hash
 from reenact.formats.replay_receipt import ReplayReceipt
-from reenact.replayer.blocked import BlockedCall
+from reenact.replayer.guard import BlockedCall
 from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 
 

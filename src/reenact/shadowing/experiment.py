@@ -18,7 +18,7 @@ from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
 from reenact.formats.shadow import DIFFERENCES, Rate, RunOutcome, ShadowReport, ShadowRun
 from reenact.formats.volatile import AnyRule, VolatileRule
-from reenact.injected.processes import beginning
+from reenact.injected.handover import beginning
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.replayer.source import ReplaySource
 from reenact.run import replay

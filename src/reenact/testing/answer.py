@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from reenact.testing.ids import mint
 from reenact.testing.request import Request
 from reenact.testing.turns import Disconnect, Fail, Raw, Reply, Timeout, Turn
 from reenact.testing.wire import Service, Wire, WireExchange
+from reenact.testing.wire.wire import mint
 
 _FRAMING: Final = ("content-length", "transfer-encoding")
 

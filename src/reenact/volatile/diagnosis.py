@@ -18,8 +18,7 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, describe_call
 from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.masking import Masking
-from reenact.volatile.proposals import about, any_item, covering
-from reenact.volatile.shapes import differ_in_time
+from reenact.volatile.shapes import about, any_item, covering, differ_in_time
 
 Cover: TypeAlias = Literal["recording", "rule", "nothing"]
 _NAMES: Final = ("$.data.tool", "$.data.source", "$.data.key")

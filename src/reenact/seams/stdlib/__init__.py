@@ -15,15 +15,15 @@ from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
-from reenact.seams.stdlib import clock, cwd, environ, files, identifiers, process, rng, tokens
+from reenact.seams.stdlib import clock, cwd, environ, files, process, rng
 from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
 
 _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "time": exchanged(clock.STAND_INS),
     "random": exchanged(rng.STAND_INS),
-    "uuid": exchanged(identifiers.STAND_INS),
-    "secrets": exchanged(tokens.STAND_INS),
+    "uuid": exchanged(rng.UUID_STAND_INS),
+    "secrets": exchanged(rng.SECRETS_STAND_INS),
     "subprocess": exchanged(process.STAND_INS, gives_way=True),
     "files": exchanged(files.STAND_INS),
     "cwd": exchanged(cwd.STAND_INS, gives_way=True),

@@ -1,20 +1,34 @@
-"""Chance: ``random``.
+"""Chance: ``random``, ``uuid``, ``secrets`` and ``os.urandom``.
 
-The module's functions draw from the generator they always drew from, also in replay, so that
+The functions of ``random`` draw from the generator they always drew from, also in replay, so that
 ``random.seed`` keeps its meaning for everybody who shares it; what the agent gets is what was recorded.
+
+Tokens of ``secrets`` pass through redaction like any text, unlike the numbers of ``random``: one that is
+hidden in the recording comes back as its placeholder, wherever it went.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import secrets
+import uuid
 from collections.abc import Callable
 from functools import cache, update_wrapper
 from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import AS_IT_IS, Source, formed_value_of, is_genuine, lane_for, value_of
+from reenact.seams.stdlib.chosen import (
+    AS_IT_IS,
+    TEXT,
+    Form,
+    Source,
+    formed_value_of,
+    is_genuine,
+    lane_for,
+    value_of,
+)
 from reenact.seams.stdlib.standing import Standing
 
 _random: Final = random.Random
@@ -130,4 +144,81 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
         "Random": Random,
         "SystemRandom": SystemRandom,
     },
+}
+
+
+_MAKERS: Final = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
+_NODE_BITS: Final = 48
+_UUID_FORM: Final = Form(uuid.UUID, str, uuid.UUID)
+_original_getnode: Final = uuid.getnode
+
+
+def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
+    instant, original = drawn(f"uuid.{name}"), getattr(uuid, name)
+
+    def make(*args: Any, **kwargs: Any) -> uuid.UUID:
+        real = getattr(uuid, name)  # looked up at each call: a test may have put a fake there
+        made: uuid.UUID = formed_value_of(
+            "uuid", instant, lambda: real(*args, **kwargs), _UUID_FORM, is_fake=not is_genuine(real, original)
+        )
+        return made
+
+    return update_wrapper(make, original)
+
+
+def _getnode() -> int:
+    if is_genuine(uuid.getnode, _original_getnode):
+        return bits("uuid.getnode", _NODE_BITS, uuid.getnode, "uuid")
+    faked: int = formed_value_of("uuid", drawn("uuid.getnode"), uuid.getnode, AS_IT_IS, is_fake=True)
+    return faked
+
+
+UUID_STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
+    uuid: {
+        **{name: _uuid_maker(name) for name in _MAKERS if hasattr(uuid, name)},
+        "getnode": update_wrapper(_getnode, uuid.getnode),
+    },
+}
+
+
+class _Secret(SystemRandom):
+    source = "secrets"
+
+    def randbelow(self, exclusive_upper_bound: int) -> int:
+        if exclusive_upper_bound <= 0:
+            raise ValueError("Upper bound must be positive.")
+        return self.randrange(exclusive_upper_bound)
+
+
+_BYTES: Final = Form(bytes, bytes.hex, bytes.fromhex)
+
+
+def _token_maker(module: ModuleType, name: str, form: Form) -> Callable[..., object]:
+    instant, original = _token(module, name), getattr(module, name)
+
+    def make(*args: object, **kwargs: object) -> Any:
+        real = getattr(module, name)
+        is_fake = not is_genuine(real, original)
+        return formed_value_of("secrets", instant, lambda: real(*args, **kwargs), form, is_fake=is_fake)
+
+    return update_wrapper(make, original)
+
+
+def _token(module: ModuleType, name: str) -> Instant:
+    return Instant("nondeterministic", {"source": "rng", "key": f"{module.__name__}.{name}"})
+
+
+_secret: Final = _Secret()
+
+SECRETS_STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
+    secrets: {
+        "choice": heed_fakes(secrets, "choice", _secret.choice, "secrets"),
+        "randbits": heed_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
+        "randbelow": heed_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
+        "SystemRandom": SystemRandom,
+        "token_bytes": _token_maker(secrets, "token_bytes", _BYTES),
+        "token_hex": _token_maker(secrets, "token_hex", TEXT),
+        "token_urlsafe": _token_maker(secrets, "token_urlsafe", TEXT),
+    },
+    os: {"urandom": _token_maker(os, "urandom", _BYTES)},
 }

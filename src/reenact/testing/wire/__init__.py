@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reenact.testing.wire import anthropic, gemini, ollama, openai, openai_chat, openai_responses
+from reenact.testing.wire import anthropic, gemini, ollama, openai_chat, openai_responses
 from reenact.testing.wire.wire import Service, Wire, WireExchange, WireRequest
 
 WIRES: Final = (
@@ -29,7 +29,7 @@ def service_for(path: str, headers: Mapping[str, str]) -> Service:
         return anthropic.ANTHROPIC
     if "x-goog-api-key" in headers or "/v1beta" in path:
         return gemini.GEMINI
-    return ollama.OLLAMA if "/api/" in path else openai.OPENAI
+    return ollama.OLLAMA if "/api/" in path else openai_chat.OPENAI
 
 
 __all__ = ["SERVICES", "WIRES", "Service", "Wire", "WireExchange", "WireRequest", "service_for", "wire_for"]

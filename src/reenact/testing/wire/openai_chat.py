@@ -1,16 +1,16 @@
-"""OpenAI Chat Completions."""
+"""OpenAI Chat Completions, and what the Responses API shares with it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reenact.testing.request import Message, Role, ToolResult
-from reenact.testing.wire.openai import OPENAI
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
     Json,
+    Service,
     Wire,
     WireExchange,
     WireRequest,
@@ -110,6 +110,21 @@ def _usage(exchange: WireExchange) -> Json:
         "completion_tokens_details": {"reasoning_tokens": exchange.thinking_tokens, "audio_tokens": 0},
     }
 
+
+_KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_exceeded"}
+
+
+def _error(status: int, message: str) -> Json:
+    kind = _KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _models(names: Sequence[str], created_at: int) -> Json:
+    facts = {"object": "model", "created": created_at, "owned_by": "reenact"}
+    return {"object": "list", "data": [{"id": name, **facts} for name in names]}
+
+
+OPENAI: Final = Service("openai", "/v1", "application/json", "x-request-id", _error, _models)
 
 CHAT: Final = Wire(
     name="openai_chat",

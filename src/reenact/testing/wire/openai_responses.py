@@ -9,7 +9,7 @@ from typing import Final
 
 from reenact.testing.request import Message, Role, ToolResult
 from reenact.testing.turns import ToolCall
-from reenact.testing.wire.openai import OPENAI
+from reenact.testing.wire.openai_chat import OPENAI
 from reenact.testing.wire.wire import (
     EVENT_STREAM,
     Json,

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha512
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.testing.ids import mint
 from reenact.testing.request import Message, Request
 from reenact.testing.turns import Reply, ToolCall
 
@@ -129,3 +129,16 @@ def text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     return "".join(part["text"] for part in items(content) if isinstance(part.get("text"), str))
+
+
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def mint(seed: str, prefix: str, ordinal: int = 0, length: int = 24) -> str:
+    """*prefix* and *length* letters and digits; equal arguments give equal ids."""
+    number = int.from_bytes(sha512(f"{seed}\0{prefix}\0{ordinal}".encode()).digest(), "big")
+    letters = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[digit])
+    return prefix + "".join(letters)
